@@ -1,0 +1,37 @@
+# The two commands of the README are `make run` and `make test`; both make .venv first.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: run test lint screenshots bench clean
+
+run: .venv/installed
+	@$(BIN)/tuitrain
+
+test: .venv/installed-dev
+	$(BIN)/python -m pytest
+
+lint: .venv/installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+screenshots: .venv/installed-dev
+	$(BIN)/python screenshots/make.py
+
+bench: .venv/installed-dev
+	$(BIN)/python -m benchmarks
+
+.venv/bin/pip:
+	$(PYTHON) -m venv .venv
+
+.venv/installed: .venv/bin/pip pyproject.toml constraints.txt
+	$(BIN)/pip install -q -c constraints.txt -e '.[vision]'
+	@touch $@
+
+.venv/installed-dev: .venv/installed
+	$(BIN)/pip install -q -c constraints.txt -e '.[vision,dev]'
+	@touch $@
+
+clean:
+	rm -rf .venv

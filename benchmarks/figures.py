@@ -1,0 +1,140 @@
+"""The figures, by name. Each takes the folder of images and the number of pairs."""
+
+from __future__ import annotations
+
+import random
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from benchmarks.machine import describe
+from benchmarks.pairs import Figure, figure, measure, middle
+from benchmarks.programs import HERE, TUITRAIN, Screen, busy_neighbour, headless, in_app, plain, runs_dir
+
+STEPS = 120
+
+
+def first_frame(data: Path, pairs: int) -> list[Figure]:
+    """From starting the program to recipe and device names on the screen, against a Textual app with one word on it."""
+
+    def ours() -> float:
+        with runs_dir() as (_, env):
+            return _until([TUITRAIN], env, lambda text: "seed-cnn" in text and "cpu" in text)
+
+    def empty() -> float:
+        return _until([sys.executable, str(HERE / "empty_app.py")], {}, lambda text: "ready" in text)
+
+    taken = measure(ours, empty, max(pairs, 10), warmup=2)
+    return [
+        figure(
+            "first frame (120×40)",
+            [a / b for a, b in taken],
+            ours=f"{middle([a for a, _ in taken]):.2f} s",
+            peer=f"{middle([b for _, b in taken]):.2f} s, empty Textual app",
+            most=2.0,
+        )
+    ]
+
+
+def _until(argv: list[str], env: dict[str, str], shown: Callable[[str], bool]) -> float:
+    screen = Screen(argv, env)
+    try:
+        return screen.wait(shown) - screen.begin
+    finally:
+        screen.close()
+
+
+def app_speed(data: Path, pairs: int) -> list[Figure]:
+    """Steps per second inside the app against the same run without a screen, on a quiet machine and beside a busy process."""
+    quiet = measure(lambda: in_app(str(data), STEPS), lambda: headless(str(data), STEPS), pairs)
+    with busy_neighbour():
+        busy = measure(lambda: in_app(str(data), STEPS), lambda: headless(str(data), STEPS), pairs, warmup=0)
+    return [
+        figure(
+            f"training in the app, CPU{beside}",
+            [b / a for a, b in taken],
+            ours=f"{middle([1 / a for a, _ in taken]):.1f} steps/s",
+            peer=f"{middle([1 / b for _, b in taken]):.1f} steps/s headless",
+            least=0.95,
+        )
+        for beside, taken in (("", quiet), (", one busy neighbour", busy))
+    ]
+
+
+def plain_speed(data: Path, pairs: int) -> list[Figure]:
+    """`tuitrain run seed-cnn` against the tutorial's script, fp32 and bf16."""
+    lines = []
+    for precision, least in (("fp32", 1.5), ("bf16", 2.0)):
+        taken = measure(lambda p=precision: headless(str(data), STEPS, "--precision", p), lambda: plain(data, STEPS), pairs)  # type: ignore[misc]
+        without = precision == "bf16" and not describe()["bf16_instructions"]
+        lines.append(
+            figure(
+                f"training speed, CPU, {precision}",
+                [b / a for a, b in taken],
+                ours=f"{middle([1000 * a for a, _ in taken]):.1f} ms/step",
+                peer=f"{middle([1000 * b for _, b in taken]):.1f} ms/step, plain script in fp32",
+                least=least,
+                note="this CPU has no bf16 instructions" if without else "",
+            )
+        )
+    return lines
+
+
+def key_to_paint(data: Path, pairs: int) -> list[Figure]:
+    """From writing a key to seeing its effect, while CPU training uses every core, against the same app without a run."""
+    training = _key_delays(["run", "seed-cnn", "--device", "cpu", "--data", str(data), "--tui"], lambda text: "[64, 3, 32, 32]" in text)
+    idle = _key_delays([], lambda text: "seed-cnn" in text)
+    ours, peer = _percentile(training, 95), _percentile(idle, 95)
+    return [
+        Figure(
+            "key to paint, p95, while training",
+            f"{1000 * ours:.0f} ms (p50 {1000 * statistics.median(training):.0f})",
+            f"{1000 * peer:.0f} ms, the app without a run",
+            round(ours * 1000, 1),
+            round(ours * 1000, 1),
+            round(ours * 1000, 1),
+            "≤ 50 ms",
+            ours <= 0.05,
+            len(training),
+        )
+    ]
+
+
+def _key_delays(args: list[str], ready: Callable[[str], bool], keys: int = 200) -> list[float]:
+    """Seconds from each `?` (help opens and closes) to the first change on the screen that shows it."""
+    generator = random.Random(0)
+    delays = []
+    with runs_dir() as (_, env):
+        screen = Screen([TUITRAIN, *args], env)
+        try:
+            screen.wait(ready)
+            _drain(screen, 2.0)
+            for index in range(keys):
+                opening = index % 2 == 0
+                sent = time.perf_counter()
+                screen.child.send("?")
+                delays.append(screen.wait(lambda text, opening=opening: ("Esc" in text and "closes" in text) == opening) - sent)  # type: ignore[misc]
+                _drain(screen, generator.uniform(0.02, 0.06))
+        finally:
+            screen.close()
+    return delays
+
+
+def _drain(screen: Screen, seconds: float) -> None:
+    end = time.perf_counter() + seconds
+    while (left := end - time.perf_counter()) > 0:
+        screen.read(left)
+
+
+def _percentile(values: list[float], percent: int) -> float:
+    return statistics.quantiles(values, n=100, method="inclusive")[percent - 1]
+
+
+ALL: dict[str, Callable[[Path, int], list[Figure]]] = {
+    "first-frame": first_frame,
+    "app-speed": app_speed,
+    "plain-speed": plain_speed,
+    "key-to-paint": key_to_paint,
+}

@@ -1,0 +1,234 @@
+"""The configuration: what is allowed, what is said when it is not, and TOML in and out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tuitrain.config import (
+    DEFAULTS,
+    FIELDS,
+    ConfigError,
+    RunConfig,
+    command_line,
+    load_recipe,
+    parse_device,
+    recipe_names,
+    recipe_summary,
+    recipe_text,
+    to_toml,
+    with_changes,
+)
+from tuitrain.text import clean
+
+CONTRACT_FIELDS = (
+    "recipe model data device output_device strategy epochs max_steps batch_size loss optimizer lr momentum weight_decay shuffle augment "
+    "dropout seed deterministic precision compile batch_dim even_split log_every_steps checkpoint_every_steps checkpoint_every_minutes "
+    "keep_checkpoints max_restarts nnodes rdzv_endpoint name note"
+).split()
+
+
+def test_the_fields_are_those_of_the_contract() -> None:
+    assert list(FIELDS) == CONTRACT_FIELDS
+
+
+def test_seed_cnn_is_what_the_seed_material_fixes() -> None:
+    config = load_recipe("seed-cnn")
+    assert (config.model, config.batch_size, config.shuffle, config.optimizer, config.lr, config.epochs) == (
+        "seed-cnn",
+        64,
+        False,
+        "sgd",
+        0.01,
+        10,
+    )
+    assert (config.loss, config.momentum, config.weight_decay) == ("cross_entropy", 0.0, 0.0)
+
+
+def test_multi_gpu_is_what_the_seed_material_fixes() -> None:
+    config = load_recipe("multi-gpu")
+    assert (config.model, config.batch_size, config.shuffle, config.optimizer, config.lr, config.epochs) == (
+        "seed-cnn",
+        64,
+        True,
+        "adam",
+        0.001,
+        10,
+    )
+
+
+def test_random_linear_is_what_the_seed_material_fixes() -> None:
+    config = load_recipe("random-linear")
+    assert (config.model, config.data, config.batch_size, config.epochs, config.shuffle, config.lr) == (
+        "linear",
+        "random",
+        30,
+        1,
+        False,
+        0.01,
+    )
+
+
+@pytest.mark.parametrize("name", recipe_names())
+def test_every_recipe_says_in_one_line_what_it_is(name: str) -> None:
+    assert 10 < len(recipe_summary(recipe_text(name))) <= 90
+
+
+@pytest.mark.parametrize(
+    ("field", "text", "value"),
+    [
+        ("lr", "1e-3", 1e-3),
+        ("epochs", "3", 3),
+        ("max_steps", "none", None),
+        ("max_steps", "300", 300),
+        ("shuffle", "true", True),
+        ("precision", "bf16", "bf16"),
+        ("name", "null", "null"),
+        ("name", "7", "7"),
+        ("data", "/some/folder", "/some/folder"),
+        ("model", "nets.small:make_model", "nets.small:make_model"),
+    ],
+)
+def test_a_typed_value_becomes_the_fields_type(field: str, text: str, value: object) -> None:
+    assert getattr(with_changes(DEFAULTS, {field: text}, from_text=True), field) == value
+
+
+@pytest.mark.parametrize(
+    ("field", "text", "expected"),
+    [
+        ("lr", "nan", "lr: 'nan' is not allowed; it must be a number above 0."),
+        ("lr", "inf", "lr: 'inf' is not allowed; it must be a number above 0."),
+        ("lr", "-1", "lr: '-1' is not allowed; it must be a number above 0."),
+        ("lr", "0", "lr: '0' is not allowed; it must be a number above 0."),
+        ("lr", "fast", "lr: 'fast' is not allowed; it must be a number above 0."),
+        ("weight_decay", "nan", "weight_decay: 'nan' is not allowed; it must be a number of 0 or more."),
+        ("epochs", "0", "epochs: '0' is not allowed; it must be a whole number of 1 or more."),
+        ("epochs", "2.5", "epochs: '2.5' is not allowed; it must be a whole number of 1 or more."),
+        ("batch_size", "-64", "batch_size: '-64' is not allowed; it must be a whole number of 1 or more."),
+        ("seed", "-1", "seed: '-1' is not allowed; it must be a whole number from 0 to 4294967295."),
+        ("shuffle", "yes", "shuffle: 'yes' is not allowed; it must be true or false."),
+        ("optimizer", "adm", "optimizer: 'adm' is not allowed; it must be one of sgd, adam, adamw. Did you mean 'adam'?"),
+        ("lerning_rate", "1", "lerning_rate: there is no such field."),
+        ("epoch", "1", "epoch: there is no such field. Did you mean 'epochs'?"),
+        ("strategy", "split", "strategy: 'split' is not allowed; it must be one of auto, single."),
+    ],
+)
+def test_a_wrong_value_gets_one_sentence(field: str, text: str, expected: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        with_changes(DEFAULTS, {field: text}, from_text=True)
+    assert str(error.value) == expected
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"device": "cuda:0,cuda:1"}, ["device", "cuda:0,cuda:1", "one"]),
+        ({"device": "auto:2"}, ["device", "auto:2", "one"]),
+        ({"device": "gpu"}, ["device", "gpu", "cuda:N"]),
+        ({"device": "cpu", "output_device": "cuda:1"}, ["output_device", "cuda:1", "cpu"]),
+        ({"nnodes": "2"}, ["nnodes", "2"]),
+        ({"rdzv_endpoint": "host"}, ["rdzv_endpoint", "HOST:PORT"]),
+        ({"optimizer": "adam", "momentum": "0.9"}, ["momentum", "0.9", "sgd"]),
+        ({"model": "seedcnn"}, ["model", "seedcnn", "Did you mean 'seed-cnn'?"]),
+    ],
+)
+def test_what_does_not_go_together_is_refused_with_both_names(changes: dict[str, str], words: list[str]) -> None:
+    with pytest.raises(ConfigError) as error:
+        with_changes(DEFAULTS, changes, from_text=True)
+    assert all(word in str(error.value) for word in words)
+
+
+@given(st.sampled_from(FIELDS), st.text(max_size=12))
+def test_no_text_in_any_field_does_worse_than_a_config_error(field: str, text: str) -> None:
+    try:
+        changed = with_changes(DEFAULTS, {field: text}, from_text=True)
+        said = str(getattr(changed, field))
+    except ConfigError as error:
+        said = str(error)
+    assert clean(said) == said
+
+
+def test_control_characters_never_get_into_a_name() -> None:
+    assert "\x1b" not in with_changes(DEFAULTS, {"name": "a\x1b[2Jb\u202e"}, from_text=True).name
+
+
+def test_toml_out_and_in_again_is_the_same_configuration(tmp_path: Path) -> None:
+    config = with_changes(load_recipe("multi-gpu"), {"max_steps": 7, "name": 'say "hi"', "lr": 3e-4})
+    path = tmp_path / "run.toml"
+    path.write_text(to_toml(config, {"torch": "2.13.0", "threads": 2}), encoding="utf-8")
+    assert load_recipe(str(path)) == config
+
+
+def test_a_toml_file_starts_from_the_recipe_it_names(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text('recipe = "multi-gpu"\nepochs = 2\n', encoding="utf-8")
+    assert load_recipe(str(path)) == msgspec.structs.replace(load_recipe("multi-gpu"), epochs=2)
+
+
+def test_a_toml_file_without_a_recipe_is_called_by_its_name(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text('model = "my_nets:tiny"\n', encoding="utf-8")
+    config = load_recipe(str(path))
+    assert (config.recipe, config.title(), config.model) == ("custom", "mine", "my_nets:tiny")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("lr = nan", ["bad.toml", "lr", "number above 0"]),
+        ("lr = 'x'", ["bad.toml", "lr", "'x'"]),
+        ("lrr = 1", ["bad.toml", "lrr", "Did you mean 'lr'?"]),
+        ("epochs = true", ["bad.toml", "epochs", "true"]),
+        ("recipe = 'seed-cn'", ["bad.toml", "seed-cn", "Did you mean 'seed-cnn'?"]),
+        ("epochs = ", ["bad.toml", "TOML"]),
+        ("device = ['cpu']", ["bad.toml", "device"]),
+    ],
+)
+def test_a_wrong_toml_file_gets_one_sentence_that_names_it(tmp_path: Path, text: str, words: list[str]) -> None:
+    path = tmp_path / "bad.toml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigError) as error:
+        load_recipe(str(path))
+    assert all(word in str(error.value) for word in words)
+    assert "\n" not in str(error.value)
+
+
+def test_an_unknown_recipe_and_a_missing_file_are_told_apart() -> None:
+    with pytest.raises(ConfigError, match=r"Did you mean 'seed-cnn'\?"):
+        load_recipe("seed-cn")
+    with pytest.raises(ConfigError, match=r"gone\.toml cannot be read: No such file"):
+        load_recipe("gone.toml")
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [("auto", 1), ("auto:2", 2), ("auto:all", None), ("cpu", ("cpu",)), ("cuda", ("cuda:0",)), ("cuda:1,cpu", ("cuda:1", "cpu"))],
+)
+def test_device_values(spec: str, expected: object) -> None:
+    assert parse_device(spec) == expected
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        ({}, "tuitrain run seed-cnn"),
+        ({"lr": 0.1, "max_steps": 300}, "tuitrain run seed-cnn --max-steps 300 --lr 0.1"),
+        ({"shuffle": True}, "tuitrain run seed-cnn --set shuffle=true"),
+        ({"name": "two words", "data": "/a b"}, "tuitrain run seed-cnn --data '/a b' --name 'two words'"),
+    ],
+)
+def test_the_equal_command_line(changes: dict[str, object], line: str) -> None:
+    assert command_line(with_changes(load_recipe("seed-cnn"), changes)) == line
+
+
+def test_every_field_can_be_written_on_the_command_line_it_gives() -> None:
+    config = RunConfig(
+        recipe="seed-cnn", shuffle=True, max_steps=5, momentum=0.5, augment="crop-flip", note="x y", checkpoint_every_steps=9
+    )
+    line = command_line(config)
+    for part in ("--max-steps 5", "momentum=0.5", "augment=crop-flip", "'note=x y'", "checkpoint_every_steps=9"):
+        assert part in line

@@ -1,0 +1,86 @@
+"""The list to choose from and the words beside a card."""
+
+from __future__ import annotations
+
+import os
+
+from tuitrain.devices import DeviceSample, DeviceSnapshot, HostSample, ProcessSample, busy_words, choices, free_cuda_devices, gpu_events
+
+GIB = 2**30
+HOST = HostSample(name="Some CPU", cores=2, cpu_percent=10.0, ram_used=20 * GIB, ram_total=64 * GIB)
+
+
+def snapshot(*devices: DeviceSample) -> DeviceSnapshot:
+    """A snapshot with these cards."""
+    return DeviceSnapshot(time=5.0, taken=1.0, devices=devices, host=HOST, driver_version="1", error=None, stalled_seconds=0.0)
+
+
+def test_choices_are_in_cuda_order_then_what_cannot_be_chosen_then_the_cpu() -> None:
+    listed = choices(
+        snapshot(
+            DeviceSample(nvml_index=0, cuda_index=1, name="B"),
+            DeviceSample(nvml_index=1, status="hidden", reason="hidden by X"),
+            DeviceSample(nvml_index=2, cuda_index=0, name="A"),
+            DeviceSample(nvml_index=3, cuda_index=2, status="lost", reason="gone"),
+        )
+    )
+    assert [(choice.name, choice.selectable, choice.reason) for choice in listed] == [
+        ("cuda:0", True, None),
+        ("cuda:1", True, None),
+        ("cuda:2", False, "gone"),
+        ("gpu 1", False, "hidden by X"),
+        ("cpu", True, None),
+    ]
+    assert [choice.title for choice in listed] == ["A", "B", "NVIDIA GPU", "NVIDIA GPU", "Some CPU"]
+
+
+def test_the_freest_card_comes_first_and_only_healthy_ones_count() -> None:
+    seen = snapshot(
+        DeviceSample(nvml_index=0, cuda_index=0, memory_free=10),
+        DeviceSample(nvml_index=1, cuda_index=1, memory_free=30),
+        DeviceSample(nvml_index=2, cuda_index=2, memory_free=99, status="lost"),
+        DeviceSample(nvml_index=3, memory_free=99, status="hidden"),
+        DeviceSample(nvml_index=4, cuda_index=3),
+        DeviceSample(nvml_index=5, cuda_index=4, memory_free=30),
+    )
+    assert free_cuda_devices(seen) == [1, 4, 0, 3]
+    assert free_cuda_devices(snapshot()) == []
+
+
+def test_a_card_without_memory_of_its_own_counts_what_the_system_has_free() -> None:
+    unified = DeviceSample(nvml_index=0, cuda_index=0, unified=True)
+    smaller = DeviceSample(nvml_index=1, cuda_index=1, memory_free=43 * GIB)
+    larger = DeviceSample(nvml_index=2, cuda_index=2, memory_free=45 * GIB)
+    assert free_cuda_devices(snapshot(unified, smaller, larger)) == [2, 0, 1]
+
+
+def test_busy_says_who_has_most_and_how_many_more() -> None:
+    alice = ProcessSample(pid=2**22 + 1, name="python", user="alice", memory=18 * GIB)
+    small = ProcessSample(pid=2**22 + 2, name="xorg", user="root", memory=int(1.5 * GIB))
+    mine = ProcessSample(pid=os.getpid(), name="python", user="me", memory=30 * GIB)
+    card = DeviceSample(nvml_index=0, cuda_index=0, processes=(small, alice, mine))
+    assert busy_words(card) == "busy: alice python 18 GiB, 1 more"
+    assert busy_words(DeviceSample(nvml_index=0, processes=(small,))) == "busy: root xorg 1.5 GiB"
+    assert busy_words(DeviceSample(nvml_index=0, processes=(mine,))) is None
+    assert busy_words(DeviceSample(nvml_index=0)) is None
+
+
+def test_a_process_that_cannot_be_seen_is_named_by_its_number() -> None:
+    foreign = ProcessSample(pid=2**22 + 3, name=None, user=None, memory=None)
+    assert busy_words(DeviceSample(nvml_index=0, processes=(foreign,))) == f"busy: pid {2**22 + 3} (not visible here)"
+
+
+def test_events_are_of_the_cards_that_cuda_offers() -> None:
+    seen = snapshot(
+        DeviceSample(nvml_index=1, cuda_index=0, memory_used=7, utilization=80, power=412.5, temperature=61),
+        DeviceSample(nvml_index=0, status="hidden", utilization=1),
+    )
+    (event,) = gpu_events(seen)
+    assert (event.time, event.device, event.memory_used, event.utilization, event.power, event.temperature) == (
+        5.0,
+        "cuda:0",
+        7,
+        80,
+        412.5,
+        61,
+    )

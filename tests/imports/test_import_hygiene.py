@@ -1,0 +1,42 @@
+"""What each room loads when it is imported: the static contracts cannot tell a deferred import, a fresh interpreter can."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+
+def loaded_by(statement: str) -> set[str]:
+    """The top-level modules in `sys.modules` after `statement` ran in a fresh interpreter."""
+    program = f"{statement}\nimport json, sys; print(json.dumps(sorted({{name.split('.')[0] for name in sys.modules}})))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+HEAVY = {"torch", "torchvision", "numpy", "tensorboard", "PIL"}
+SCREEN = {"textual", "plotext", "textual_plotext"}
+
+
+@pytest.mark.parametrize(
+    ("statement", "forbidden"),
+    [
+        ("import tuitrain.cli", HEAVY | SCREEN | {"pynvml", "psutil", "rich", "sqlite3"}),
+        ("import tuitrain.config, tuitrain.events, tuitrain.paths, tuitrain.text", HEAVY | SCREEN | {"pynvml"}),
+        ("import tuitrain.runs.catalogue, tuitrain.runs.record, tuitrain.runs.store, tuitrain.runs.report", HEAVY | SCREEN | {"pynvml"}),
+        ("import tuitrain.session, tuitrain.session.worker", HEAVY | SCREEN | {"pynvml"}),
+        ("import tuitrain.devices.sampler, tuitrain.devices.inventory", HEAVY | SCREEN | {"pynvml"}),
+        ("import tuitrain.console", HEAVY | SCREEN | {"pynvml"}),
+        ("import tuitrain.tui.app", HEAVY | {"pynvml", "plotext"}),
+        ("import tuitrain.engine", HEAVY | SCREEN),
+        ("import tuitrain.engine.train", SCREEN | {"pynvml", "tensorboard", "torchvision"}),
+    ],
+)
+def test_a_room_does_not_load_what_it_must_not(statement: str, forbidden: set[str]) -> None:
+    assert not loaded_by(statement) & forbidden
+
+
+def test_the_check_sees_a_deferred_import() -> None:
+    assert "sqlite3" in loaded_by("def f():\n    import sqlite3\nf()")

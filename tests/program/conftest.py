@@ -1,0 +1,16 @@
+"""Whole programs get folders of their own and a machine without NVIDIA cards."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+TUITRAIN = str(Path(sys.executable).with_name("tuitrain"))
+
+
+@pytest.fixture
+def env(tmp_path: Path) -> dict[str, str]:
+    """Runs and caches below `tmp_path`; nothing of the person's own is read or written."""
+    return {"TUITRAIN_RUNS": str(tmp_path / "runs"), "XDG_CACHE_HOME": str(tmp_path / "cache"), "HOME": str(tmp_path)}

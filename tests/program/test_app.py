@@ -1,0 +1,142 @@
+"""The app in a real terminal: open, train, see shapes and curve, quit, and find the terminal as it was."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from conftest import TUITRAIN
+from terminal import Terminal
+
+BRAILLE = "[\u2801-\u28ff]"
+SIZES = [(80, 24), (120, 40)]
+
+
+def states(env: dict[str, str]) -> list[str]:
+    """The state of every run below `env`."""
+    done = subprocess.run([TUITRAIN, "runs", "--json"], env={**os.environ, **env}, capture_output=True, text=True, check=True, timeout=60)
+    return [row["state"] for row in json.loads(done.stdout)]
+
+
+@pytest.mark.parametrize(("columns", "rows"), SIZES)
+def test_the_main_job_from_the_first_frame_to_the_last(env: dict[str, str], columns: int, rows: int) -> None:
+    with Terminal([TUITRAIN], env, columns, rows) as terminal:
+        terminal.wait("seed-cnn")
+        terminal.wait(r"\bcpu\b")
+        assert "libtorch" not in Path(f"/proc/{terminal.pid}/maps").read_text(encoding="utf-8"), "the first frame must not wait for torch"
+        terminal.wait("Enter")
+        terminal.press("Enter")
+        terminal.wait(r"\[64, 3, 32, 32\]")
+        terminal.wait(BRAILLE)
+        terminal.wait("running")
+        terminal.press(" ")
+        terminal.wait("paused")
+        terminal.press(" ")
+        terminal.wait("running")
+        terminal.press("x")
+        terminal.wait("stopped")
+        terminal.press("q")
+        assert terminal.exit_code() == 0
+    assert b"\x1b[?1049l" in terminal.raw, "the screen before the app must come back"
+    assert terminal.raw.rfind(b"\x1b[?25h") > terminal.raw.rfind(b"\x1b[?25l"), "the cursor must be visible again"
+    assert states(env) == ["stopped"]
+
+
+def test_quit_while_training_stops_and_saves(env: dict[str, str], tmp_path: Path) -> None:
+    with Terminal([TUITRAIN, "run", "seed-cnn", "--data", "synthetic", "--device", "cpu", "--tui"], env) as terminal:
+        terminal.wait(r"\[64, 3, 32, 32\]")
+        terminal.press("q")
+        terminal.wait("(?i)stop and save")
+        terminal.press("Enter")
+        assert terminal.exit_code() == 0
+    assert states(env) == ["stopped"]
+    assert list((tmp_path / "runs").glob("*/checkpoints/step-*"))
+
+
+def test_a_failed_run_leaves_the_app_alive(env: dict[str, str]) -> None:
+    with Terminal([TUITRAIN, "run", "seed-cnn", "--data", "synthetic", "--device", "cpu", "--lr", "1e30", "--tui"], env) as terminal:
+        terminal.wait("failed")
+        terminal.wait("(?i)nan|inf|not finite")
+        terminal.press("q")
+        assert terminal.exit_code() == 0
+    assert states(env) == ["failed"]
+
+
+def test_what_libraries_print_lands_in_the_log_and_never_on_the_screen(env: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "noisy.py").write_text(
+        "import ctypes, os, sys, torch\n"
+        "def make(config):\n"
+        "    print('from python \\x1b[2J')\n"
+        "    print('from stderr', file=sys.stderr)\n"
+        "    os.write(2, b'from the descriptor\\n')\n"
+        "    ctypes.CDLL(None).puts(b'from C')\n"
+        "    ctypes.CDLL(None).fflush(None)\n"
+        "    return torch.nn.Linear(5, 2)\n",
+        encoding="utf-8",
+    )
+    command = ["sh", "-c", f"cd {tmp_path} && exec {TUITRAIN} run random-linear --device cpu --set model=noisy:make --tui"]
+    with Terminal(command, env) as terminal:
+        terminal.wait("finished")
+        terminal.press("o")
+        for text in ("from python", "from stderr", "from the descriptor", "from C"):
+            terminal.wait(text)
+        assert b"from python \x1b[2J" not in terminal.raw
+        terminal.press("Esc", "q")
+        assert terminal.exit_code() == 0
+    log = next((tmp_path / "runs").glob("*/log.txt")).read_text(encoding="utf-8")
+    assert "from the descriptor" in log
+    assert "from C" in log
+
+
+def test_resizing_while_training(env: dict[str, str]) -> None:
+    with Terminal([TUITRAIN, "run", "seed-cnn", "--data", "synthetic", "--device", "cpu", "--tui"], env) as terminal:
+        terminal.wait(r"\[64, 3, 32, 32\]")
+        for columns, rows in ((80, 24), (40, 10), (1, 1), (200, 60), (120, 40)):
+            terminal.resize(columns, rows)
+            assert terminal.read(0.2), terminal.text
+        terminal.wait(r"\[64, 3, 32, 32\]")
+        terminal.press("x")
+        terminal.wait("stopped")
+        terminal.press("q")
+        assert terminal.exit_code() == 0
+
+
+@pytest.fixture
+def tmux(tmp_path: Path) -> Iterator[list[str]]:
+    """A tmux server of the test's own."""
+    if shutil.which("tmux") is None:
+        pytest.skip("tmux is missing: it is a Debian package")
+    command = ["tmux", "-S", str(tmp_path / "tmux.sock"), "-f", "/dev/null"]
+    yield command
+    subprocess.run([*command, "kill-server"], capture_output=True, check=False)
+
+
+@pytest.mark.tmux
+def test_inside_tmux(env: dict[str, str], tmux: list[str]) -> None:
+    def tell(*args: str) -> str:
+        return subprocess.run([*tmux, *args], capture_output=True, text=True, check=True, timeout=30, env={**os.environ, **env}).stdout
+
+    def wait(pattern: str, seconds: float = 60) -> None:
+        import re
+        import time
+
+        end = time.monotonic() + seconds
+        while not re.search(pattern, screen := tell("capture-pane", "-p", "-t", "t")):
+            assert time.monotonic() < end, f"{pattern!r} did not come:\n{screen}"
+
+    shell = f"{TUITRAIN}; echo left with $?; exec cat"
+    tell("new-session", "-d", "-s", "t", "-x", "80", "-y", "24", shell)
+    wait("seed-cnn")
+    tell("send-keys", "-t", "t", "Enter")
+    wait(r"\[64, 3, 32, 32\]")
+    wait(BRAILLE)
+    tell("send-keys", "-t", "t", "x")
+    wait("stopped")
+    tell("send-keys", "-t", "t", "q")
+    wait("left with 0")
+    assert states(env) == ["stopped"]

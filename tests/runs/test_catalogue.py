@@ -1,0 +1,192 @@
+"""The list of runs: read from state.json alone, broken folders included; finding, showing and deleting."""
+
+import os
+import shutil
+
+import msgspec
+import pytest
+from small_runs import make_run
+
+from tuitrain.config import ConfigError, load_recipe
+from tuitrain.runs import catalogue, report
+from tuitrain.runs.catalogue import delete, find, list_runs
+
+KEYS = [
+    "run",
+    "name",
+    "recipe",
+    "state",
+    "attached",
+    "device",
+    "strategy",
+    "data",
+    "step",
+    "epoch",
+    "loss",
+    "accuracy",
+    "started",
+    "host",
+    "pid",
+]
+
+
+def test_no_folder_and_no_runs(runs_dir):
+    assert list_runs(runs_dir) == []
+    with pytest.raises(ConfigError, match=r"RUN: there are no runs in .* yet\."):
+        find(runs_dir, "last")
+    assert report.runs(runs_dir, as_json=True) == "[]"
+    assert "no runs in" in report.runs(runs_dir, as_json=False)
+
+
+def test_a_row_has_the_fields_of_the_contract(runs_dir, run_folder):
+    [row] = msgspec.json.decode(report.runs(runs_dir, as_json=True))
+    assert list(row) == KEYS
+    assert row["device"] == ["cpu"]
+    assert (row["run"], row["state"], row["attached"], row["step"], row["accuracy"]) == (run_folder.id, "finished", 0, 20, 0.6)
+    assert row["pid"] == os.getpid()
+
+
+def test_newest_first_also_within_a_minute(runs_dir):
+    made = [make_run(runs_dir, started=f"2026-11-21T04:13:0{second}.000Z").id for second in (3, 1, 2)]
+    assert [run.run for run in list_runs(runs_dir)] == [made[0], made[2], made[1]]
+    assert find(runs_dir, "last").run == made[0]
+
+
+def test_broken_folders_are_rows_that_say_why(runs_dir, run_folder):
+    torn, empty, wrong = (runs_dir / f"20200101-000{number}-x-abc" for number in range(3))
+    for path in (torn, empty, wrong):
+        shutil.copytree(run_folder.path, path)
+    state = (torn / "state.json").read_bytes()
+    (torn / "state.json").write_bytes(state[: len(state) // 2])
+    (empty / "state.json").unlink()
+    (wrong / "state.json").write_bytes(state.replace(b'"finished"', b'"melted"'))
+    (runs_dir / "notes").mkdir()
+    (runs_dir / ".new-x").mkdir()
+    (runs_dir / "file.txt").touch()
+    runs = list_runs(runs_dir)
+    assert [run.run for run in runs] == [run_folder.id, wrong.name, empty.name, torn.name]
+    assert [run.state for run in runs] == ["finished", "lost", "lost", "lost"]
+    assert "melted" in runs[1].broken
+    assert "No such file" in runs[2].broken
+    assert "damaged" in runs[3].broken
+    text = report.runs(runs_dir, as_json=False)
+    assert runs[1].broken in text
+    delete(runs_dir, torn.name)
+    assert torn.name not in os.listdir(runs_dir)
+
+
+def test_a_renamed_copy_is_a_run_of_its_own(runs_dir, run_folder):
+    shutil.copytree(run_folder.path, runs_dir / "20990101-0000-copy-aaa")
+    assert find(runs_dir, "20990101").run == "20990101-0000-copy-aaa"
+
+
+def test_only_state_files_are_read(runs_dir, run_folder, monkeypatch):
+    for number in range(200):
+        (runs_dir / f"20210101-0000-copy-{number:03}").mkdir()
+        shutil.copy(run_folder.path / "state.json", runs_dir / f"20210101-0000-copy-{number:03}")
+    opened = []
+    real = type(runs_dir).read_bytes
+    monkeypatch.setattr(type(runs_dir), "read_bytes", lambda self: (opened.append(self.name), real(self))[1])
+    assert len(list_runs(runs_dir)) == 201
+    assert opened == ["state.json"] * 201
+
+
+def test_find_by_id_prefix_and_last(runs_dir):
+    first = make_run(runs_dir, started="2026-01-01T00:00:00.000Z")
+    second = make_run(runs_dir, load_recipe("multi-gpu"), started="2026-01-02T00:00:00.000Z")
+    assert find(runs_dir, first.id).path == first.path
+    assert find(runs_dir, second.id[:-2]).run == second.id
+    assert find(runs_dir, "last").run == second.id
+    with pytest.raises(ConfigError, match="is the start of 2 runs: ") as raised:
+        find(runs_dir, "20")
+    assert first.id in str(raised.value)
+    with pytest.raises(ConfigError, match=rf"there is no run '{first.id}x'\. Did you mean '{first.id}'\?"):
+        find(runs_dir, f"{first.id}x")
+    with pytest.raises(ConfigError, match="there is no run ''"):
+        find(runs_dir, "")
+    with pytest.raises(ConfigError, match=r"there is no run '\.\./·\[2J'"):
+        find(runs_dir, "../\x1b[2J")
+
+
+def test_a_whole_id_is_meant_even_when_it_starts_others(runs_dir, run_folder):
+    shutil.copytree(run_folder.path, runs_dir / f"{run_folder.id}-backup")
+    assert find(runs_dir, run_folder.id).path == run_folder.path
+
+
+def save_checkpoint(folder, step, kind):
+    path = folder / "checkpoints" / f"step-{step:08}"
+    path.mkdir()
+    (path / "manifest.json").write_text(f'{{"format": 1, "kind": "{kind}", "step": {step}, "files": {{}}}}')
+    return path
+
+
+def test_show_has_configuration_and_checkpoints(runs_dir, run_folder):
+    best, last = save_checkpoint(run_folder.path, 10, "epoch"), save_checkpoint(run_folder.path, 20, "last")
+    (run_folder.path / "checkpoints" / "best").write_text(f"{best.name}\n")
+    (run_folder.path / "checkpoints" / "step-00000030").mkdir()
+    (save_checkpoint(run_folder.path, 40, "epoch") / "manifest.json").write_text("{")
+    shown = msgspec.json.decode(report.show(runs_dir, "last", as_json=True))
+    assert list(shown) == [*KEYS, "config", "checkpoints"]
+    assert shown["config"] == msgspec.to_builtins(load_recipe("seed-cnn"))
+    assert shown["checkpoints"] == [{"step": 10, "kind": "best", "path": str(best)}, {"step": 20, "kind": "last", "path": str(last)}]
+    text = report.show(runs_dir, "last", as_json=False)
+    assert str(best) in text
+    assert "accuracy   60.0%" in text
+    assert "  batch_size = 64" in text
+
+
+def test_a_table_lines_up_for_people(runs_dir):
+    make_run(runs_dir, state="failed", error="step 3: the loss is NaN", started="2026-01-01T00:00:00.000Z", loss=None, accuracy=None)
+    make_run(runs_dir, started="2026-01-02T00:00:00.000Z", step=123_456, device=("cuda:0", "网卡"))
+    header, newest, oldest = report.runs(runs_dir, as_json=False).splitlines()
+    assert newest.index("123,456") + len("123,456") == header.index("STEP") + len("STEP") - 2
+    assert "failed" in oldest
+    assert header.rstrip() == header
+    assert "failed: step 3: the loss is NaN" in report.show(runs_dir, list_runs(runs_dir)[1].run, as_json=False)
+
+
+def test_a_live_run_is_not_deleted(runs_dir):
+    live = make_run(runs_dir, state="running")
+    with pytest.raises(ConfigError, match=rf"is running \(pid {os.getpid()} on .*\); stop it first\."):
+        delete(runs_dir, live.id)
+    assert live.path.is_dir()
+
+
+def test_a_lost_run_is_deleted(runs_dir):
+    lost = make_run(runs_dir, state="running", boot_id="another")
+    assert delete(runs_dir, lost.id).state == "lost"
+    assert os.listdir(runs_dir) == []
+
+
+def test_a_run_that_cannot_be_removed_is_a_sentence(runs_dir, run_folder, monkeypatch):
+    def refuse(path):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(catalogue.shutil, "rmtree", refuse)
+    with pytest.raises(ConfigError, match="cannot be removed: "):
+        delete(runs_dir, run_folder.id)
+    assert list_runs(runs_dir) == []
+
+
+def test_what_a_state_file_says_is_cleaned(runs_dir):
+    make_run(runs_dir, state="failed", name="[/]\x1b]52;c;eA==\x07", error="a\x9bb\nc", device=("cuda\x1b[2J",))
+    [run] = list_runs(runs_dir)
+    shown = [report.runs(runs_dir, as_json=False), report.show(runs_dir, "last", as_json=False)]
+    for text in (run.name, run.error, *run.device, *(text.replace("\n", "") for text in shown)):
+        assert text
+        assert not any(ord(character) < 32 or 127 <= ord(character) < 160 for character in text)
+
+
+def test_a_folder_with_a_hostile_name_is_listed_shown_and_deleted(runs_dir, run_folder):
+    hostile = os.fsdecode(b"20990101-0000-\xff\x1b[2J-aaa")
+    run_folder.path.rename(runs_dir / hostile)
+    save_checkpoint(runs_dir / hostile, 10, "epoch")
+    (runs_dir / os.fsdecode(b"broken-\xff")).mkdir()
+    (runs_dir / os.fsdecode(b"broken-\xff") / "run.toml").touch()
+    good, broken = msgspec.json.decode(report.runs(runs_dir, as_json=True))
+    assert (good["run"], broken["run"]) == ("20990101-0000-··[2J-aaa", "broken-·")
+    shown = msgspec.json.decode(report.show(runs_dir, good["run"], as_json=True))
+    assert shown["checkpoints"][0]["path"].endswith("aaa/checkpoints/step-00000010")
+    assert "\x1b" not in report.runs(runs_dir, as_json=False) + report.show(runs_dir, "last", as_json=False)
+    delete(runs_dir, good["run"])
+    assert [run.run for run in list_runs(runs_dir)] == ["broken-·"]

@@ -1,0 +1,77 @@
+"""Export: the documents that users' scripts and spreadsheets read."""
+
+import csv
+import io
+import json
+import math
+
+import pytest
+from small_runs import evaluation, losses, make_run, step
+
+from tuitrain.config import ConfigError
+from tuitrain.events import Notice
+from tuitrain.runs.export import COLUMNS, export_metrics, write_text
+
+
+def exported(folder, kind, tmp_path):
+    export_metrics(folder.path, kind, str(tmp_path / "out"))
+    return (tmp_path / "out").read_text(encoding="utf-8")
+
+
+def test_json_holds_step_and_evaluation_events(run_folder, tmp_path):
+    document = json.loads(exported(run_folder, "json", tmp_path))
+    assert list(document) == ["run", "steps", "evals"]
+    assert document["run"] == run_folder.id
+    assert [event["step"] for event in document["steps"]] == list(range(1, 21))
+    assert document["steps"][0] == {"event": "step", "step": 1, "epoch": 1, "loss": 2.9, "lr": 0.01, "samples_per_second": 100.0}
+    assert document["evals"][1] == {"event": "eval", "step": 20, "epoch": 2, "loss": 1.0, "loss_sum": 2.0, "accuracy": 0.6}
+
+
+def test_json_of_a_run_without_steps_and_of_numbers_that_are_none(runs_dir, tmp_path):
+    assert json.loads(exported(make_run(runs_dir, batch=[]), "json", tmp_path))["steps"] == []
+    folder = make_run(runs_dir, batch=[losses(1, [math.nan]), step(1, math.nan, rate=math.inf), evaluation(1, 1, math.nan)])
+    document = json.loads(exported(folder, "json", tmp_path))
+    assert (document["steps"][0]["loss"], document["steps"][0]["samples_per_second"]) == (None, None)
+    assert document["evals"][0]["accuracy"] is None
+
+
+def test_csv_has_a_row_for_each_event(run_folder, tmp_path):
+    rows = list(csv.DictReader(io.StringIO(exported(run_folder, "csv", tmp_path))))
+    assert tuple(rows[0]) == COLUMNS
+    count = {kind: sum(row["event"] == kind for row in rows) for kind in {row["event"] for row in rows}}
+    assert count == {"step": 20, "eval": 2, "checkpoint": 4, "notice": 1, "state": 2}
+    first = next(row for row in rows if row["event"] == "step")
+    assert (first["step"], first["loss"], first["accuracy"], first["time"]) == ("1", "2.9", "", "1970-01-01T00:16:41.000Z")
+    steps = [int(row["step"]) for row in rows if row["event"] == "step"]
+    assert steps == sorted(steps)
+
+
+def test_csv_is_safe_in_a_spreadsheet(runs_dir, tmp_path):
+    hostile = ["=HYPERLINK(1)", "+1", "-1", "@x", "\t=1", 'a"b,c\nd', "plain"]
+    batch = [losses(1, [-1.5]), step(1, -1.5), *(Notice(text=text) for text in hostile)]
+    rows = list(csv.DictReader(io.StringIO(exported(make_run(runs_dir, batch=batch), "csv", tmp_path))))
+    texts = [row["text"] for row in rows if row["event"] == "notice"]
+    assert texts == ["'=HYPERLINK(1)", "'+1", "'-1", "'@x", "·=1", 'a"b,c·d', "plain"]
+    assert next(row["loss"] for row in rows if row["event"] == "step") == "-1.5"
+
+
+def test_without_a_file_it_goes_to_stdout(run_folder, capsys):
+    export_metrics(run_folder.path, "json", None)
+    assert json.loads(capsys.readouterr().out)["run"] == run_folder.id
+    write_text("import torch\n", None)
+    assert capsys.readouterr().out == "import torch\n"
+
+
+def test_a_file_that_cannot_be_written_is_a_sentence(run_folder, tmp_path):
+    with pytest.raises(ConfigError, match=r"-o: .*/nowhere/out cannot be written: No such file or directory\."):
+        export_metrics(run_folder.path, "csv", str(tmp_path / "nowhere" / "out"))
+
+
+def test_an_export_that_fails_leaves_the_old_file(run_folder, tmp_path):
+    target = tmp_path / "out.csv"
+    target.write_text("old")
+    (run_folder.path / "metrics.sqlite").write_bytes(b"damaged")
+    with pytest.raises(ConfigError, match=r"metrics\.sqlite cannot be read"):
+        export_metrics(run_folder.path, "csv", str(target))
+    assert target.read_text() == "old"
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []

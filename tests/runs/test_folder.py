@@ -1,0 +1,169 @@
+"""The run folder: whole or not at all, for its owner alone, its names easy to type."""
+
+import os
+import random
+import re
+import stat
+import threading
+
+import msgspec
+import pytest
+from small_runs import STARTED, make_run
+
+from tuitrain.config import DEFAULTS, ConfigError, load_recipe
+from tuitrain.runs import folder as folder_module
+from tuitrain.runs import status as status_module
+from tuitrain.runs.folder import RunFolder, new_id
+from tuitrain.runs.logtail import LogLine
+from tuitrain.runs.status import is_lost, read_status
+
+MORNING = 1795234380.0
+"""2026-11-21 04:13 UTC."""
+
+
+def create(runs_dir, **changes):
+    config = msgspec.structs.replace(load_recipe("seed-cnn"), **changes)
+    return RunFolder.create(runs_dir, config, STARTED, {"threads": 2, "torch": "2.15.0"})
+
+
+@pytest.mark.parametrize(
+    ("name", "slug"),
+    [
+        ("seed-cnn", "seed-cnn"),
+        ("My Net (v2)", "my-net-v2"),
+        ("../../etc/passwd", "etc-passwd"),
+        ("[/]\x1b]52;c;eA==\x1b\\", "52-c-ea"),
+        ("网络", "run"),
+        ("", "run"),
+        ("a" * 23 + "-long-name", "a" * 23),
+    ],
+)
+def test_an_id_sorts_by_time_and_is_easy_to_type(name, slug):
+    assert re.fullmatch(rf"20261121-0413-{slug}-[0-9a-z]{{3}}", new_id(name, MORNING))
+
+
+def test_an_id_does_not_touch_the_runs_random_numbers():
+    random.seed(1)
+    first, before = new_id("x", MORNING), random.getstate()
+    random.seed(1)
+    assert random.getstate() == before
+    assert len({first, *(new_id("x", MORNING) for _ in range(20))}) > 1
+
+
+def test_a_new_folder_is_complete(runs_dir):
+    made = create(runs_dir)
+    names = {path.name for path in made.path.iterdir()}
+    assert names == {"run.toml", "state.json", "metrics.sqlite", "log.txt", "checkpoints", "tensorboard"}
+    assert stat.S_IMODE(made.path.stat().st_mode) == 0o700
+    assert os.listdir(runs_dir) == [made.id]
+    assert load_recipe(str(made.path / "run.toml")) == load_recipe("seed-cnn")
+    assert "[environment]\nthreads = 2" in (made.path / "run.toml").read_text()
+    status = read_status(made.path)
+    assert status == made.status
+    assert (status.state, status.pid, status.device, status.parameters) == ("queued", os.getpid(), ("cpu",), 145_578)
+
+
+def test_a_custom_run_is_called_by_its_name(runs_dir):
+    config = msgspec.structs.replace(DEFAULTS, name="My Net")
+    assert "-my-net-" in RunFolder.create(runs_dir, config, STARTED, {}).id
+    assert "-custom-" in RunFolder.create(runs_dir, DEFAULTS, STARTED, {}).id
+
+
+def test_a_name_that_is_taken_is_left_alone(runs_dir, monkeypatch):
+    ids = iter(["same", "same", "other"])
+    monkeypatch.setattr(folder_module, "new_id", lambda name, now: next(ids))
+    first = create(runs_dir)
+    before = (first.path / "run.toml").stat().st_mtime_ns
+    assert create(runs_dir).id == "other"
+    assert (first.path / "run.toml").stat().st_mtime_ns == before
+    assert sorted(os.listdir(runs_dir)) == ["other", "same"]
+
+
+def test_many_at_once_get_folders_of_their_own(runs_dir):
+    made = []
+    threads = [threading.Thread(target=lambda: made.append(create(runs_dir).id)) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(made) == sorted(os.listdir(runs_dir))
+    assert len(made) == 6
+
+
+def test_a_folder_that_cannot_be_made_leaves_nothing(runs_dir, monkeypatch):
+    def full(path, content):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(folder_module, "write_atomically", full)
+    with pytest.raises(ConfigError, match=r"--runs-dir: .*/runs cannot be written: No space left on device\."):
+        create(runs_dir)
+    assert os.listdir(runs_dir) == []
+
+
+def test_a_runs_dir_that_is_a_file_is_a_sentence(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(ConfigError, match="cannot be written"):
+        create(tmp_path / "file")
+
+
+def test_state_is_replaced_whole(runs_dir, monkeypatch):
+    made = create(runs_dir)
+    made.write_state(msgspec.structs.replace(made.status, state="running", step=7))
+    assert read_status(made.path).step == 7
+    assert made.status.step == 7
+    monkeypatch.setattr(os, "fsync", lambda descriptor: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    with pytest.raises(OSError, match="No space"):
+        made.write_state(msgspec.structs.replace(made.status, step=8))
+    assert read_status(made.path).step == 7
+    assert made.status.step == 7
+    assert not [path for path in made.path.iterdir() if path.name.startswith(".")]
+
+
+def test_the_log_gets_clean_lines_with_time_and_level(runs_dir):
+    made = create(runs_dir)
+    made.log([LogLine(MORNING, "warning", "no\x1b[2J\ncontrol"), LogLine(MORNING + 0.5, "output", "x")])
+    made.log([])
+    expected = "2026-11-21T04:13:00.000Z warning no·[2J·control\n2026-11-21T04:13:00.500Z output x\n"
+    assert (made.path / "log.txt").read_text() == expected
+
+
+# -- is the process still there ---------------------------------------------------------------------------------------
+
+
+def test_a_live_run_of_this_process_is_not_lost(run_folder):
+    status = msgspec.structs.replace(run_folder.status, state="running")
+    assert not is_lost(status, status.heartbeat + 10_000)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"pid": 2**22 + 5}, {"pid": -1}, {"pid_started": 12.0}, {"boot_id": "another"}, {"host": "elsewhere", "heartbeat": 0.0}],
+)
+@pytest.mark.parametrize("state", ["queued", "running", "paused"])
+def test_a_live_state_without_its_process_is_lost(run_folder, state, changes):
+    status = msgspec.structs.replace(run_folder.status, state=state, **changes)
+    assert is_lost(status, 1_000.0 if "heartbeat" in changes else status.heartbeat)
+    assert not is_lost(msgspec.structs.replace(status, state="finished"), status.heartbeat + 1e6)
+
+
+def test_another_host_is_believed_for_a_minute(run_folder):
+    status = msgspec.structs.replace(run_folder.status, state="running", host="elsewhere", pid=1)
+    assert not is_lost(status, status.heartbeat + 59)
+    assert is_lost(status, status.heartbeat + 61)
+
+
+def test_a_zombie_is_no_process(run_folder, monkeypatch):
+    child = os.fork()
+    if child == 0:
+        os._exit(0)
+    try:
+        os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
+        assert status_module._start_time(child) is None
+    finally:
+        os.waitpid(child, 0)
+
+
+def test_a_run_that_ended_says_when(runs_dir):
+    status = make_run(runs_dir).status
+    assert (status.state, status.step, status.epoch, status.loss, status.accuracy) == ("finished", 20, 2, pytest.approx(1.0), 0.6)
+    assert status.started <= status.ended

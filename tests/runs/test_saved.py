@@ -1,0 +1,82 @@
+"""A record read from a run folder says what the live record said."""
+
+import shutil
+
+import pytest
+from small_runs import STARTED, losses, make_run, small_run
+
+from tuitrain.config import ConfigError, load_recipe
+from tuitrain.events import State
+from tuitrain.runs.record import RunRecord
+
+FIELDS = [
+    "config",
+    "state",
+    "step",
+    "epoch",
+    "last_loss",
+    "lr",
+    "evals",
+    "best_accuracy",
+    "best_step",
+    "replicas",
+    "replica_stats",
+    "checkpoints",
+    "notices",
+    "error",
+]
+
+
+def test_a_loaded_record_equals_the_live_one(runs_dir):
+    folder = make_run(runs_dir)
+    live, loaded = RunRecord(load_recipe("seed-cnn")), RunRecord.load(folder.path)
+    for event in [STARTED, *small_run(folder.path)]:
+        live.apply(event)
+    for field in FIELDS:
+        assert getattr(loaded, field) == getattr(live, field), field
+    assert (loaded.run, loaded.path) == (folder.id, folder.path)
+    assert loaded.started.total_steps == 20
+    assert [line.text for line in loaded.log.tail(100)] == [line.text for line in live.log.tail(100)]
+    assert len(loaded.loss) == 20
+    assert loaded.loss.thin(1, 20, 40) == live.loss.thin(1, 20, 40)
+    assert loaded.loss.smoothed(0.9).thin(1, 20, 40) == live.loss.smoothed(0.9).thin(1, 20, 40)
+    assert loaded.running_seconds == pytest.approx(0, abs=60)
+
+
+def test_a_run_without_a_step_loads(runs_dir):
+    loaded = RunRecord.load(make_run(runs_dir, batch=[State(state="running")], state="failed", error="out of memory").path)
+    assert (loaded.state, loaded.error, loaded.step, loaded.last_loss) == ("failed", "out of memory", 0, None)
+    assert loaded.loss.thin(0, 10, 10) == []
+    assert loaded.eta_seconds() is None
+
+
+def test_a_run_whose_process_is_gone_is_lost(runs_dir):
+    folder = make_run(runs_dir, state="running", boot_id="another")
+    assert RunRecord.load(folder.path).state == "lost"
+
+
+def test_a_loaded_record_takes_no_losses(run_folder):
+    with pytest.raises(RuntimeError, match="no new losses"):
+        RunRecord.load(run_folder.path).apply(losses(21, [1.0]))
+
+
+def test_a_run_moved_elsewhere_still_loads(runs_dir, run_folder, tmp_path):
+    shutil.move(run_folder.path, tmp_path / "moved")
+    loaded = RunRecord.load(tmp_path / "moved")
+    assert loaded.run == "moved"
+    assert loaded.checkpoints[0].path == str(tmp_path / "moved" / "checkpoints" / "step-00000010")
+
+
+@pytest.mark.parametrize("missing", ["state.json", "run.toml", "metrics.sqlite"])
+def test_what_is_missing_is_named(run_folder, missing):
+    (run_folder.path / missing).unlink()
+    with pytest.raises(ConfigError, match=missing):
+        RunRecord.load(run_folder.path)
+
+
+def test_without_a_log_and_with_a_torn_one(run_folder):
+    log = run_folder.path / "log.txt"
+    log.write_bytes(b"\xff\xfe torn\n2026-11-21T04:13:00.000Z info good\x1b[2J\n2026-11-21T04:13:00.000Z shout x\nyesterday info x\nend")
+    assert [line.text for line in RunRecord.load(run_folder.path).log.tail(10)] == ["good·[2J"]
+    log.unlink()
+    assert RunRecord.load(run_folder.path).log.tail(10) == []

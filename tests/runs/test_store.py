@@ -1,0 +1,337 @@
+"""The metrics store: nothing is lost, readers and the writer do not stand in each other's way, damage is a sentence."""
+
+import math
+import os
+import random
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+
+import msgspec
+import pytest
+from small_runs import STARTED, losses, small_run, step
+
+from tuitrain.config import ConfigError
+from tuitrain.events import Checkpoint, GpuSample
+from tuitrain.runs.errors import RunError
+from tuitrain.runs.reader import cover
+from tuitrain.runs.schema import FACTOR
+from tuitrain.runs.series import Series
+from tuitrain.runs.store import MetricsReader, MetricsWriter
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "metrics.sqlite"
+
+
+def write(path, *batch):
+    writer = MetricsWriter(path)
+    writer.append(batch)
+    assert writer.close() == 0
+
+
+def rows(path, query):
+    connection = sqlite3.connect(path)
+    try:
+        return connection.execute(query).fetchall()
+    finally:
+        connection.close()
+
+
+def test_what_was_written_is_read(path):
+    write(path, STARTED, *small_run())
+    with MetricsReader(path) as reader:
+        assert (reader.count(), reader.last_step()) == (20, 20)
+        assert reader.last_loss() == (20, 2, pytest.approx(1.0))
+        steps = list(reader.step_events())
+        assert [event.step for _, event in steps] == list(range(1, 21))
+        assert steps[10][1] == step(11, 3.0 - 0.1 * 11, epoch=2)
+        assert steps[10][0] == 1011.0
+        assert reader.last_step_event() == steps[-1][1]
+        assert [event.loss_sum for _, event in reader.evals()] == [2.0, 2.0]
+        assert [event.state for _, event in reader.states()] == ["running", "finished"]
+        assert [event.text for _, event in reader.notices()] == ["the built-in synthetic data is used"]
+        assert reader.replicas().replicas[0].output == (64, 10)
+        assert reader.replica_stats().step == 20
+        found = [(event.kind, event.path) for _, event in reader.checkpoints()]
+        assert found[0] == ("epoch", str(path.parent / "checkpoints" / "step-00000010"))
+        assert [kind for kind, _ in found] == ["epoch", "best"] * 2
+
+
+def test_an_empty_store_reads_as_nothing(path):
+    write(path)
+    with MetricsReader(path) as reader:
+        assert (reader.count(), reader.last_step(), reader.last_loss(), reader.losses(1, 100, 10)) == (0, 0, None, [])
+        assert (reader.replicas(), reader.last_step_event(), list(reader.step_events())) == (None, None, [])
+
+
+def test_what_is_not_finite_is_null(path):
+    write(path, losses(1, [1.0, math.nan, math.inf]), step(2, math.nan, rate=math.inf))
+    assert rows(path, "SELECT loss FROM losses ORDER BY step") == [(1.0,), (None,), (None,)]
+    assert rows(path, "SELECT lr, samples_per_second FROM step_events") == [(0.01, None)]
+    with MetricsReader(path) as reader:
+        assert [found.x for found in reader.losses(1, 3, 10)] == [1]
+        assert math.isnan(reader.last_loss()[2])
+
+
+def test_gpu_samples_keep_what_the_driver_does_not_say(path):
+    write(path, GpuSample(time=5.0, device="cuda:0", memory_used=7, utilization=None, power=1.5, temperature=60))
+    assert rows(path, "SELECT * FROM gpu_samples") == [(5.0, "cuda:0", 7, None, 1.5, 60)]
+
+
+# -- the pyramid ------------------------------------------------------------------------------------------------------
+
+
+def assert_thins_like(reader, series, lo, hi, columns):
+    """The store's bins hold the same points as the series', but for buckets that lie over a column's edge."""
+    found, expected = reader.losses(lo, hi, columns), series.thin(lo, hi, columns)
+    assert abs(len(found) - len(expected)) <= 1
+    assert min(bin_.min for bin_ in found) == min(bin_.min for bin_ in expected)
+    assert max(bin_.max for bin_ in found) == max(bin_.max for bin_ in expected)
+    assert sum(bin_.mean for bin_ in found) / len(found) == pytest.approx(sum(bin_.mean for bin_ in expected) / len(expected), rel=1e-2)
+
+
+def test_thinning_equals_the_series_in_memory(path):
+    chance = random.Random(0)
+    values = [chance.gauss(2, 1) if chance.random() > 0.1 else math.nan for _ in range(10_000)]
+    series = Series()
+    series.extend(range(1, 10_001), values)
+    write(path, *(losses(start + 1, values[start : start + 333]) for start in range(0, 10_000, 333)))
+    with MetricsReader(path) as reader:
+        for lo, hi, columns in [
+            (1, 10_000, 20),
+            (1, 20_000, 30),
+            (137, 9_003, 10),
+            (5_000, 5_100, 10),
+            (9_990, 20_000, 50),
+            (-5.5, 3e3, 7),
+        ]:
+            assert_thins_like(reader, series, lo, hi, columns)
+        assert reader.losses(4_000, 4_040, 100) == series.thin(4_000, 4_040, 100)
+        assert reader.series().thin(1, 10_000, 100) == series.thin(1, 10_000, 100)
+        assert reader.losses(10_001, 20_000, 10) == []
+
+
+def test_thinning_is_exact_where_columns_end_with_buckets(path):
+    values = [math.sin(number) for number in range(64 * 64)]
+    series = Series()
+    series.extend(range(1, 4097), values)
+    write(path, losses(1, values))
+    with MetricsReader(path) as reader:
+        for found, expected in zip(reader.losses(0.5, 4096.5, 32), series.thin(0.5, 4096.5, 32), strict=True):
+            assert (found.x, found.min, found.max) == (expected.x, expected.min, expected.max)
+            assert found.mean == pytest.approx(expected.mean)
+
+
+def test_the_pyramid_is_the_same_however_it_came_about(tmp_path):
+    values = [math.sin(number / 7) for number in range(9_000)]
+    one, many = tmp_path / "one.sqlite", tmp_path / "many.sqlite"
+    write(one, losses(1, values))
+    for start in range(0, 9_000, 1_700):
+        writer = MetricsWriter(many)
+        for inner in range(start, min(start + 1_700, 9_000), 170):
+            writer.append([losses(inner + 1, values[inner : inner + 170])])
+            assert writer.commit()
+        writer.close()
+    query = "SELECT level, bucket, count, min, round(mean, 9), max FROM pyramid ORDER BY level, bucket"
+    assert rows(one, query) == rows(many, query)
+    assert rows(one, "SELECT count FROM pyramid WHERE level = 1 AND bucket = 3") == [(FACTOR,)]
+    assert rows(one, "SELECT count, min, max FROM pyramid WHERE level = 3") == [(9_000, min(values), max(values))]
+
+
+@pytest.mark.parametrize(("first", "last"), [(1, 1_000_000), (2, 999_999), (65, 1_000_000), (4_096, 700_001), (1, 64), (5, 5)])
+@pytest.mark.parametrize("columns", [1, 60, 240])
+def test_a_cover_holds_each_step_once_and_few_buckets(first, last, columns):
+    steps, buckets, after = 0, 0, first - 1
+    for segment in cover(first, last, columns):
+        width = FACTOR**segment.level
+        assert segment.first * width == after
+        after = (segment.last + 1) * width
+        steps += after - segment.first * width
+        buckets += segment.last - segment.first + 1
+    assert (after, steps) == (last, last - first + 1)
+    assert buckets <= FACTOR * columns + 8 * FACTOR
+    assert buckets >= min(columns, last - first + 1)
+
+
+def test_a_million_steps_open_by_reading_few_rows(path):
+    write(path)
+    connection = sqlite3.connect(path)
+    numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1e6)"
+    connection.execute(f"{numbers} INSERT INTO losses SELECT i, 1, i % 10, i FROM n")
+    connection.commit()
+    connection.close()
+    # The first step said again: all buckets above it are gathered anew.
+    write(path, losses(1, [1.0]))
+    with MetricsReader(path) as reader:
+        instructions = []
+        reader._connection.set_progress_handler(lambda: instructions.append(1000), 1000)
+        bins = reader.losses(1, 1_000_000, 240)
+        # Some ten instructions a row: far from a million rows.
+        assert sum(instructions) < 400_000
+    assert len(bins) == 240
+    assert {(found.min, found.max) for found in bins} == {(0.0, 9.0)}
+    assert all(found.mean == pytest.approx(4.5, abs=0.01) for found in bins)
+
+
+# -- going on from a checkpoint ---------------------------------------------------------------------------------------
+
+
+def test_a_run_that_goes_on_from_a_checkpoint_makes_its_later_steps_again(path):
+    write(path, *small_run(), losses(21, [9.0] * 200, epoch=3))
+    resumed = msgspec.structs.replace(STARTED, resumed_from=10)
+    write(path, resumed)
+    assert rows(path, "SELECT count FROM pyramid WHERE level = 1") == [(10,)]
+    write(path, losses(11, [0.5] * 3, epoch=2), step(13, 0.5, epoch=2))
+    with MetricsReader(path) as reader:
+        assert reader.last_loss() == (13, 2, 0.5)
+        assert [event.step for _, event in reader.step_events()] == [*range(1, 11), 13]
+        assert [event.step for _, event in reader.evals()] == [10]
+        assert max(found.max for found in reader.losses(1, 1000, 2)) == pytest.approx(2.9)
+    assert rows(path, "SELECT count FROM pyramid WHERE level = 1") == [(13,)]
+
+
+# -- locks, kills, damage ---------------------------------------------------------------------------------------------
+
+
+def test_a_locked_store_keeps_everything_for_the_next_commit(path, monkeypatch):
+    monkeypatch.setattr("tuitrain.runs.store.BUSY_SECONDS", 0.01)
+    writer = MetricsWriter(path)
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN EXCLUSIVE")
+    writer.append([losses(1, [1.0, 2.0])])
+    assert not writer.commit()
+    assert "locked" in writer.error
+    writer.append([losses(3, [3.0])])
+    assert not writer.commit()
+    other.execute("ROLLBACK")
+    assert writer.commit()
+    assert writer.error is None
+    assert rows(path, "SELECT step, loss FROM losses") == [(1, 1.0), (2, 2.0), (3, 3.0)]
+    other.execute("BEGIN EXCLUSIVE")
+    writer.append([losses(4, [4.0]), step(4, 4.0)])
+    assert writer.close(timeout=0.05) == 2
+    other.close()
+
+
+def test_a_reader_that_holds_the_file_delays_only_the_commit(path, monkeypatch):
+    monkeypatch.setattr("tuitrain.runs.store.BUSY_SECONDS", 0.01)
+    write(path, losses(1, [1.0] * 100))
+    holding = sqlite3.connect(path, isolation_level=None)
+    cursor = holding.execute("SELECT step FROM losses")
+    cursor.fetchone()
+    writer = MetricsWriter(path)
+    writer.append([losses(101, [1.0])])
+    assert not writer.commit()
+    cursor.close()
+    assert writer.close() == 0
+    assert rows(path, "SELECT count(*) FROM losses") == [(101,)]
+    holding.close()
+
+
+def test_readers_see_whole_commits_while_the_writer_works(path):
+    write(path)
+    wrong, done = [], threading.Event()
+
+    def read():
+        while not done.is_set():
+            with MetricsReader(path) as reader:
+                count = reader.count()
+                if count % 50 or [event.step for _, event in reader.step_events()][: count // 50] != list(range(50, count + 1, 50)):
+                    wrong.append(count)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    writer = MetricsWriter(path)
+    for first in range(1, 1_001, 50):
+        writer.append([losses(first, [1.0] * 50), step(first + 49, 1.0)])
+        writer.commit()
+    done.set()
+    reader.join()
+    assert writer.close() == 0
+    assert wrong == []
+    assert rows(path, "SELECT count(*) FROM losses") == [(1_000,)]
+
+
+KILLED = """
+import os, signal, sys
+from tuitrain.events import Losses
+from tuitrain.runs.store import MetricsWriter
+writer = MetricsWriter(__import__("pathlib").Path(sys.argv[1]))
+for block in range(5):
+    writer.append([Losses(first_step=block * 100 + 1, epoch=1, losses=(1.0,) * 100, times=(0.0,) * 100)])
+    assert writer.commit()
+# A tiny cache makes SQLite put pages into the file before the commit: what a kill leaves is half a commit and its journal.
+writer._connection.execute("PRAGMA cache_size = 1")
+write_losses, blocks = MetricsWriter._write_losses, []
+def dying(self, event):
+    write_losses(self, event)
+    blocks.append(event)
+    if len(blocks) == 50:
+        os.kill(os.getpid(), signal.SIGKILL)
+MetricsWriter._write_losses = dying
+writer.append(Losses(first_step=501 + i * 100, epoch=1, losses=(2.0,) * 100, times=(0.0,) * 100) for i in range(50))
+writer.commit()
+"""
+
+
+@pytest.mark.parametrize("first_to_open", ["reader", "writer"])
+def test_a_kill_in_the_middle_of_a_commit_leaves_the_commit_before(path, first_to_open):
+    ended = subprocess.run([sys.executable, "-c", KILLED, str(path)], timeout=60)
+    assert ended.returncode == -signal.SIGKILL
+    assert path.with_name("metrics.sqlite-journal").stat().st_size > 0
+    if first_to_open == "writer":
+        write(path, losses(501, [3.0]))
+    with MetricsReader(path) as reader:
+        assert reader.last_step() == (501 if first_to_open == "writer" else 500)
+        assert {found.max for found in reader.losses(1, 500, 10)} == {1.0}
+    assert rows(path, "PRAGMA integrity_check") == [("ok",)]
+
+
+def test_damage_is_a_sentence(path):
+    write(path, *(losses(first, [1.0] * 500) for first in range(1, 5_000, 500)))
+    with path.open("r+b") as file:
+        file.seek(8192)
+        file.write(os.urandom(path.stat().st_size - 8192))
+    with pytest.raises(RunError, match=r"metrics\.sqlite cannot be read: "), MetricsReader(path) as reader:
+        reader.series()
+    path.write_bytes(b"no database at all" * 100)
+    with pytest.raises(RunError, match=r"metrics\.sqlite cannot be read: "):
+        MetricsReader(path)
+    with pytest.raises(RunError, match="cannot be opened"):
+        MetricsWriter(path)
+    path.unlink()
+    with pytest.raises(RunError, match="there is no metrics"):
+        MetricsReader(path)
+    assert issubclass(RunError, ConfigError)
+
+
+def test_a_store_of_a_newer_version_is_left_alone(path):
+    write(path)
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA user_version = 2")
+    connection.close()
+    with pytest.raises(RunError, match="newer tuitrain"):
+        MetricsWriter(path)
+    with pytest.raises(RunError, match="version 2"):
+        MetricsReader(path)
+
+
+def test_hostile_names_are_only_names(tmp_path):
+    folder = tmp_path / "run?mode=rwc#%20 \x1b[2J'\"; DROP"
+    folder.mkdir()
+    path = folder / "metrics.sqlite"
+    write(path, losses(1, [1.0]), Checkpoint(step=1, path="/elsewhere/step-'); DROP TABLE losses; --", kind="manual"))
+    with MetricsReader(path) as reader:
+        assert reader.count() == 1
+        assert reader.checkpoints()[0][1].path.endswith("DROP TABLE losses; --")
+    shutil.move(folder, tmp_path / "moved")
+    with MetricsReader(tmp_path / "moved" / "metrics.sqlite") as reader:
+        assert reader.checkpoints()[0][1].path.startswith(str(tmp_path / "moved" / "checkpoints"))
+    with pytest.raises(RunError) as raised:
+        MetricsReader(path)
+    assert "\x1b" not in str(raised.value)

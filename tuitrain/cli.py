@@ -1,0 +1,254 @@
+"""The composition root: commands to a front end. It wires the rooms together and holds no logic of theirs.
+
+Everything heavy is imported inside the command that needs it: `tuitrain --help` answers before torch or textual could load.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tuitrain import paths
+from tuitrain.config import ConfigError, RunConfig, load_recipe, nearest, recipe_names, recipe_summary, recipe_text, with_changes
+
+if TYPE_CHECKING:
+    from tuitrain.devices.sampler import Sampler
+    from tuitrain.session.worker import Train, WorkerSession
+
+USAGE_ERROR = 2
+JOIN_SECONDS = 30.0
+FIRST_SAMPLE_SECONDS = 3.0
+
+
+def main() -> None:
+    """The `tuitrain` command: every mistake of usage or configuration is one sentence on stderr and exit code 2."""
+    try:
+        sys.exit(commands(standalone_mode=False))
+    except ConfigError as error:
+        _refuse(str(error))
+    except click.ClickException as error:
+        _refuse(error.format_message())
+    except click.Abort:
+        sys.exit(130)
+
+
+def _refuse(sentence: str) -> None:
+    print(f"tuitrain: {sentence}", file=sys.stderr)
+    sys.exit(USAGE_ERROR)
+
+
+class _Commands(click.Group):
+    """Says which command was meant when the name is wrong."""
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and not args[0].startswith("-") and args[0] not in self.commands:
+            names = ", ".join(self.commands)
+            raise click.UsageError(f"there is no command {args[0]!r}; it must be one of {names}.{nearest(args[0], self.commands)}")
+        return super().resolve_command(ctx, args)
+
+
+runs_dir_option = click.option("--runs-dir", metavar="DIR", help="Where the runs are kept (or TUITRAIN_RUNS).")
+json_option = click.option("--json", "as_json", is_flag=True, help="JSON instead of text.")
+
+
+@click.group(cls=_Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="tuitrain", prog_name="tuitrain")
+@runs_dir_option
+@click.pass_context
+def commands(ctx: click.Context, runs_dir: str | None) -> int | None:
+    """Train PyTorch models and watch the GPUs, in one terminal screen. Without a command: open the app."""
+    ctx.obj = runs_dir
+    if ctx.invoked_subcommand is None:
+        return _open_app(load_recipe(recipe_names()[0]), paths.runs_dir(runs_dir), start_at_once=False)
+    return None
+
+
+def _run_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options of `run` that are fields of the configuration."""
+    options = [
+        click.option("--data", metavar="auto|cifar10|synthetic|PATH", help="What to train on."),
+        click.option("--device", metavar="auto|cpu|cuda|cuda:N", help="Where to train."),
+        click.option("--strategy", metavar="auto|single", help="How the devices share the work."),
+        click.option("--epochs", metavar="N"),
+        click.option("--max-steps", metavar="N", help="End after this many steps."),
+        click.option("--batch-size", metavar="N", help="The global batch."),
+        click.option("--lr", metavar="X", help="Learning rate."),
+        click.option("--seed", metavar="N"),
+        click.option("--precision", metavar="fp32|bf16|fp64"),
+        click.option("--name", metavar="TEXT", help="What the run is called."),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@commands.command()
+@click.argument("recipe")
+@_run_options
+@click.option("--set", "settings", metavar="FIELD=VALUE", multiple=True, help="Any field of the configuration; may be repeated.")
+@runs_dir_option
+@click.option("--json", "as_json", is_flag=True, help="One JSON event a line.")
+@click.option("--tui", is_flag=True, help="Start the run inside the app.")
+@click.pass_obj
+def run(
+    parent_runs_dir: str | None,
+    recipe: str,
+    settings: tuple[str, ...],
+    runs_dir: str | None,
+    as_json: bool,
+    tui: bool,
+    **options: str | None,
+) -> int:
+    """Train RECIPE (a built-in one or a TOML file) without the app."""
+    if as_json and tui:
+        raise click.UsageError("--json and --tui cannot go together: the app has the terminal to itself.")
+    config = _configuration(recipe, settings, options)
+    folder = paths.runs_dir(runs_dir or parent_runs_dir)
+    if tui:
+        return _open_app(config, folder, start_at_once=True)
+    from tuitrain.console import follow, printer_for
+
+    with _session(folder) as (session, _):
+        return follow(session, config, printer_for(json=as_json))
+
+
+def _configuration(recipe: str, settings: Sequence[str], options: dict[str, str | None]) -> RunConfig:
+    """The recipe with the options and the `--set` fields over it, in this order."""
+    changes: dict[str, str] = {field: value for field, value in options.items() if value is not None}
+    for setting in settings:
+        field, equals, value = setting.partition("=")
+        if not equals:
+            raise ConfigError(f"--set: {setting!r} is not allowed; it must be FIELD=VALUE, like --set lr=0.01.")
+        changes[field.strip()] = value
+    config = load_recipe(changes.pop("recipe", recipe))
+    return with_changes(config, changes, from_text=True)
+
+
+@commands.command()
+@runs_dir_option
+@json_option
+@click.pass_obj
+def runs(parent_runs_dir: str | None, runs_dir: str | None, as_json: bool) -> None:
+    """List the runs, newest first."""
+    from tuitrain.runs import report
+
+    click.echo(report.runs(paths.runs_dir(runs_dir or parent_runs_dir), as_json=as_json))
+
+
+@commands.command()
+@click.argument("run", metavar="RUN")
+@runs_dir_option
+@json_option
+@click.pass_obj
+def show(parent_runs_dir: str | None, run: str, runs_dir: str | None, as_json: bool) -> None:
+    """Show one RUN: its configuration, state, last metrics and checkpoints. RUN is an id, the start of one, or `last`."""
+    from tuitrain.runs import report
+
+    click.echo(report.show(paths.runs_dir(runs_dir or parent_runs_dir), run, as_json=as_json))
+
+
+@commands.command()
+@click.argument("run", metavar="RUN")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@runs_dir_option
+@click.pass_obj
+def delete(parent_runs_dir: str | None, run: str, yes: bool, runs_dir: str | None) -> None:
+    """Delete a RUN with its checkpoints and metrics."""
+    from tuitrain.runs import catalogue
+
+    folder = paths.runs_dir(runs_dir or parent_runs_dir)
+    found = catalogue.find(folder, run)
+    if not yes and not click.confirm(f"Delete {found.run} with its checkpoints and metrics?"):
+        raise click.Abort
+    catalogue.delete(folder, found.run)
+    click.echo(f"deleted {found.run}")
+
+
+@commands.command()
+@click.argument("run", metavar="RUN")
+@click.option("--format", "format_", required=True, type=click.Choice(["csv", "json", "pt", "py"]))
+@click.option("-o", "--output", metavar="FILE", help="Where to write it; stdout without.")
+@runs_dir_option
+@click.pass_obj
+def export(parent_runs_dir: str | None, run: str, format_: str, output: str | None, runs_dir: str | None) -> None:
+    """Write a RUN as csv or json (its metrics), pt (its weights) or py (a plain PyTorch script that does the same)."""
+    from tuitrain.runs import catalogue
+    from tuitrain.runs.export import export_metrics, write_text
+
+    found = catalogue.find(paths.runs_dir(runs_dir or parent_runs_dir), run)
+    if format_ in ("csv", "json"):
+        export_metrics(found.path, format_, output)
+        return
+    from tuitrain.engine.export import export_weights, script
+
+    if format_ == "py":
+        write_text(script(catalogue.config_of(found)), output)
+    elif output is None:
+        raise click.UsageError("--format pt needs -o FILE: weights are not text.")
+    else:
+        click.echo(f"wrote {export_weights(found.path, Path(output))}")
+
+
+@commands.command()
+@json_option
+def recipes(as_json: bool) -> None:
+    """List the built-in recipes."""
+    summaries = {name: recipe_summary(recipe_text(name)) for name in recipe_names()}
+    if as_json:
+        import msgspec
+
+        click.echo(msgspec.json.encode([{"recipe": name, "summary": summary} for name, summary in summaries.items()]).decode())
+    else:
+        for name, summary in summaries.items():
+            click.echo(f"{name:<16}{summary}")
+
+
+def _open_app(config: RunConfig, runs_dir: Path, *, start_at_once: bool) -> int:
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise ConfigError("the app needs a terminal; without one use `tuitrain run RECIPE`.")
+    from tuitrain.tui.app import TuitrainApp
+    from tuitrain.tui.capture import Capture
+
+    with _session(runs_dir) as (session, sampler), Capture() as capture:
+        TuitrainApp(session, sampler, config, start_at_once=start_at_once, capture=capture).run()
+    return 0
+
+
+@contextmanager
+def _session(runs_dir: Path) -> Iterator[tuple[WorkerSession, Sampler]]:
+    """A session and a sampler, wired; at the end every thread of theirs is stopped and joined."""
+    from tuitrain.devices.inventory import free_cuda_devices, gpu_events
+    from tuitrain.devices.sampler import Sampler
+    from tuitrain.session.threads import limit_openmp_spin
+    from tuitrain.session.worker import WorkerSession
+
+    limit_openmp_spin()
+    # NVML lists cards in the order of their bus ids; with this, CUDA counts them in the same order.
+    os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
+    sampler = Sampler()
+    session = WorkerSession(_load_train, runs_dir, lambda: free_cuda_devices(sampler.wait(FIRST_SAMPLE_SECONDS)))
+    sampler.subscribe(lambda snapshot: session.note_samples(gpu_events(snapshot)))
+    sampler.start()
+    try:
+        yield session, sampler
+    finally:
+        session.interrupt()
+        ended = session.join(JOIN_SECONDS)
+        sampler.stop()
+        if not ended:
+            # A thread that is still inside torch would abort the interpreter's own exit.
+            print("tuitrain: training did not stop in time; leaving it", file=sys.stderr)
+            sys.stderr.flush()
+            os._exit(1)
+
+
+def _load_train() -> Train:
+    from tuitrain.engine.train import train
+
+    return train

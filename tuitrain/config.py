@@ -1,0 +1,331 @@
+"""What a run is made of: `RunConfig`, checked field by field, read from recipes and TOML files and written back.
+
+Every mistake is a `ConfigError` whose text is one sentence: the field, the value and what is allowed.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+import shlex
+import sys
+from collections.abc import Iterable, Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+
+import msgspec
+import tomli_w
+from msgspec import Meta
+
+from tuitrain.text import clean
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+MODELS = ("seed-cnn", "linear")
+DATA = ("auto", "cifar10", "synthetic", "random")
+STRATEGIES = ("auto", "single")
+
+_IMPORT_STRING = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
+_DEVICE = re.compile(r"cpu|cuda|cuda:\d+")
+
+PositiveInt = Annotated[int, Meta(ge=1, le=2**53, description="a whole number of 1 or more")]
+
+
+class ConfigError(Exception):
+    """A wrong flag, file, field, device or data set. The text is one sentence for the person."""
+
+
+class RunConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Everything that decides a run. `Meta.description` of each field says what is allowed, in the words of the error message."""
+
+    recipe: str = "custom"
+    model: str = "seed-cnn"
+    """A built-in model or an import string: `make_model(config) -> torch.nn.Module`."""
+    data: str = "auto"
+    """A built-in data set, a folder, or an import string: `make_data(config) -> ((inputs, labels), (inputs, labels) | None)`."""
+    device: str = "auto"
+    output_device: str | None = None
+    strategy: Annotated[Literal["auto", "single"], Meta(description="one of auto, single")] = "auto"
+    epochs: PositiveInt = 10
+    max_steps: Annotated[PositiveInt | None, Meta(description="a whole number of 1 or more, or none")] = None
+    """Counted from the run's first step; the run ends at whichever of `epochs` and `max_steps` comes first."""
+    batch_size: PositiveInt = 64
+    """The global batch: all replicas together."""
+    loss: Annotated[Literal["cross_entropy", "nll"], Meta(description="one of cross_entropy, nll")] = "cross_entropy"
+    optimizer: Annotated[Literal["sgd", "adam", "adamw"], Meta(description="one of sgd, adam, adamw")] = "sgd"
+    lr: Annotated[float, Meta(gt=0, description="a number above 0")] = 0.01
+    momentum: Annotated[float, Meta(ge=0, lt=1, description="a number from 0 up to, not including, 1")] = 0.0
+    weight_decay: Annotated[float, Meta(ge=0, description="a number of 0 or more")] = 0.0
+    shuffle: Annotated[bool, Meta(description="true or false")] = False
+    augment: Annotated[Literal["none", "crop-flip"], Meta(description="one of none, crop-flip")] = "none"
+    dropout: Annotated[float, Meta(ge=0, lt=1, description="a number from 0 up to, not including, 1")] = 0.1
+    seed: Annotated[int, Meta(ge=0, lt=2**32, description="a whole number from 0 to 4294967295")] = 0
+    deterministic: Annotated[bool, Meta(description="true or false")] = True
+    precision: Annotated[Literal["fp32", "bf16", "fp64"], Meta(description="one of fp32, bf16, fp64")] = "fp32"
+    compile: Annotated[bool, Meta(description="true or false")] = False
+    batch_dim: Annotated[int, Meta(ge=0, le=1, description="0 or 1")] = 0
+    """The input's batch axis; labels and outputs have theirs at 0."""
+    even_split: Annotated[bool, Meta(description="true or false")] = False
+    log_every_steps: PositiveInt = 1
+    checkpoint_every_steps: Annotated[PositiveInt | None, Meta(description="a whole number of 1 or more, or none")] = None
+    checkpoint_every_minutes: Annotated[float, Meta(gt=0, description="a number above 0")] = 1.0
+    keep_checkpoints: Annotated[int, Meta(ge=2, le=2**53, description="a whole number of 2 or more")] = 3
+    max_restarts: Annotated[int, Meta(ge=0, le=2**31, description="a whole number of 0 or more")] = 3
+    nnodes: Annotated[str, Meta(pattern=r"^\d+(:\d+)?$", description="a number of machines, or a range MIN:MAX")] = "1"
+    rdzv_endpoint: str | None = None
+    name: str = ""
+    note: str = ""
+
+    def title(self) -> str:
+        """What the run is called on a screen."""
+        return self.name or self.recipe
+
+
+FIELDS: tuple[str, ...] = RunConfig.__struct_fields__
+_HINTS: dict[str, Any] = get_type_hints(RunConfig, include_extras=True)
+DEFAULTS = RunConfig()
+
+
+def nearest(word: str, words: Iterable[str]) -> str:
+    """` Did you mean 'x'?` for the closest of `words`, or nothing."""
+    close = difflib.get_close_matches(word, list(words), n=1, cutoff=0.6)
+    return f" Did you mean '{close[0]}'?" if close else ""
+
+
+def with_changes(config: RunConfig, changes: Mapping[str, Any], *, from_text: bool = False) -> RunConfig:
+    """`config` with some fields replaced and all of it checked.
+
+    Args:
+        config: the configuration to start from.
+        changes: field name -> value; `from_text` says that the values are what a person typed ("1e-2", "true", "none").
+
+    Raises:
+        ConfigError: an unknown field, or a value that is not allowed.
+    """
+    checked = {field: check_field(field, value, from_text=from_text) for field, value in changes.items()}
+    changed = msgspec.structs.replace(config, **checked)
+    _check_together(changed)
+    return changed
+
+
+def check_field(field: str, value: Any, *, from_text: bool = False) -> Any:
+    """`value` as the type of `field`.
+
+    Raises:
+        ConfigError: there is no such field, or it does not allow the value.
+    """
+    if field not in FIELDS:
+        raise ConfigError(f"{clean(field)}: there is no such field.{nearest(field, FIELDS)}")
+    hint = _HINTS[field]
+    if from_text and isinstance(value, str):
+        value = value.strip() if field not in ("name", "note") else value
+        if value.lower() in ("none", "null") and _is_optional(hint):
+            return None
+    if field in ("name", "note") and isinstance(value, str):
+        return clean(value)
+    try:
+        result = msgspec.convert(value, hint, strict=not from_text)
+    except msgspec.ValidationError:
+        raise _not_allowed(field, value) from None
+    if isinstance(result, float) and not math.isfinite(result):
+        raise _not_allowed(field, value)
+    if isinstance(result, str):
+        _check_string(field, result)
+    return result
+
+
+def allowed(field: str) -> str:
+    """What `field` allows, in words."""
+    special = {
+        "recipe": f"one of {', '.join(recipe_names())}, or a TOML file",
+        "model": f"one of {', '.join(MODELS)}, or an import string like my_package.nets:make_model",
+        "data": f"one of {', '.join(DATA)}, a folder, or an import string like my_package.data:make_data",
+        "device": "auto, auto:N, cpu, cuda, cuda:N, or several of these with commas",
+        "output_device": "cpu, cuda or cuda:N, or none",
+        "rdzv_endpoint": "HOST:PORT, or none",
+    }
+    if field in special:
+        return special[field]
+    hint = _HINTS[field]
+    for meta in getattr(hint, "__metadata__", ()):
+        if meta.description:
+            return str(meta.description)
+    return "text"
+
+
+def choices(field: str) -> tuple[str, ...]:
+    """The words that `field` allows, where it allows only some."""
+    hint = _HINTS[field]
+    inner = get_args(hint)[0] if get_origin(hint) is Annotated else hint
+    return tuple(get_args(inner)) if get_origin(inner) is Literal else ()
+
+
+def _is_optional(hint: Any) -> bool:
+    inner = get_args(hint)[0] if get_origin(hint) is Annotated else hint
+    return type(None) in get_args(inner)
+
+
+def _not_allowed(field: str, value: Any) -> ConfigError:
+    shown = clean(str(value).lower() if isinstance(value, bool) else str(value))
+    hint = nearest(str(value), choices(field)) if choices(field) else ""
+    return ConfigError(f"{field}: {shown!r} is not allowed; it must be {allowed(field)}.{hint}")
+
+
+def _check_string(field: str, value: str) -> None:
+    if clean(value) != value:
+        raise ConfigError(f"{field}: {clean(value)!r} holds control characters; it must be {allowed(field)}.")
+    if field == "model" and value not in MODELS and not _IMPORT_STRING.fullmatch(value):
+        raise ConfigError(f"model: {value!r} is not known; it must be {allowed('model')}.{nearest(value, MODELS)}")
+    if field == "data" and not value:
+        raise _not_allowed(field, value)
+    if field == "device":
+        parse_device(value)
+    if field == "output_device" and not _DEVICE.fullmatch(value):
+        raise _not_allowed(field, value)
+    if field == "rdzv_endpoint" and not re.fullmatch(r"[^\s:]+:\d{1,5}", value):
+        raise _not_allowed(field, value)
+
+
+def is_import_string(value: str) -> bool:
+    """Whether `value` names a function like `my_package.nets:make_model`."""
+    return bool(_IMPORT_STRING.fullmatch(value))
+
+
+def parse_device(spec: str) -> tuple[str, ...] | int | None:
+    """The devices that a `device` value names.
+
+    Returns:
+        Their names ("cpu", "cuda:1"); or, for `auto:N`, how many to choose; or `None` for `auto:all`.
+
+    Raises:
+        ConfigError: it is no device value.
+    """
+    if spec == "auto":
+        return 1
+    if spec == "auto:all":
+        return None
+    if match := re.fullmatch(r"auto:([1-9]\d{0,3})", spec):
+        return int(match[1])
+    names = [name.strip() for name in spec.split(",")]
+    if not all(_DEVICE.fullmatch(name) for name in names):
+        raise ConfigError(
+            f"device: {clean(spec)!r} is not allowed; it must be {allowed('device')}.{nearest(spec, ('auto', 'cpu', 'cuda'))}"
+        )
+    return tuple("cuda:0" if name == "cuda" else name for name in names)
+
+
+def _check_together(config: RunConfig) -> None:
+    """What two fields forbid each other.
+
+    Raises:
+        ConfigError: they do.
+    """
+    devices = parse_device(config.device)
+    count = len(devices) if isinstance(devices, tuple) else devices
+    if count is not None and count > 1:
+        raise ConfigError(f"device: {config.device!r} names {count} devices, and this version trains on one; name one, or auto.")
+    if config.output_device is not None and isinstance(devices, tuple) and config.output_device not in devices:
+        raise ConfigError(f"output_device: {config.output_device!r} is not one of the run's devices ({', '.join(devices)}).")
+    if config.nnodes != "1" or config.rdzv_endpoint is not None:
+        field = "nnodes" if config.nnodes != "1" else "rdzv_endpoint"
+        raise ConfigError(f"{field}: {getattr(config, field)!r} needs several processes, and this version trains in one; leave it out.")
+    if config.momentum and config.optimizer != "sgd":
+        raise ConfigError(f"momentum: {config.momentum} is for the optimizer sgd; with {config.optimizer} it must be 0.")
+
+
+# -- recipes ----------------------------------------------------------------------------------------------------------
+
+
+def recipe_names() -> tuple[str, ...]:
+    """The built-in recipes, in the order a newcomer should meet them."""
+    return ("seed-cnn", "multi-gpu", "random-linear")
+
+
+def recipe_summary(text: str) -> str:
+    """The line that describes a recipe: the first comment of its TOML text."""
+    first = text.lstrip().split("\n", 1)[0]
+    return clean(first.removeprefix("#").strip()) if first.startswith("#") else ""
+
+
+def recipe_text(name: str) -> str:
+    """The TOML text of a built-in recipe."""
+    return (resources.files("tuitrain") / "recipes" / f"{name}.toml").read_text(encoding="utf-8")
+
+
+def load_recipe(name: str) -> RunConfig:
+    """A built-in recipe by name, or a TOML file by its path (it ends in .toml or holds a /).
+
+    Raises:
+        ConfigError: there is no such recipe or file, or it holds a wrong field.
+    """
+    if name in recipe_names():
+        return _from_table(DEFAULTS, _parse(recipe_text(name), name), where=name)
+    if name.endswith(".toml") or "/" in name:
+        return _load_file(Path(name))
+    raise ConfigError(f"recipe: {clean(name)!r} is not known; it must be {allowed('recipe')}.{nearest(name, recipe_names())}")
+
+
+def _load_file(path: Path) -> RunConfig:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise ConfigError(f"recipe: {clean(str(path))} cannot be read: {reason}.") from None
+    table = _parse(text, str(path))
+    base = table.pop("recipe", "custom")
+    if base == "custom":
+        start = msgspec.structs.replace(DEFAULTS, name=clean(path.stem))
+    elif base in recipe_names():
+        start = load_recipe(base)
+    else:
+        known = recipe_names()
+        raise ConfigError(f"{clean(path.name)}: recipe: {clean(str(base))!r} is not one of {', '.join(known)}.{nearest(str(base), known)}")
+    return _from_table(start, table, where=path.name)
+
+
+def _parse(text: str, where: str) -> dict[str, Any]:
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{clean(where)}: this is not valid TOML: {clean(str(error))}.") from None
+    # What run.toml says of the machine it ran on is for the reader, not for the next run.
+    table.pop("environment", None)
+    return table
+
+
+def _from_table(base: RunConfig, table: Mapping[str, Any], *, where: str) -> RunConfig:
+    try:
+        return with_changes(base, table)
+    except ConfigError as error:
+        raise ConfigError(f"{clean(where)}: {error}") from None
+
+
+def to_toml(config: RunConfig, environment: Mapping[str, Any] | None = None) -> str:
+    """The whole configuration as TOML; fields that are `None` are left out. `environment` becomes a table of that name."""
+    table = {field: value for field in FIELDS if (value := getattr(config, field)) is not None}
+    if environment:
+        table["environment"] = dict(environment)
+    return tomli_w.dumps(table)
+
+
+# -- the equal command line -------------------------------------------------------------------------------------------
+
+OPTIONS = ("data", "device", "strategy", "epochs", "max_steps", "batch_size", "lr", "seed", "precision", "name")
+
+
+def command_line(config: RunConfig) -> str:
+    """The `tuitrain run …` line that starts the same run."""
+    base = load_recipe(config.recipe) if config.recipe in recipe_names() else DEFAULTS
+    words = ["tuitrain", "run", config.recipe]
+    for field in FIELDS:
+        value = getattr(config, field)
+        if field == "recipe" or value == getattr(base, field):
+            continue
+        text = "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+        words += [f"--{field.replace('_', '-')}", text] if field in OPTIONS else ["--set", f"{field}={text}"]
+    return shlex.join(words)

@@ -1,0 +1,176 @@
+"""What a run says, as frozen types: the one language between the engine, the store, the screens and users' scripts.
+
+`encode` turns an event into the JSON object that `tuitrain run --json` prints. `Losses`, `Progress` and `GpuSample` stay inside:
+they feed the store and the screens and are never printed.
+Steps and epochs count from 1; a non-finite float is `null` in JSON.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+RunState = Literal["queued", "running", "paused", "finished", "stopped", "failed", "interrupted", "lost"]
+EndState = Literal["finished", "stopped", "failed", "interrupted"]
+DataKind = Literal["cifar10", "imagefolder", "synthetic", "random", "custom"]
+CheckpointKind = Literal["epoch", "last", "best", "manual"]
+
+LIVE_STATES: tuple[RunState, ...] = ("queued", "running", "paused")
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="event"):
+    """Base of every event; `event` in its JSON is the tag of the subclass."""
+
+
+class RunStarted(Event, frozen=True, kw_only=True, tag="run_started"):
+    """The configuration and the data are good and the first step comes next. `run` is filled in by the host, which makes the folder."""
+
+    run: str = ""
+    recipe: str
+    device: tuple[str, ...]
+    strategy: str
+    data: DataKind
+    parameters: int
+    train_samples: int
+    test_samples: int
+    resumed_from: int | None = None
+    steps_per_epoch: int
+    total_steps: int
+
+
+class Replica(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What one replica got in one step; an idle replica has `None` everywhere. Shapes are sizes of the real tensors.
+
+    `inputs` and `outputs` are there only where the model takes or gives several tensors; `input` and `output` are then the first ones.
+    """
+
+    index: int
+    device: str
+    input: tuple[int, ...] | None
+    output: tuple[int, ...] | None
+    loss: float | None
+    inputs: tuple[tuple[int, ...], ...] | None = None
+    outputs: tuple[tuple[int, ...], ...] | None = None
+
+
+class Replicas(Event, frozen=True, kw_only=True, tag="replicas"):
+    """The pattern of shapes at the first step, and at each step where it is another one than in the step before."""
+
+    step: int
+    batch: tuple[int, ...]
+    gathered: tuple[int, ...] | None = None
+    replicas: tuple[Replica, ...]
+
+
+class ReplicaStat(msgspec.Struct, frozen=True, kw_only=True):
+    """How one replica is doing. `memory` is bytes of tensors on its device, `None` where torch does not count them."""
+
+    index: int
+    loss: float | None
+    step_seconds: float | None
+    samples_per_second: float | None
+    memory: int | None
+
+
+class ReplicaStats(Event, frozen=True, kw_only=True, tag="replica_stats"):
+    """At most once a second."""
+
+    step: int
+    replicas: tuple[ReplicaStat, ...]
+
+
+class Step(Event, frozen=True, kw_only=True, tag="step"):
+    """The loss of exactly this step. `samples_per_second`: since the previous step event, without evaluation, saving and pauses."""
+
+    step: int
+    epoch: int
+    loss: float
+    lr: float
+    samples_per_second: float
+
+
+class Losses(Event, frozen=True, kw_only=True, tag="losses"):
+    """Every step's loss since the last such event, for the store: `losses[i]` belongs to step `first_step + i`, all in one epoch.
+
+    `times` are Unix times in seconds.
+    """
+
+    first_step: int
+    epoch: int
+    losses: tuple[float, ...]
+    times: tuple[float, ...]
+
+
+class Eval(Event, frozen=True, kw_only=True, tag="eval"):
+    """`loss`: mean over samples. `loss_sum`: sum over test batches of `batch_size` of their mean losses. `accuracy`: 0 to 1."""
+
+    step: int
+    epoch: int
+    loss: float
+    loss_sum: float
+    accuracy: float
+
+
+class Checkpoint(Event, frozen=True, kw_only=True, tag="checkpoint"):
+    """A checkpoint is complete and has its final name. A `best` one names a folder that was announced before."""
+
+    step: int
+    path: str
+    kind: CheckpointKind
+
+
+class Notice(Event, frozen=True, kw_only=True, tag="notice"):
+    """A sentence for the person."""
+
+    level: Literal["info", "warning"] = "info"
+    text: str
+
+
+class State(Event, frozen=True, kw_only=True, tag="state"):
+    """The run changed its state."""
+
+    state: RunState
+
+
+class RunEnded(Event, frozen=True, kw_only=True, tag="run_ended"):
+    """The last event of a run; `error` is the reason of a `failed` one."""
+
+    run: str = ""
+    state: EndState
+    step: int
+    error: str | None = None
+
+
+class Progress(Event, frozen=True, kw_only=True, tag="progress"):
+    """How far a phase without steps is ("decoding images", "evaluating"); `total` is `None` where nobody knows."""
+
+    phase: str
+    done: int = 0
+    total: int | None = None
+    unit: str = ""
+
+
+class GpuSample(Event, frozen=True, kw_only=True, tag="gpu_sample"):
+    """One device at one moment (Unix seconds): bytes, percent, watts, °C; `None` where the driver does not say."""
+
+    time: float
+    device: str
+    memory_used: int | None
+    utilization: int | None
+    power: float | None
+    temperature: int | None
+
+
+PUBLIC = (RunStarted, Replicas, ReplicaStats, Step, Eval, Checkpoint, Notice, State, RunEnded)
+
+
+def encode(event: Event) -> str:
+    """The event as one line of JSON, without the newline."""
+    return msgspec.json.encode(event).decode()
+
+
+def to_dict(event: Event) -> dict[str, Any]:
+    """The event as plain JSON values, for documents that hold several."""
+    document: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(event))
+    return document

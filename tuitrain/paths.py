@@ -1,0 +1,26 @@
+"""Every path: the runs folder and the cache."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import platformdirs
+
+
+def runs_dir(option: str | None = None) -> Path:
+    """The folder that holds the runs: `--runs-dir`, else TUITRAIN_RUNS, else the user's data folder."""
+    chosen = option or os.environ.get("TUITRAIN_RUNS")
+    if chosen:
+        return Path(chosen).expanduser().absolute()
+    return platformdirs.user_data_path("tuitrain") / "runs"
+
+
+def cache_dir() -> Path:
+    """The folder for what can be made again: downloaded and decoded data."""
+    return platformdirs.user_cache_path("tuitrain")
+
+
+def cifar10_dirs() -> tuple[Path, ...]:
+    """Where CIFAR-10 is looked for, in this order: our cache, then `./data`, torchvision's custom."""
+    return (cache_dir() / "cifar10" / "cifar-10-batches-py", Path("data") / "cifar-10-batches-py")

@@ -1,0 +1,203 @@
+"""The runs that are kept: listed from their `state.json` alone, found by id, shown, deleted."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tuitrain.config import RunConfig, load_recipe, nearest
+from tuitrain.events import LIVE_STATES, RunState
+from tuitrain.runs.errors import RunError
+from tuitrain.runs.folder import CHECKPOINTS, CONFIG
+from tuitrain.runs.status import STATE, is_lost, read_status
+from tuitrain.text import clean
+
+_ID_TIME = re.compile(r"(\d{4})(\d{2})(\d{2})-(\d{2})(\d{2})-")
+_SHOWN_CANDIDATES = 5
+
+
+class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """One row of the list. `run` is the folder's name, control characters replaced.
+
+    A run whose `state.json` cannot be read has the state "lost", and `broken` says why.
+    """
+
+    path: Path
+    run: str
+    name: str = ""
+    recipe: str = ""
+    state: RunState = "lost"
+    attached: int = 0
+    device: tuple[str, ...] = ()
+    strategy: str = ""
+    data: str = ""
+    step: int = 0
+    epoch: int = 0
+    loss: float | None = None
+    accuracy: float | None = None
+    started: str = ""
+    host: str = ""
+    pid: int | None = None
+    error: str | None = None
+    broken: str | None = None
+
+    @property
+    def live(self) -> bool:
+        """Whether a process trains it now."""
+        return self.state in LIVE_STATES
+
+    def to_json(self) -> dict[str, Any]:
+        """The run as `runs --json` prints it."""
+        fields = [field for field in self.__struct_fields__ if field not in _INTERNAL]
+        return {field: msgspec.to_builtins(getattr(self, field)) for field in fields}
+
+
+_INTERNAL = ("path", "error", "broken")
+
+
+def list_runs(runs_dir: Path) -> list[RunSummary]:
+    """Every run in `runs_dir`, newest first; none where there is no such folder.
+
+    Raises:
+        RunError: the folder cannot be read.
+    """
+    try:
+        with os.scandir(runs_dir) as entries:
+            folders = [Path(entry) for entry in entries if not entry.name.startswith(".") and entry.is_dir()]
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise RunError(f"--runs-dir: {clean(str(runs_dir))} cannot be read: {error.strerror}.") from None
+    now = time.time()
+    runs = [_summarize(folder, now) for folder in folders if (folder / STATE).exists() or (folder / CONFIG).exists()]
+    return sorted(runs, key=lambda run: (run.started, run.run), reverse=True)
+
+
+def find(runs_dir: Path, ref: str) -> RunSummary:
+    """The run that `ref` names: its id, a prefix that no other id has, or `last` for the newest.
+
+    Raises:
+        RunError: there is no such run, or there are several.
+    """
+    runs = list_runs(runs_dir)
+    if not runs:
+        raise RunError(f"RUN: there are no runs in {clean(str(runs_dir))} yet.")
+    if ref == "last":
+        return runs[0]
+    matches = [run for run in runs if run.run == ref] or [run for run in runs if ref and run.run.startswith(ref)]
+    if len(matches) == 1:
+        return matches[0]
+    if not matches:
+        raise RunError(f"RUN: there is no run {clean(ref)!r}.{nearest(ref, [run.run for run in runs])}")
+    shown = ", ".join(run.run for run in matches[:_SHOWN_CANDIDATES])
+    more = f" and {len(matches) - _SHOWN_CANDIDATES} more" if len(matches) > _SHOWN_CANDIDATES else ""
+    raise RunError(f"RUN: {clean(ref)!r} is the start of {len(matches)} runs: {shown}{more}.")
+
+
+def config_of(run: RunSummary) -> RunConfig:
+    """The resolved configuration that a run was made with.
+
+    Raises:
+        ConfigError: its run.toml cannot be read.
+    """
+    return load_recipe(str(run.path / CONFIG))
+
+
+def show(run: RunSummary) -> dict[str, Any]:
+    """The run as `show --json` prints it: its row, its configuration and its checkpoints.
+
+    Raises:
+        ConfigError: its run.toml cannot be read.
+    """
+    return {**run.to_json(), "config": msgspec.to_builtins(config_of(run)), "checkpoints": checkpoints(run.path)}
+
+
+def checkpoints(folder: Path) -> list[dict[str, Any]]:
+    """`{"step", "kind", "path"}` of each checkpoint in a run folder, by step; the one that is the best has the kind "best"."""
+    found = []
+    best = _best(folder)
+    for manifest in sorted((folder / CHECKPOINTS).glob("step-*/manifest.json")):
+        try:
+            content = msgspec.json.decode(manifest.read_bytes(), type=_Manifest)
+        except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+            # Only a checkpoint with a whole manifest can be used, so only such a one is listed.
+            continue
+        kind = "best" if manifest.parent.name == best else clean(content.kind)
+        found.append({"step": content.step, "kind": kind, "path": _readable(manifest.parent)})
+    return sorted(found, key=lambda checkpoint: checkpoint["step"])
+
+
+def delete(runs_dir: Path, ref: str) -> RunSummary:
+    """Remove a run with all its files; it is gone from every list before the first file goes.
+
+    Returns:
+        The run as it was.
+
+    Raises:
+        RunError: there is no such run, it is live, or its folder cannot be removed.
+    """
+    run = find(runs_dir, ref)
+    if run.live:
+        raise RunError(f"RUN: {run.run} is {run.state} (pid {run.pid} on {run.host}); stop it first.")
+    hidden = run.path.with_name(f".deleted-{secrets.token_hex(4)}-{run.path.name}")
+    try:
+        run.path.rename(hidden)
+        shutil.rmtree(hidden)
+    except OSError as error:
+        raise RunError(f"RUN: {run.run} cannot be removed: {clean(str(error))}.") from None
+    return run
+
+
+class _Manifest(msgspec.Struct):
+    step: int
+    kind: str
+
+
+def _best(folder: Path) -> str | None:
+    try:
+        return (folder / CHECKPOINTS / "best").read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def _readable(path: Path) -> str:
+    """A path as text that JSON can hold, also where a name in it is not UTF-8."""
+    return os.fsencode(path).decode("utf-8", errors="replace")
+
+
+def _summarize(folder: Path, now: float) -> RunSummary:
+    try:
+        status = read_status(folder)
+    except RunError as error:
+        return RunSummary(path=folder, run=clean(folder.name), started=_started_of(folder.name), broken=str(error))
+    return RunSummary(
+        path=folder,
+        run=status.run,
+        name=status.name,
+        recipe=status.recipe,
+        state="lost" if is_lost(status, now) else status.state,
+        device=status.device,
+        strategy=status.strategy,
+        data=status.data,
+        step=status.step,
+        epoch=status.epoch,
+        loss=status.loss,
+        accuracy=status.accuracy,
+        started=status.started,
+        host=status.host,
+        pid=status.pid,
+        error=status.error,
+    )
+
+
+def _started_of(run: str) -> str:
+    """When a run began, from its id alone; empty when the id does not say."""
+    match = _ID_TIME.match(run)
+    return "{}-{}-{}T{}:{}:00.000Z".format(*match.groups()) if match else ""

@@ -1,0 +1,155 @@
+"""The folder of a run: made whole or not at all, and kept up to date while the run lives."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import shutil
+import sqlite3
+import string
+import threading
+import time
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tuitrain.config import ConfigError, RunConfig, to_toml
+from tuitrain.events import RunStarted
+from tuitrain.runs.files import sync_folder, write_atomically
+from tuitrain.runs.logtail import LogLine
+from tuitrain.runs.status import STATE, RunStatus, this_process, utc
+from tuitrain.runs.store import MetricsWriter
+from tuitrain.text import clean
+
+CONFIG = "run.toml"
+METRICS = "metrics.sqlite"
+LOG = "log.txt"
+CHECKPOINTS = "checkpoints"
+TENSORBOARD = "tensorboard"
+
+SLUG_LENGTH = 24
+_ATTEMPTS = 100
+
+
+def new_id(name: str, now: float) -> str:
+    """A fresh id like `20261121-0413-seed-cnn-k3f`.
+
+    Args:
+        name: a recipe, or what a person calls the run.
+        now: Unix seconds.
+    """
+    slug = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:SLUG_LENGTH].strip("-") or "run"
+    # Not from `random`: a run's seed must not decide its id, nor an id the run's numbers.
+    tail = "".join(secrets.choice(string.digits + string.ascii_lowercase) for _ in range(3))
+    return f"{datetime.fromtimestamp(now, timezone.utc):%Y%m%d-%H%M}-{slug}-{tail}"
+
+
+class RunFolder:
+    """A run folder that its run may write to. `status` is what `state.json` says."""
+
+    def __init__(self, path: Path, status: RunStatus) -> None:
+        self.path = path
+        self.status = status
+        self._log_lock = threading.Lock()
+
+    @property
+    def id(self) -> str:
+        """The run's id."""
+        return self.path.name
+
+    @classmethod
+    def create(cls, runs_dir: Path, config: RunConfig, started: RunStarted, environment: Mapping[str, Any]) -> RunFolder:
+        """Make the folder of a new run of this process.
+
+        Args:
+            runs_dir: where the runs are; made when missing, for the owner alone.
+            config: the resolved configuration.
+            started: what the engine said of the run.
+            environment: what else decides the run's numbers, for the table `environment` of run.toml.
+
+        Raises:
+            ConfigError: it cannot be written; nothing is left behind.
+        """
+        now = time.time()
+        try:
+            runs_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+            for _ in range(_ATTEMPTS):
+                run = new_id(config.name or "custom" if config.recipe == "custom" else config.recipe, now)
+                status = _first_status(run, config, started, now)
+                if _make(runs_dir, status, to_toml(config, environment)):
+                    return cls(runs_dir / run, status)
+        except (OSError, sqlite3.Error) as error:
+            reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+            raise ConfigError(f"--runs-dir: {clean(str(runs_dir))} cannot be written: {clean(reason)}.") from None
+        raise ConfigError(f"--runs-dir: {clean(str(runs_dir))} has no free name for this run.")
+
+    def write_state(self, status: RunStatus) -> None:
+        """Replace `state.json`.
+
+        Raises:
+            OSError: it cannot be written; the old one is as it was.
+        """
+        write_atomically(self.path / STATE, msgspec.json.encode(status))
+        self.status = status
+
+    def log(self, lines: Iterable[LogLine]) -> None:
+        """Add lines to `log.txt`, each with its time (UTC) and level; any thread may call this.
+
+        Raises:
+            OSError: they cannot be written.
+        """
+        text = "".join(f"{utc(line.time)} {line.level} {clean(line.text)}\n" for line in lines)
+        if text:
+            with self._log_lock, (self.path / LOG).open("a", encoding="utf-8") as file:
+                file.write(text)
+
+
+def _first_status(run: str, config: RunConfig, started: RunStarted, now: float) -> RunStatus:
+    process = this_process()
+    return RunStatus(
+        run=run,
+        name=config.name,
+        recipe=started.recipe,
+        state="queued",
+        device=started.device,
+        strategy=started.strategy,
+        data=started.data,
+        started=utc(now),
+        heartbeat=now,
+        host=process.host,
+        pid=process.pid,
+        pid_started=process.pid_started,
+        boot_id=process.boot_id,
+        parameters=started.parameters,
+        train_samples=started.train_samples,
+        test_samples=started.test_samples,
+        steps_per_epoch=started.steps_per_epoch,
+        total_steps=started.total_steps,
+    )
+
+
+def _make(runs_dir: Path, status: RunStatus, run_toml: str) -> bool:
+    """Make the folder beside its name and rename it, so that no list ever shows half of one; `False` when the name is taken."""
+    final, beside = runs_dir / status.run, runs_dir / f".new-{status.run}"
+    try:
+        beside.mkdir(mode=0o700)
+    except FileExistsError:
+        return False
+    try:
+        (beside / CHECKPOINTS).mkdir()
+        (beside / TENSORBOARD).mkdir()
+        (beside / LOG).touch()
+        write_atomically(beside / CONFIG, run_toml.encode())
+        write_atomically(beside / STATE, msgspec.json.encode(status))
+        MetricsWriter(beside / METRICS).close()
+        if final.exists():
+            return False
+        os.rename(beside, final)
+        sync_folder(runs_dir)
+        return True
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)

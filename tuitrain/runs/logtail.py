@@ -1,0 +1,77 @@
+"""The newest lines of a run's log, and what the log says of an event."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from typing import Literal, get_args
+
+import msgspec
+
+from tuitrain import events
+from tuitrain.text import clean
+
+LOG_LINES = 2000
+
+LogLevel = Literal["info", "warning", "error", "output"]
+LOG_LEVELS: tuple[LogLevel, ...] = get_args(LogLevel)
+
+
+class LogLine(msgspec.Struct, frozen=True):
+    """One line of a log: Unix time, what it is (`output` came from a library's stdout or stderr), clean text."""
+
+    time: float
+    level: LogLevel
+    text: str
+
+
+class LogTail:
+    """The newest lines of a log; any thread may add and read."""
+
+    def __init__(self, limit: int = LOG_LINES) -> None:
+        self._lines: deque[LogLine] = deque(maxlen=limit)
+        self._lock = threading.Lock()
+        self.total = 0
+        """How many lines were ever added."""
+
+    def add(self, level: LogLevel, text: str, now: float | None = None) -> LogLine:
+        """Add one line, stamped `now` (Unix seconds, the present when `None`); control characters are replaced."""
+        line = LogLine(time.time() if now is None else now, level, clean(text))
+        with self._lock:
+            self._lines.append(line)
+            self.total += 1
+        return line
+
+    def since(self, seen: int) -> tuple[list[LogLine], int]:
+        """The kept lines that were added after the first `seen` ones, and the `total` that belongs to them."""
+        with self._lock:
+            new = self.total - seen
+            return list(self._lines)[-new:] if new > 0 else [], self.total
+
+    def tail(self, count: int) -> list[LogLine]:
+        """The newest `count` lines that are kept, oldest first."""
+        with self._lock:
+            return list(self._lines)[-count:] if count > 0 else []
+
+
+def describe(event: events.Event) -> tuple[LogLevel, str] | None:
+    """The line that a log gets for `event`, or `None` for what happens too often to be logged."""
+    match event:
+        case events.Notice():
+            return event.level, event.text
+        case events.RunStarted():
+            samples = f"{event.train_samples:,} training and {event.test_samples:,} test samples"
+            return "info", f"{event.recipe} on {', '.join(event.device)} ({event.strategy}), {event.data} data: {samples}"
+        case events.State():
+            return "info", event.state
+        case events.Eval():
+            return "info", f"epoch {event.epoch}: test loss {event.loss:.4f}, accuracy {event.accuracy:.1%}"
+        case events.Checkpoint():
+            return "info", f"step {event.step:,}: {event.kind} checkpoint saved"
+        case events.RunEnded(error=None):
+            return "info", f"{event.state} at step {event.step:,}"
+        case events.RunEnded():
+            return "error", f"{event.state}: {event.error}"
+        case _:
+            return None

@@ -1,0 +1,243 @@
+"""Reading a run's metrics, also while another process writes them: every query takes what it wants at once and lets go of the file."""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar
+
+import msgspec
+
+from tuitrain.events import Checkpoint, Eval, Event, Notice, Replicas, ReplicaStats, State, Step
+from tuitrain.runs.errors import RunError
+from tuitrain.runs.schema import FACTOR, LEVELS, VERSION
+from tuitrain.runs.series import Bin, Series, Tally
+from tuitrain.text import clean
+
+PAGE_ROWS = 10_000
+BUSY_SECONDS = 5.0
+
+E = TypeVar("E", bound=Event)
+
+
+class Segment(msgspec.Struct, frozen=True):
+    """Buckets `first` to `last`, both included, of one pyramid level; at level 0 a bucket is one step, and bucket 0 is step 1."""
+
+    level: int
+    first: int
+    last: int
+
+
+def cover(first: int, last: int, columns: int) -> list[Segment]:
+    """The buckets that together hold exactly the steps `first` to `last`, coarse enough for `columns` and not coarser.
+
+    Args:
+        first: the first step, 1 or more.
+        last: the last step, included.
+
+    Returns:
+        Segments in the order of their steps; they hold at most about `64 * columns` buckets.
+    """
+    start, end = first - 1, last
+    left: list[Segment] = []
+    right: list[Segment] = []
+    level = 0
+    while level < LEVELS and end - start >= FACTOR * columns:
+        up_start, up_end = -(-start // FACTOR), end // FACTOR
+        left.append(Segment(level, start, up_start * FACTOR - 1))
+        right.append(Segment(level, up_end * FACTOR, end - 1))
+        start, end, level = up_start, up_end, level + 1
+    return [segment for segment in (*left, Segment(level, start, end - 1), *reversed(right)) if segment.first <= segment.last]
+
+
+class MetricsReader:
+    """The metrics of one run, read-only. Use it as a context manager; any thread may call it.
+
+    Args:
+        path: the SQLite file of a run folder.
+
+    Raises:
+        RunError: it is missing, damaged, or of a newer tuitrain; so do all methods when they meet damage.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        if not path.is_file():
+            raise RunError(f"{clean(path.parent.name)}: there is no {path.name}.")
+        try:
+            self._connection = _connect(path)
+        except sqlite3.Error as error:
+            raise self._damaged(error) from None
+        version = self._query("PRAGMA user_version")[0][0]
+        if version != VERSION:
+            self.close()
+            raise RunError(f"{clean(path.parent.name)}: {path.name} has version {version}, and this tuitrain reads version {VERSION}.")
+
+    def __enter__(self) -> MetricsReader:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._connection.close()
+
+    def last_step(self) -> int:
+        """The newest step with a loss; 0 without any."""
+        return int(self._query("SELECT max(step) FROM losses")[0][0] or 0)
+
+    def count(self) -> int:
+        """How many steps have a loss, finite or not."""
+        return int(self._query("SELECT count(*) FROM losses")[0][0])
+
+    def last_loss(self) -> tuple[int, int, float] | None:
+        """Step, epoch and loss of the newest step."""
+        rows = self._query("SELECT step, epoch, loss FROM losses ORDER BY step DESC LIMIT 1")
+        return (rows[0][0], rows[0][1], _number(rows[0][2])) if rows else None
+
+    def losses(self, lo: float, hi: float, columns: int) -> list[Bin]:
+        """The losses of the steps `lo` to `hi` in at most `columns` bins, as `Series.thin` gives them.
+
+        Reads at most about `64 * columns` rows, however many steps there are. A long range is gathered from the pyramid: a bucket that
+        lies over the edge between two columns is counted with the one that holds its middle.
+        """
+        first, last = max(math.ceil(lo), 1), min(math.floor(hi), self.last_step())
+        if first > last:
+            return []
+        if last - first < columns:
+            return [Bin(step, loss, loss, loss) for step, loss in self._query(_LOSSES, (first, last))]
+        bins: list[Bin | None] = []
+        tally, column, begin, end = Tally(), 0, first, first
+        for start, stop, count, total, low, high in self._buckets(first, last, columns):
+            into = min(int(((start + stop) / 2 - lo) / (hi - lo) * columns), columns - 1)
+            if into != column:
+                bins.append(tally.as_bin((begin + end) / 2))
+                tally, column, begin = Tally(), into, start
+            end = stop
+            tally.add(count, total, low, high)
+        bins.append(tally.as_bin((begin + end) / 2))
+        return [found for found in bins if found is not None]
+
+    def series(self) -> Series:
+        """Every loss in memory: up to a second for a million steps."""
+        series = Series()
+        for page in self._pages("SELECT step, loss FROM losses WHERE step > ? ORDER BY step LIMIT ?"):
+            series.extend([row[0] for row in page], [_number(row[1]) for row in page])
+        return series
+
+    def evals(self) -> list[tuple[float, Eval]]:
+        """Time and event of every evaluation."""
+        rows = self._query("SELECT time, step, epoch, loss, loss_sum, accuracy FROM evals ORDER BY step")
+        return [
+            (time, Eval(step=step, epoch=epoch, loss=_number(loss), loss_sum=_number(loss_sum), accuracy=_number(accuracy)))
+            for time, step, epoch, loss, loss_sum, accuracy in rows
+        ]
+
+    def step_events(self) -> Iterator[tuple[float, Step]]:
+        """Time and event of every step event, read page by page so that the writer is never held up for long."""
+        for page in self._pages(f"{_STEP_EVENTS} WHERE s.step > ? ORDER BY s.step LIMIT ?"):
+            yield from map(_step, page)
+
+    def last_step_event(self) -> Step | None:
+        """The newest step event."""
+        rows = self._query(f"{_STEP_EVENTS} ORDER BY s.step DESC LIMIT 1")
+        return _step(rows[0])[1] if rows else None
+
+    def checkpoints(self) -> list[tuple[float, Checkpoint]]:
+        """Time and event of every checkpoint that was announced; its folder may be gone since."""
+        folder = self._path.parent / "checkpoints"
+        rows = self._query("SELECT time, step, folder, kind FROM checkpoints ORDER BY time, rowid")
+        return [(time, Checkpoint(step=step, path=str(folder / name), kind=kind)) for time, step, name, kind in rows]
+
+    def notices(self) -> list[tuple[float, Notice]]:
+        """Time and event of every notice."""
+        rows = self._query("SELECT time, level, text FROM notices ORDER BY id")
+        return [(time, Notice(level=level, text=text)) for time, level, text in rows]
+
+    def states(self) -> list[tuple[float, State]]:
+        """Time and event of every change of state, the end included."""
+        return [(time, State(state=state)) for time, state in self._query("SELECT time, state FROM states ORDER BY id")]
+
+    def replicas(self) -> Replicas | None:
+        """The newest pattern of shapes."""
+        return self._newest("replicas", Replicas)
+
+    def replica_stats(self) -> ReplicaStats | None:
+        """The newest statistics of the replicas."""
+        return self._newest("replica_stats", ReplicaStats)
+
+    def _newest(self, table: str, kind: type[E]) -> E | None:
+        rows = self._query(f"SELECT event FROM {table} ORDER BY step DESC LIMIT 1")
+        try:
+            return msgspec.json.decode(rows[0][0], type=kind) if rows else None
+        except msgspec.MsgspecError as error:
+            raise self._damaged(error) from None
+
+    def _buckets(self, first: int, last: int, columns: int) -> Iterator[tuple[int, int, int, float, float, float]]:
+        """First and last step, count, sum, least and greatest of buckets that together hold the steps `first` to `last`."""
+        for segment in cover(first, last, columns):
+            width = FACTOR**segment.level
+            if segment.level:
+                rows = self._query(_BUCKETS, (segment.level, segment.first, segment.last))
+                for bucket, count, low, mean, high in rows:
+                    if count:
+                        yield bucket * width + 1, (bucket + 1) * width, count, mean * count, low, high
+            else:
+                for step, loss in self._query(_LOSSES, (segment.first + 1, segment.last + 1)):
+                    yield step, step, 1, loss, loss, loss
+
+    def _pages(self, query: str) -> Iterator[list[tuple[Any, ...]]]:
+        """The rows of a query with the parameters (steps after this one, how many), whose first column is the step."""
+        step = 0
+        while rows := self._query(query, (step, PAGE_ROWS)):
+            yield rows
+            step = rows[-1][0]
+
+    def _query(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        try:
+            return self._connection.execute(query, values).fetchall()
+        except sqlite3.Error as error:
+            raise self._damaged(error) from None
+
+    def _damaged(self, error: Exception) -> RunError:
+        return RunError(f"{clean(self._path.parent.name)}: {self._path.name} cannot be read: {clean(str(error))}.")
+
+
+# What a reader needs of a step event, first of all the step; its loss and epoch are those of the step.
+_STEP_EVENTS = "SELECT s.step, l.time, l.epoch, l.loss, s.lr, s.samples_per_second FROM step_events s LEFT JOIN losses l USING (step)"
+_LOSSES = "SELECT step, loss FROM losses WHERE step BETWEEN ? AND ? AND loss IS NOT NULL ORDER BY step"
+_BUCKETS = "SELECT bucket, count, min, mean, max FROM pyramid WHERE level = ? AND bucket BETWEEN ? AND ? ORDER BY bucket"
+
+
+def _number(stored: float | None) -> float:
+    """NULL stands for a number that was not finite."""
+    return math.nan if stored is None else stored
+
+
+def _step(row: tuple[Any, ...]) -> tuple[float, Step]:
+    step, time, epoch, loss, lr, samples_per_second = row
+    event = Step(step=step, epoch=epoch or 0, loss=_number(loss), lr=_number(lr), samples_per_second=_number(samples_per_second))
+    return time or 0.0, event
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    """A read-only connection, and a file that a killed writer left in the middle of a commit put back to the commit before.
+
+    SQLite itself undoes the unfinished commit when the file is opened, which a read-only connection cannot do.
+    """
+    address = f"{path.absolute().as_uri()}?mode="
+    connection = sqlite3.connect(f"{address}ro", uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    try:
+        connection.execute("SELECT count(*) FROM sqlite_master").fetchall()
+    except sqlite3.OperationalError:
+        if not path.with_name(f"{path.name}-journal").exists():
+            connection.close()
+            raise
+        with closing(sqlite3.connect(f"{address}rw", uri=True, timeout=BUSY_SECONDS)) as mending:
+            mending.execute("SELECT count(*) FROM sqlite_master").fetchall()
+    return connection

@@ -1,0 +1,182 @@
+"""Everything a screen shows of one run, kept in memory and brought up to date by the run's events.
+
+One thread calls `apply`; any other thread reads. An attribute is a number, a text or an immutable event and is replaced whole; lists only
+grow (read them by index or take a copy); `loss` announces a point when it is complete; `log` has its own lock. So a reader sees every
+single value whole, while two values read one after the other may be one batch of events apart.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from tuitrain import events
+from tuitrain.config import RunConfig
+from tuitrain.events import LIVE_STATES, RunState
+from tuitrain.runs.logtail import LogTail, describe
+from tuitrain.runs.pace import Rate, Stopwatch
+from tuitrain.runs.series import Curve, Series
+
+
+class RunRecord:
+    """What is known of one run.
+
+    Args:
+        config: what the run was started with.
+        clock: seconds that only grow.
+        ran_seconds: how long it has run before.
+    """
+
+    def __init__(self, config: RunConfig, clock: Callable[[], float] = time.monotonic, ran_seconds: float = 0.0) -> None:
+        self.config = config
+        """As asked for; the host may put the resolved one in its place ("auto" replaced by what was taken)."""
+        self.started: events.RunStarted | None = None
+        self.run = ""
+        """The run's id; empty until its folder is made."""
+        self.path: Path | None = None
+        """The run's folder; the host sets it."""
+        self.state: RunState = "queued"
+        self.phase: events.Progress | None = None
+        """What goes on where no steps are made (decoding, evaluating ...), or `None`."""
+        self.step = 0
+        self.epoch = 0
+        self.last_loss: float | None = None
+        """The loss of `step`; NaN or infinite where it was."""
+        self.lr: float | None = None
+        self.loss: Curve = Series()
+        """Every step's training loss over the steps."""
+        self.evals: list[events.Eval] = []
+        self.best_accuracy: float | None = None
+        self.best_step: int | None = None
+        self.replicas: events.Replicas | None = None
+        """The newest pattern of shapes."""
+        self.replica_stats: events.ReplicaStats | None = None
+        self.checkpoints: list[events.Checkpoint] = []
+        self.notices: list[events.Notice] = []
+        self.error: str | None = None
+        self.log = LogTail()
+        self._clock = clock
+        self._rate = Rate()
+        self._rate_step = 0
+        self._running = Stopwatch(clock, ran_seconds)
+        self._stepped_at = clock()
+        self._eval_seconds = 0.0
+
+    @staticmethod
+    def load(folder: Path) -> RunRecord:
+        """The record of a run that is kept in `folder`; its curve is read from the store when it is asked for.
+
+        Raises:
+            RunError: the folder's state or metrics cannot be read.
+            ConfigError: its configuration cannot.
+        """
+        from tuitrain.runs.saved import load_record
+
+        return load_record(folder)
+
+    @property
+    def live(self) -> bool:
+        """Whether the run has not ended."""
+        return self.state in LIVE_STATES
+
+    @property
+    def samples_per_second(self) -> float | None:
+        """The training speed, smoothed over about two seconds; `None` before the first step."""
+        return self._rate.value
+
+    @property
+    def running_seconds(self) -> float:
+        """How long the run has been running, pauses left out."""
+        return self._running.seconds
+
+    def eta_seconds(self) -> float | None:
+        """Seconds of running until the last planned step is made and evaluated; `None` when nobody can tell."""
+        rate, started = self._rate.value, self.started
+        if started is None or rate is None or not self.live:
+            return None
+        steps = max(started.total_steps - self.step, 0)
+        evaluations = math.ceil(steps / started.steps_per_epoch) if started.test_samples else 0
+        return steps * self._samples_per_step(started) / rate + evaluations * self._eval_seconds
+
+    def apply(self, event: events.Event) -> None:
+        """Take in one event; only one thread may call this."""
+        if line := describe(event):
+            self.log.add(*line)
+        match event:
+            case events.RunStarted():
+                self._start(event)
+            case events.Losses():
+                self._add_losses(event)
+            case events.Step():
+                self._add_step(event)
+            case events.Eval():
+                self._add_eval(event)
+            case events.State():
+                self._enter(event.state)
+            case events.RunEnded():
+                self.error = event.error
+                self._enter(event.state)
+            case events.Progress():
+                self.phase = event
+            case events.Replicas():
+                self.replicas = event
+            case events.ReplicaStats():
+                self.replica_stats = event
+            case events.Checkpoint():
+                self.checkpoints.append(event)
+                self.phase = None
+            case events.Notice():
+                self.notices.append(event)
+            case _:
+                # GPU samples are the sampler's to show.
+                pass
+
+    def _start(self, event: events.RunStarted) -> None:
+        self.started = event
+        self.run = event.run or self.run
+        self.step = self._rate_step = event.resumed_from or 0
+        self.phase = None
+
+    def _enter(self, state: RunState) -> None:
+        if state == "running":
+            self._running.start()
+            self._stepped_at = self._clock()
+        else:
+            self._running.stop()
+        self.phase = None
+        self.state = state
+
+    def _add_losses(self, event: events.Losses) -> None:
+        count = len(event.losses)
+        if not isinstance(self.loss, Series):
+            raise RuntimeError("a run that was read from its folder gets no new losses")
+        self.loss.extend(range(event.first_step, event.first_step + count), event.losses)
+        if count:
+            self._reach(event.first_step + count - 1, event.epoch, event.losses[-1])
+
+    def _add_step(self, event: events.Step) -> None:
+        self.lr = event.lr
+        if self.started is not None:
+            samples = (event.step - self._rate_step) * self._samples_per_step(self.started)
+            self._rate.add(samples, event.samples_per_second)
+        self._rate_step = event.step
+        self._reach(event.step, event.epoch, event.loss)
+
+    def _reach(self, step: int, epoch: int, loss: float) -> None:
+        """Steps are announced after the block of losses that holds them: never go back."""
+        self.phase = None
+        self._stepped_at = self._clock()
+        if step >= self.step:
+            self.last_loss, self.epoch, self.step = loss, epoch, step
+
+    def _add_eval(self, event: events.Eval) -> None:
+        self._eval_seconds = self._clock() - self._stepped_at
+        self.phase = None
+        if event.accuracy > (-math.inf if self.best_accuracy is None else self.best_accuracy):
+            self.best_step, self.best_accuracy = event.step, event.accuracy
+        self.evals.append(event)
+
+    def _samples_per_step(self, started: events.RunStarted) -> float:
+        return started.train_samples / started.steps_per_epoch

@@ -1,0 +1,97 @@
+"""`tuitrain runs` and `tuitrain show` as text: a table and a page for people, JSON for scripts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tuitrain.config import to_toml
+from tuitrain.runs import catalogue
+from tuitrain.runs.catalogue import RunSummary
+from tuitrain.text import clean
+
+_HEADER = ("RUN", "STATE", "DEVICE", "DATA", "STEP", "EPOCH", "LOSS", "ACCURACY", "STARTED (UTC)")
+_NUMBERS = ("STEP", "EPOCH", "LOSS", "ACCURACY")
+
+
+def runs(runs_dir: Path, *, as_json: bool) -> str:
+    """The runs in `runs_dir`, newest first.
+
+    Raises:
+        RunError: the folder cannot be read.
+    """
+    found = catalogue.list_runs(runs_dir)
+    if as_json:
+        return _json([run.to_json() for run in found])
+    if not found:
+        return f"no runs in {clean(str(runs_dir))} yet; `tuitrain run seed-cnn` makes one"
+    problems = [run.broken for run in found if run.broken]
+    return "\n".join([*_table([_HEADER, *map(_row, found)]), *problems])
+
+
+def show(runs_dir: Path, ref: str, *, as_json: bool) -> str:
+    """One run: where it is, what it reached, its checkpoints and its configuration.
+
+    Raises:
+        RunError: there is no such run, or there are several.
+        ConfigError: its configuration cannot be read.
+    """
+    run = catalogue.find(runs_dir, ref)
+    if as_json:
+        return _json(catalogue.show(run))
+    config = catalogue.config_of(run)
+    facts = {
+        "run": run.run,
+        "name": run.name,
+        "state": f"{run.state}: {run.error}" if run.error else run.state,
+        "device": ", ".join(run.device),
+        "strategy": run.strategy,
+        "data": run.data,
+        "step": f"{run.step:,} (epoch {run.epoch})",
+        "loss": _number(run.loss, ".4f"),
+        "accuracy": _number(run.accuracy, ".1%"),
+        "started": run.started,
+        "process": f"pid {run.pid} on {run.host}" if run.live else "",
+        "folder": clean(str(run.path)),
+    }
+    lines = [f"{fact:<10} {value}" for fact, value in facts.items() if value]
+    saved = [f"  step {one['step']:,}  {one['kind']}  {clean(one['path'])}" for one in catalogue.checkpoints(run.path)]
+    return "\n".join([*lines, *(["checkpoints", *saved] if saved else []), "configuration", *_indented(to_toml(config))])
+
+
+def _row(run: RunSummary) -> tuple[str, ...]:
+    step, epoch = (f"{run.step:,}", str(run.epoch)) if run.step else ("", "")
+    started = run.started[:16].replace("T", " ")
+    numbers = (step, epoch, _number(run.loss, ".4f"), _number(run.accuracy, ".1%"))
+    return (run.run, run.state, ", ".join(run.device), run.data, *numbers, started)
+
+
+def _table(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows as lines; numbers stand to the right."""
+    # Cheap, and the only width that is true for names with wide characters.
+    from rich.cells import cell_len
+
+    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for row in rows:
+        cells = []
+        for title, width, cell in zip(rows[0], widths, row, strict=True):
+            space = " " * (width - cell_len(cell))
+            cells.append(space + cell if title in _NUMBERS else cell + space)
+        lines.append("  ".join(cells).rstrip())
+    return lines
+
+
+def _number(value: float | None, format_: str) -> str:
+    return "" if value is None else format(value, format_)
+
+
+def _indented(text: str) -> list[str]:
+    return [f"  {clean(line)}" for line in text.splitlines()]
+
+
+def _json(document: Any) -> str:
+    return msgspec.json.encode(document).decode()

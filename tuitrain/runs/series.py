@@ -1,0 +1,269 @@
+"""An append-only curve in memory that a chart of any width can be drawn from, however long it is.
+
+Above the points lies a pyramid: at each level one entry says the count, sum, least and greatest of `FACTOR` entries below, so that
+a range of a million points is gathered from a few hundred numbers. Only full groups have an entry; the rest is read one level down.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from typing import Protocol
+
+import msgspec
+
+FACTOR = 64
+
+
+class Bin(msgspec.Struct, frozen=True):
+    """The points of one chart column: the middle of their x, and the least, mean and greatest of their finite y."""
+
+    x: float
+    min: float
+    mean: float
+    max: float
+
+
+class Curve(Protocol):
+    """What a chart needs of a series, whether its points are in memory or in a run's store."""
+
+    def __len__(self) -> int:
+        """How many points there are."""
+        ...
+
+    def thin(self, lo: float, hi: float, columns: int) -> list[Bin]:
+        """At most `columns` bins of the points with `lo <= x <= hi`."""
+        ...
+
+    def smoothed(self, weight: float) -> Curve:
+        """The curve's exponential moving average."""
+        ...
+
+
+class Tally:
+    """Count, sum, least and greatest of finite numbers, gathered piece by piece."""
+
+    __slots__ = ("count", "high", "low", "total")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.total = 0.0
+        self.low = math.inf
+        self.high = -math.inf
+
+    def add(self, count: int, total: float, low: float, high: float) -> None:
+        """Take in `count` numbers of which sum and limits are known."""
+        self.count += count
+        self.total += total
+        self.low = min(self.low, low)
+        self.high = max(self.high, high)
+
+    def add_values(self, values: Sequence[float]) -> None:
+        """Take in single numbers; NaN counts as none."""
+        total = sum(values)
+        if math.isnan(total):
+            values = [value for value in values if value == value]
+            total = sum(values)
+        if len(values):
+            self.add(len(values), total, min(values), max(values))
+
+    def as_bin(self, x: float) -> Bin | None:
+        """The bin at `x`, or `None` when no number was finite."""
+        if not self.count:
+            return None
+        # Rounding, or a sum beyond the largest float, must not put the mean outside of the numbers.
+        return Bin(x, self.low, min(max(self.total / self.count, self.low), self.high), self.high)
+
+
+class _Level:
+    """One level of the pyramid; an entry without finite points has count 0 and limits that any number widens."""
+
+    __slots__ = ("count", "high", "low", "total")
+
+    def __init__(self) -> None:
+        self.count = array("q")
+        self.total = array("d")
+        self.low = array("d")
+        self.high = array("d")
+
+    def __len__(self) -> int:
+        return len(self.count)
+
+    def push(self, tally: Tally) -> None:
+        self.total.append(tally.total)
+        self.low.append(tally.low)
+        self.high.append(tally.high)
+        self.count.append(tally.count)
+
+    def gather(self, first: int, last: int, tally: Tally) -> None:
+        if first < last:
+            tally.add(sum(self.count[first:last]), sum(self.total[first:last]), min(self.low[first:last]), max(self.high[first:last]))
+
+
+class Series:
+    """Points (x, y) with x strictly ascending. A y that is not finite is kept as NaN and is in no bin.
+
+    One thread may append while any number of threads read: a point is announced (`len`) only when it and its pyramid entries
+    are in place, and nothing that was announced ever changes.
+    """
+
+    def __init__(self) -> None:
+        self._x = array("d")
+        self._y = array("d")
+        self._levels = [_Level()]
+        self._length = 0
+        self._lock = threading.Lock()
+        self._average: _Average | None = None
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __getitem__(self, index: int) -> tuple[float, float]:
+        """The point at `index`; -1 is the last one. Raises IndexError outside of the series."""
+        length = self._length
+        if not -length <= index < length:
+            raise IndexError(index)
+        position = index % length
+        return self._x[position], self._y[position]
+
+    def append(self, x: float, y: float) -> None:
+        """Add one point.
+
+        Raises:
+            ValueError: x does not come after the last x.
+        """
+        self.extend((x,), (y,))
+
+    def extend(self, xs: Sequence[float], ys: Sequence[float]) -> None:
+        """Add points.
+
+        Args:
+            xs: strictly ascending, after the last x.
+            ys: as many as `xs`.
+
+        Raises:
+            ValueError: they are not.
+        """
+        if len(xs) != len(ys):
+            raise ValueError(f"{len(xs)} x for {len(ys)} y")
+        last = self._x[-1] if self._x else -math.inf
+        for x in xs:
+            if not x > last:
+                raise ValueError(f"x must ascend: {x} after {last}")
+            last = x
+        self._x.extend(xs)
+        self._push(ys)
+
+    def thin(self, lo: float, hi: float, columns: int) -> list[Bin]:
+        """At most `columns` bins of the points with `lo <= x <= hi`, in order; costs about `columns` times the pyramid's height.
+
+        With no more points than columns each point is a bin of its own. Otherwise bins are of equal width in x, so that with `lo` and
+        `hi` held still new points leave earlier bins as they were. Bins without a finite y are left out.
+        """
+        length = self._length
+        first, last = bisect_left(self._x, lo, 0, length), bisect_right(self._x, hi, 0, length)
+        if last - first <= columns:
+            return [Bin(self._x[i], y, y, y) for i in range(first, last) if (y := self._y[i]) == y]
+        bins: list[Bin] = []
+        start = first
+        for column in range(1, columns + 1):
+            edge = lo + (hi - lo) * column / columns
+            end = last if column == columns else bisect_left(self._x, edge, start, last)
+            if start < end and (found := self._gather(start, end).as_bin((self._x[start] + self._x[end - 1]) / 2)):
+                bins.append(found)
+            start = end
+        return bins
+
+    def smoothed(self, weight: float) -> Series:
+        """The exponential moving average of the raw points, brought up to date.
+
+        The average starts at the first point without a pull towards zero, and passes over NaN. The last weight's result is kept
+        and goes on from where it was, so that a call costs only the points that are new since the last one (a first call on a
+        million points costs up to a second). Any thread may call it.
+
+        Args:
+            weight: how much of the past stays, from 0 (nothing is smoothed) up to, not including, 1.
+
+        Raises:
+            ValueError: `weight` is not in its range.
+        """
+        if not 0 <= weight < 1:
+            raise ValueError(f"weight: {weight}")
+        if weight == 0:
+            return self
+        with self._lock:
+            if self._average is None or self._average.weight != weight:
+                self._average = _Average(self, weight)
+            return self._average.follow(self)
+
+    def _push(self, ys: Sequence[float]) -> None:
+        """Append y values whose x are in place, and the pyramid entries that they complete."""
+        y, levels = self._y, self._levels
+        y.extend(value if math.isfinite(value) else math.nan for value in ys)
+        while len(levels[0]) < len(y) // FACTOR:
+            start = len(levels[0]) * FACTOR
+            tally = Tally()
+            tally.add_values(y[start : start + FACTOR])
+            levels[0].push(tally)
+            self._complete_levels()
+        self._length = len(y)
+
+    def _complete_levels(self) -> None:
+        """Give each level above the first the entry that the newest one below may have completed."""
+        depth = 0
+        while len(self._levels[depth]) % FACTOR == 0:
+            below = self._levels[depth]
+            tally = Tally()
+            below.gather(len(below) - FACTOR, len(below), tally)
+            depth += 1
+            if depth == len(self._levels):
+                self._levels.append(_Level())
+            self._levels[depth].push(tally)
+
+    def _gather(self, first: int, last: int) -> Tally:
+        """What the points with index `first` up to, not including, `last` add up to."""
+        tally = Tally()
+        depth = 0
+        while last - first >= 2 * FACTOR:
+            up_first, up_last = -(-first // FACTOR), last // FACTOR
+            self._gather_at(depth, first, up_first * FACTOR, tally)
+            self._gather_at(depth, up_last * FACTOR, last, tally)
+            first, last, depth = up_first, up_last, depth + 1
+        self._gather_at(depth, first, last, tally)
+        return tally
+
+    def _gather_at(self, depth: int, first: int, last: int, tally: Tally) -> None:
+        if depth:
+            self._levels[depth - 1].gather(first, last, tally)
+        elif first < last:
+            tally.add_values(self._y[first:last])
+
+
+class _Average:
+    """The running state of one exponential moving average and the series that it fills."""
+
+    def __init__(self, source: Series, weight: float) -> None:
+        self.weight = weight
+        self._value = 0.0
+        self._pull = 1.0
+        self._series = Series()
+        # The x are the same points: sharing the array halves the memory of a long curve.
+        self._series._x = source._x
+
+    def follow(self, source: Series) -> Series:
+        """Take in what `source` has gained and give the averaged series."""
+        weight, value, pull = self.weight, self._value, self._pull
+        values: list[float] = []
+        for y in source._y[len(self._series) : len(source)]:
+            if y != y:
+                values.append(math.nan)
+                continue
+            value = weight * value + (1 - weight) * y
+            pull *= weight
+            values.append(value / (1 - pull))
+        self._value, self._pull = value, pull
+        self._series._push(values)
+        return self._series

@@ -1,0 +1,147 @@
+"""`state.json`: what is known of a run at a glance, and whether the process that makes it is still there."""
+
+from __future__ import annotations
+
+import math
+import os
+import socket
+import time
+from datetime import datetime, timezone
+from pathlib import Path
+
+import msgspec
+
+from tuitrain.events import LIVE_STATES, DataKind, RunState
+from tuitrain.runs.errors import RunError
+from tuitrain.runs.record import RunRecord
+from tuitrain.text import clean
+
+STATE = "state.json"
+HEARTBEAT_SECONDS = 60.0
+"""A run on another host whose heartbeat is older than this is lost."""
+
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+# The start time of a process is computed from the clock, which may be set a little between two readings.
+_START_TOLERANCE = 2.0
+
+
+class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """The content of `state.json`. `loss` is the last training loss, `accuracy` the best test accuracy; both `None` when there is none."""
+
+    run: str
+    name: str
+    recipe: str
+    state: RunState
+    device: tuple[str, ...]
+    strategy: str
+    data: DataKind
+    step: int = 0
+    epoch: int = 0
+    loss: float | None = None
+    accuracy: float | None = None
+    started: str
+    """ISO 8601, UTC."""
+    ended: str | None = None
+    heartbeat: float
+    """Unix seconds."""
+    host: str
+    pid: int
+    pid_started: float | None = None
+    """When the process started, Unix seconds: a later process may get the same pid."""
+    boot_id: str | None = None
+    error: str | None = None
+    parameters: int
+    train_samples: int
+    test_samples: int
+    steps_per_epoch: int
+    total_steps: int
+
+    def with_record(self, record: RunRecord) -> RunStatus:
+        """This status brought up to what `record` says now, with a fresh heartbeat."""
+        now = time.time()
+        return msgspec.structs.replace(
+            self,
+            state=record.state,
+            step=record.step,
+            epoch=record.epoch,
+            loss=record.last_loss if record.last_loss is not None and math.isfinite(record.last_loss) else None,
+            accuracy=record.best_accuracy,
+            ended=None if record.live else (self.ended or utc(now)),
+            heartbeat=now,
+            error=record.error,
+        )
+
+
+def utc(seconds: float) -> str:
+    """A Unix time as ISO 8601 text in UTC, to the millisecond."""
+    return datetime.fromtimestamp(seconds, timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def from_utc(text: str) -> float | None:
+    """The Unix time of an ISO 8601 text in UTC; `None` when it is none."""
+    try:
+        return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
+    except ValueError:
+        return None
+
+
+def read_status(folder: Path) -> RunStatus:
+    """What the `state.json` in a run folder says. The run's id is the folder's name, so that a renamed copy is a run of its own.
+
+    Raises:
+        RunError: it is missing or damaged.
+    """
+    try:
+        status = msgspec.json.decode((folder / STATE).read_bytes(), type=RunStatus)
+    except OSError as error:
+        raise RunError(f"{clean(folder.name)}: {STATE} cannot be read: {error.strerror}.") from None
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise RunError(f"{clean(folder.name)}: {STATE} is damaged: {clean(str(error))}.") from None
+    texts = {field: clean(value) for field in RunStatus.__struct_fields__ if isinstance(value := getattr(status, field), str)}
+    device = tuple(map(clean, status.device))
+    return msgspec.structs.replace(status, **{**texts, "run": clean(folder.name), "device": device})
+
+
+class ThisProcess(msgspec.Struct, frozen=True):
+    """What names this process among all of all machines."""
+
+    host: str
+    pid: int
+    pid_started: float | None
+    boot_id: str | None
+
+
+def this_process() -> ThisProcess:
+    """Host, pid and so on of the calling process."""
+    return ThisProcess(socket.gethostname(), os.getpid(), _start_time(os.getpid()), _boot_id())
+
+
+def is_lost(status: RunStatus, now: float) -> bool:
+    """Whether a run that calls itself live has no process any more."""
+    if status.state not in LIVE_STATES:
+        return False
+    if status.host != socket.gethostname():
+        return now - status.heartbeat > HEARTBEAT_SECONDS
+    if status.boot_id is not None and status.boot_id != _boot_id():
+        return True
+    start = _start_time(status.pid)
+    return start is None or (status.pid_started is not None and abs(start - status.pid_started) > _START_TOLERANCE)
+
+
+def _start_time(pid: int) -> float | None:
+    """When process `pid` started, Unix seconds; `None` when there is none that runs."""
+    # Only a live run needs it: a list of a thousand ended ones does without the import.
+    import psutil
+
+    try:
+        process = psutil.Process(pid)
+        return None if process.status() == psutil.STATUS_ZOMBIE else float(process.create_time())
+    except (psutil.Error, ValueError):
+        return None
+
+
+def _boot_id() -> str | None:
+    try:
+        return _BOOT_ID.read_text(encoding="ascii").strip()
+    except OSError:
+        return None

@@ -1,0 +1,168 @@
+"""The metrics of a run on disk: one SQLite file, one writer, any number of readers.
+
+The journal is SQLite's rollback journal: WAL does not work over network file systems, where shared machines keep their home folders.
+Above the losses lies a pyramid, so that a curve of any length opens at once: at level L, bucket B holds the count, least, mean and greatest
+of the finite losses of the steps B * 64**L + 1 to (B + 1) * 64**L.
+"""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tuitrain import events
+from tuitrain.events import Event
+from tuitrain.runs.errors import RunError
+from tuitrain.runs.reader import MetricsReader
+from tuitrain.runs.schema import FACTOR, FIRST_LEVEL, LEVELS, NEXT_LEVEL, SCHEMA, VERSION
+
+__all__ = ["MetricsReader", "MetricsWriter"]
+
+# Long enough for a reader to finish, short enough that the thread that commits stays in step with the run.
+BUSY_SECONDS = 0.5
+
+_STEP_TABLES = ("losses", "step_events", "evals", "replicas", "replica_stats", "checkpoints")
+
+
+class MetricsWriter:
+    """The one writer of a run's metrics. All calls come from one thread at a time.
+
+    Args:
+        path: the SQLite file; made when missing.
+
+    Raises:
+        RunError: it cannot be opened, or a newer tuitrain made it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._buffer: list[tuple[float, Event]] = []
+        self._first_changed: int | None = None
+        self.error: str | None = None
+        """Why the last commit wrote nothing, `None` when it wrote."""
+        try:
+            self._connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+            self._prepare(path)
+        except sqlite3.Error as error:
+            raise RunError(f"{path.name}: the metrics cannot be opened: {error}.") from None
+
+    def append(self, batch: Iterable[Event]) -> None:
+        """Keep events for the next commit; what is not a metric is passed over."""
+        now = time.time()
+        self._buffer.extend((now, event) for event in batch)
+
+    def commit(self) -> bool:
+        """Write what was appended, in one transaction.
+
+        Returns:
+            Whether it is written. If not (`error` says why: a lock that lasts, a full disk), all of it is kept for the next commit.
+        """
+        if not self._buffer:
+            return True
+        self._first_changed = None
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+            for now, event in self._buffer:
+                self._write(now, event)
+            if self._first_changed is not None:
+                self._update_pyramid(self._first_changed)
+            self._connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            self.error = str(error)
+            self._roll_back()
+            return False
+        self._buffer.clear()
+        self.error = None
+        return True
+
+    def close(self, timeout: float = 5.0) -> int:
+        """Commit for the last time, trying for at most about `timeout` seconds, and close the file.
+
+        Returns:
+            How many events could not be written; 0 when all is well.
+        """
+        end = time.monotonic() + timeout
+        while not self.commit() and time.monotonic() < end:
+            time.sleep(0.05)
+        self._connection.close()
+        return len(self._buffer)
+
+    def _prepare(self, path: Path) -> None:
+        execute = self._connection.execute
+        # A file that someone switched to WAL goes back before the first write.
+        execute("PRAGMA journal_mode = DELETE")
+        version = execute("PRAGMA user_version").fetchone()[0]
+        if version > VERSION:
+            self._connection.close()
+            raise RunError(f"{path.name}: a newer tuitrain made these metrics (version {version}, this one knows {VERSION}).")
+        if version == 0:
+            self._connection.executescript(f"BEGIN IMMEDIATE; {SCHEMA} PRAGMA user_version = {VERSION}; COMMIT;")
+
+    def _roll_back(self) -> None:
+        if self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
+
+    def _write(self, now: float, event: Event) -> None:
+        match event:
+            case events.Losses():
+                self._write_losses(event)
+            case events.Step():
+                self._insert("step_events", event.step, _finite(event.lr), _finite(event.samples_per_second))
+            case events.Eval():
+                self._insert("evals", event.step, event.epoch, _finite(event.loss), _finite(event.loss_sum), _finite(event.accuracy), now)
+            case events.Replicas():
+                self._insert("replicas", event.step, msgspec.json.encode(event))
+            case events.ReplicaStats():
+                self._insert("replica_stats", event.step, msgspec.json.encode(event))
+            case events.Checkpoint():
+                # The folder's name only: a run that is copied elsewhere keeps its checkpoints.
+                self._insert("checkpoints", event.step, event.kind, Path(event.path).name, now)
+            case events.Notice():
+                self._insert("notices", None, now, event.level, event.text)
+            case events.State() | events.RunEnded():
+                self._insert("states", None, now, event.state)
+            case events.GpuSample():
+                sample = (event.memory_used, event.utilization, event.power, event.temperature)
+                self._insert("gpu_samples", event.time, event.device, *sample)
+            case events.RunStarted(resumed_from=int(step)):
+                self._rewind(step)
+            case _:
+                pass
+
+    def _insert(self, table: str, *row: Any) -> None:
+        self._connection.execute(f"INSERT OR REPLACE INTO {table} VALUES ({', '.join('?' * len(row))})", row)
+
+    def _write_losses(self, event: events.Losses) -> None:
+        rows = (
+            (event.first_step + index, event.epoch, _finite(loss), moment)
+            for index, (loss, moment) in enumerate(zip(event.losses, event.times, strict=True))
+        )
+        self._connection.executemany("INSERT OR REPLACE INTO losses VALUES (?, ?, ?, ?)", rows)
+        self._change_from(event.first_step)
+
+    def _rewind(self, step: int) -> None:
+        """Forget what lies after `step`: a run that goes on from a checkpoint makes those steps again."""
+        for table in _STEP_TABLES:
+            self._connection.execute(f"DELETE FROM {table} WHERE step > ?", (step,))
+        self._change_from(step + 1)
+
+    def _change_from(self, step: int) -> None:
+        self._first_changed = step if self._first_changed is None else min(self._first_changed, step)
+
+    def _update_pyramid(self, first_step: int) -> None:
+        """Gather again, level by level, the buckets that hold steps from `first_step` on."""
+        bucket = first_step - 1
+        for level in range(1, LEVELS + 1):
+            bucket //= FACTOR
+            values = {"level": level, "bucket": bucket}
+            self._connection.execute("DELETE FROM pyramid WHERE level = :level AND bucket >= :bucket", values)
+            self._connection.execute(NEXT_LEVEL if level > 1 else FIRST_LEVEL, values)
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

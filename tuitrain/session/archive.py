@@ -1,0 +1,76 @@
+"""What the recorder writes of a live run: metrics, TensorBoard, state and log. A disk that refuses costs a notice, never the run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tuitrain.events import Event, Notice
+from tuitrain.runs.folder import METRICS, TENSORBOARD, RunFolder
+from tuitrain.runs.record import RunRecord
+from tuitrain.runs.store import MetricsWriter
+from tuitrain.runs.tensorboard import TensorBoardWriter
+
+
+class Archive:
+    """Writes into one run folder; after it is made, all calls come from one thread.
+
+    Raises:
+        RunError: the metrics cannot be opened.
+    """
+
+    def __init__(self, folder: RunFolder) -> None:
+        self._folder = folder
+        self._metrics = MetricsWriter(folder.path / METRICS)
+        self._tensorboard: TensorBoardWriter | None = None
+        self._curves: list[Event] = []
+        self._logged = 0
+        self._said: set[str] = set()
+
+    def append(self, batch: Sequence[Event]) -> None:
+        """Keep the events for the next `commit`."""
+        self._metrics.append(batch)
+        self._curves += batch
+
+    def commit(self, record: RunRecord) -> list[Notice]:
+        """Write what is kept. What cannot be written is tried again next time; a notice says so the first time."""
+        problems = [] if self._metrics.commit() else self._complain("metrics", self._metrics.error or "unknown reason")
+        problems += self._try("TensorBoard file", self._write_curves)
+        problems += self._try("log", lambda: self._write_log(record))
+        problems += self._try("state", lambda: self._folder.write_state(self._folder.status.with_record(record)))
+        return problems
+
+    def close(self, record: RunRecord) -> list[Notice]:
+        """Write for the last time and close the files."""
+        problems = self.commit(record)
+        if lost := self._metrics.close():
+            problems.append(
+                Notice(level="warning", text=f"{lost} events could not be written to the run's metrics: {self._metrics.error}.")
+            )
+        if self._tensorboard is not None:
+            problems += self._try("TensorBoard file", self._tensorboard.close)
+        return problems
+
+    def _write_curves(self) -> None:
+        # Made here and not in __init__: tensorboard takes a tenth of a second to import, which the training thread need not wait for.
+        if self._tensorboard is None:
+            self._tensorboard = TensorBoardWriter(self._folder.path / TENSORBOARD)
+        self._tensorboard.write(self._curves)
+        self._curves = []
+
+    def _write_log(self, record: RunRecord) -> None:
+        lines, total = record.log.since(self._logged)
+        self._folder.log(lines)
+        self._logged = total
+
+    def _try(self, what: str, write: Callable[[], None]) -> list[Notice]:
+        try:
+            write()
+        except Exception as error:  # also what a library under the file raises: a run must not end for its log
+            return self._complain(what, (isinstance(error, OSError) and error.strerror) or str(error))
+        return []
+
+    def _complain(self, what: str, reason: str) -> list[Notice]:
+        if what in self._said:
+            return []
+        self._said.add(what)
+        return [Notice(level="warning", text=f"The run's {what} cannot be written: {reason}. Training goes on; it is tried again.")]

@@ -1,0 +1,47 @@
+"""What the host and the engine of one run say to each other while it goes."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from tuitrain.config import RunConfig
+
+Request = Literal["pause", "resume", "stop", "interrupt", "checkpoint"]
+
+
+class Control:
+    """Requests on their way to the engine, which obeys them at a step boundary, and what the two tell each other at the start.
+
+    The engine sets `resolved` and `environment` before it yields `RunStarted`; the host then sets `folder` before it asks for the
+    next event.
+    """
+
+    def __init__(self, free_cuda_devices: Callable[[], Sequence[int]]) -> None:
+        self.folder = Path()
+        self.resolved: RunConfig | None = None
+        self.environment: dict[str, Any] = {}
+        self.free_cuda_devices = free_cuda_devices
+        self._requests: queue.SimpleQueue[Request] = queue.SimpleQueue()
+        self._ending = threading.Event()
+
+    def ask(self, request: Request) -> None:
+        """Queue a request; from any thread."""
+        if request in ("stop", "interrupt"):
+            self._ending.set()
+        self._requests.put(request)
+
+    def take(self, *, wait: bool) -> Request | None:
+        """The next request, or `None`; `wait` blocks until there is one (the engine waits so while it is paused)."""
+        try:
+            return self._requests.get(block=wait)
+        except queue.Empty:
+            return None
+
+    @property
+    def ending(self) -> bool:
+        """A stop or an interrupt has been asked for: phases without steps look at this."""
+        return self._ending.is_set()

@@ -1,0 +1,92 @@
+"""The thread that writes down what a run says and tells the listeners, so that training waits for neither."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+from tuitrain.events import Checkpoint, Eval, Event, RunEnded, RunStarted, State
+from tuitrain.runs.record import RunRecord
+from tuitrain.session.archive import Archive
+
+BATCH_SECONDS = 0.1
+COMMIT_SECONDS = 1.0
+_WRITTEN_AT_ONCE = (RunStarted, Eval, Checkpoint, State, RunEnded)
+
+Listener = Callable[[Sequence[Event]], None]
+
+
+class Recorder:
+    """Takes events from any thread; one thread of its own applies them to the record, archives them, and hands them to the listeners.
+
+    Listeners get a batch at most every `BATCH_SECONDS`, and an empty one last: nothing comes after it.
+    """
+
+    def __init__(self, record: RunRecord, listeners: Sequence[Listener]) -> None:
+        self.archive: Archive | None = None
+        self._record = record
+        self._listeners = listeners
+        self._events: queue.SimpleQueue[Event | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="tuitrain-record")
+        self._thread.start()
+
+    def put(self, event: Event) -> None:
+        """Queue an event; never waits."""
+        self._events.put(event)
+
+    def finish(self) -> None:
+        """Let the thread write what is queued, tell the listeners so, and end."""
+        self._events.put(None)
+
+    def join(self, timeout: float | None = None) -> bool:
+        """Wait for the thread; whether it has ended."""
+        self._thread.join(timeout)
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        committed = time.monotonic()
+        more = True
+        while more:
+            batch, more = self._next_batch()
+            for event in batch:
+                self._record.apply(event)
+            if self.archive is not None:
+                self.archive.append(batch)
+                if (
+                    not more
+                    or time.monotonic() - committed >= COMMIT_SECONDS
+                    or any(isinstance(event, _WRITTEN_AT_ONCE) for event in batch)
+                ):
+                    batch += self._save(self.archive, last=not more)
+                    committed = time.monotonic()
+            if batch:
+                self._tell(batch)
+        self._tell([])
+
+    def _next_batch(self) -> tuple[list[Event], bool]:
+        """What comes within a batch's time after the first event, and whether more may come; empty after a second without any."""
+        batch: list[Event] = []
+        end = time.monotonic() + COMMIT_SECONDS
+        while True:
+            try:
+                event = self._events.get(timeout=max(end - time.monotonic(), 0.0))
+            except queue.Empty:
+                return batch, True
+            if event is None:
+                return batch, False
+            if not batch:
+                end = time.monotonic() + BATCH_SECONDS
+            batch.append(event)
+
+    def _save(self, archive: Archive, *, last: bool) -> list[Event]:
+        """Write to disk; the notices of what could not be written."""
+        problems = archive.close(self._record) if last else archive.commit(self._record)
+        for problem in problems:
+            self._record.apply(problem)
+        return list(problems)
+
+    def _tell(self, batch: Sequence[Event]) -> None:
+        for listener in self._listeners:
+            listener(batch)

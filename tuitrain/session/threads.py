@@ -1,0 +1,28 @@
+"""How training shares the processors with the screen and with other people's work."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import MutableMapping
+
+# Idle OpenMP threads spin before they sleep. With GNU's default they spin so long that one other busy process makes training
+# collapse, and the screen waits for a processor; a short spin costs nothing on a quiet machine.
+SPIN_COUNT = "2000"
+
+# A step below everything interactive, well above nothing: a screen that needs a millisecond gets it at once.
+CPU_NICENESS = 10
+
+
+def limit_openmp_spin(environment: MutableMapping[str, str] = os.environ) -> None:
+    """Make idle OpenMP threads sleep soon, unless the person has chosen. It works only before torch is loaded."""
+    if not any(name in environment for name in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")):
+        environment["GOMP_SPINCOUNT"] = SPIN_COUNT
+
+
+def yield_to_the_screen() -> None:
+    """Lower the priority of the calling thread, and so of the OpenMP threads that it makes later. Linux only; elsewhere nothing happens."""
+    if sys.platform == "linux":
+        current = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), max(current, CPU_NICENESS))
