@@ -98,6 +98,7 @@ def _run_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.pass_obj
 def run(
     parent_runs_dir: str | None,
+    /,
     recipe: str,
     settings: tuple[str, ...],
     runs_dir: str | None,
@@ -114,7 +115,7 @@ def run(
         return _open_app(config, folder, start_at_once=True)
     from tuitrain.console import follow, printer_for
 
-    with _session(folder) as (session, _):
+    with session_and_sampler(folder) as (session, _):
         return follow(session, config, printer_for(json=as_json))
 
 
@@ -183,16 +184,18 @@ def export(parent_runs_dir: str | None, run: str, format_: str, output: str | No
 
     found = catalogue.find(paths.runs_dir(runs_dir or parent_runs_dir), run)
     if format_ in ("csv", "json"):
-        export_metrics(found.path, format_, output)
+        export_metrics(found.path, "csv" if format_ == "csv" else "json", output)
         return
-    from tuitrain.engine.export import export_weights, script
-
-    if format_ == "py":
-        write_text(script(catalogue.config_of(found)), output)
-    elif output is None:
+    if format_ == "pt" and output is None:
         raise click.UsageError("--format pt needs -o FILE: weights are not text.")
-    else:
-        click.echo(f"wrote {export_weights(found.path, Path(output))}")
+    from tuitrain.engine.export import export_weights, script
+    from tuitrain.runs.status import read_status
+
+    if output is not None and format_ == "pt":
+        click.echo(f"wrote the weights of {export_weights(found.path, Path(output)).name} to {output}")
+        return
+    started = read_status(found.path).as_started()
+    write_text(script(catalogue.config_of(found), started, catalogue.environment_of(found).get("threads")), output)
 
 
 @commands.command()
@@ -215,13 +218,14 @@ def _open_app(config: RunConfig, runs_dir: Path, *, start_at_once: bool) -> int:
     from tuitrain.tui.app import TuitrainApp
     from tuitrain.tui.capture import Capture
 
-    with _session(runs_dir) as (session, sampler), Capture() as capture:
-        TuitrainApp(session, sampler, config, start_at_once=start_at_once, capture=capture).run()
-    return 0
+    with session_and_sampler(runs_dir) as (session, sampler), Capture() as capture:
+        app = TuitrainApp(session, sampler, config, start_at_once=start_at_once, capture=capture)
+        app.run()
+    return app.return_code or 0
 
 
 @contextmanager
-def _session(runs_dir: Path) -> Iterator[tuple[WorkerSession, Sampler]]:
+def session_and_sampler(runs_dir: Path) -> Iterator[tuple[WorkerSession, Sampler]]:
     """A session and a sampler, wired; at the end every thread of theirs is stopped and joined."""
     from tuitrain.devices.inventory import free_cuda_devices, gpu_events
     from tuitrain.devices.sampler import Sampler

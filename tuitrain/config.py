@@ -270,13 +270,26 @@ def load_recipe(name: str) -> RunConfig:
     raise ConfigError(f"recipe: {clean(name)!r} is not known; it must be {allowed('recipe')}.{nearest(name, recipe_names())}")
 
 
-def _load_file(path: Path) -> RunConfig:
+def load_environment(path: Path) -> dict[str, Any]:
+    """The table `environment` of a run.toml: what is for the reader, not for the next run.
+
+    Raises:
+        ConfigError: the file cannot be read.
+    """
+    return dict(_parse(_read(path), str(path)).get("environment", {}))
+
+
+def _read(path: Path) -> str:
     try:
-        text = path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise ConfigError(f"recipe: {clean(str(path))} cannot be read: {reason}.") from None
-    table = _parse(text, str(path))
+
+
+def _load_file(path: Path) -> RunConfig:
+    table = _parse(_read(path), str(path))
+    table.pop("environment", None)
     base = table.pop("recipe", "custom")
     if base == "custom":
         start = msgspec.structs.replace(DEFAULTS, name=clean(path.stem))
@@ -290,12 +303,9 @@ def _load_file(path: Path) -> RunConfig:
 
 def _parse(text: str, where: str) -> dict[str, Any]:
     try:
-        table = tomllib.loads(text)
+        return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{clean(where)}: this is not valid TOML: {clean(str(error))}.") from None
-    # What run.toml says of the machine it ran on is for the reader, not for the next run.
-    table.pop("environment", None)
-    return table
 
 
 def _from_table(base: RunConfig, table: Mapping[str, Any], *, where: str) -> RunConfig:

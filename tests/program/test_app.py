@@ -86,7 +86,7 @@ def test_what_libraries_print_lands_in_the_log_and_never_on_the_screen(env: dict
         for text in ("from python", "from stderr", "from the descriptor", "from C"):
             terminal.wait(text)
         assert b"from python \x1b[2J" not in terminal.raw
-        terminal.press("Esc", "q")
+        terminal.press("q")
         assert terminal.exit_code() == 0
     log = next((tmp_path / "runs").glob("*/log.txt")).read_text(encoding="utf-8")
     assert "from the descriptor" in log

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from conftest import TUITRAIN
+from terminal import Terminal
 
 
 def tuitrain(env: dict[str, str], *args: str, cwd: Path | None = None, timeout: float = 120) -> subprocess.CompletedProcess[str]:
@@ -245,3 +246,20 @@ def test_python_m_tuitrain_is_the_same_command(env: dict[str, str]) -> None:
     )
     assert done.stdout == tuitrain(env, "recipes").stdout
     assert "seed-cnn" in done.stdout
+
+
+def test_progress_bars_on_a_terminal(env: dict[str, str]) -> None:
+    command = [TUITRAIN, "run", "seed-cnn", "--device", "cpu", "--data", "synthetic", "--max-steps", "40", "--name", "[/]"]
+    with Terminal(command, env, 100, 30) as terminal:
+        terminal.wait(r"epoch 1/1 .*step \d+/40 .*loss \d+\.\d+ .*samples/s")
+        terminal.wait("finished at step 40")
+        assert terminal.exit_code() == 0
+    assert b"\x1b[?25h" in terminal.raw, "the cursor must be visible again"
+
+
+def test_ctrl_c_on_a_terminal(env: dict[str, str]) -> None:
+    with Terminal([TUITRAIN, "run", "seed-cnn", "--device", "cpu", "--data", "synthetic"], env, 100, 30) as terminal:
+        terminal.wait(r"step \d+/2,000")
+        terminal.press("\x03")
+        terminal.wait("interrupted at step")
+        assert terminal.exit_code() == 130

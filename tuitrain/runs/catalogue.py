@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from tuitrain.config import RunConfig, load_recipe, nearest
+from tuitrain.config import RunConfig, load_environment, load_recipe, nearest
 from tuitrain.events import LIVE_STATES, RunState
 from tuitrain.runs.errors import RunError
 from tuitrain.runs.folder import CHECKPOINTS, CONFIG
@@ -108,6 +108,15 @@ def config_of(run: RunSummary) -> RunConfig:
         ConfigError: its run.toml cannot be read.
     """
     return load_recipe(str(run.path / CONFIG))
+
+
+def environment_of(run: RunSummary) -> dict[str, Any]:
+    """What else decided the run's numbers: versions and the number of torch threads; empty where run.toml does not say.
+
+    Raises:
+        ConfigError: its run.toml cannot be read.
+    """
+    return load_environment(run.path / CONFIG)
 
 
 def show(run: RunSummary) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tuitrain.config import load_recipe
-from tuitrain.events import RunStarted, State
+from tuitrain.events import State
 from tuitrain.runs.folder import CONFIG, LOG, METRICS
 from tuitrain.runs.logtail import LOG_LEVELS, LOG_LINES, LogTail
 from tuitrain.runs.reader import MetricsReader
@@ -60,20 +60,7 @@ def load_record(path: Path) -> RunRecord:
 
 
 def _replay(record: RunRecord, status: RunStatus, reader: MetricsReader) -> None:
-    record.apply(
-        RunStarted(
-            run=status.run,
-            recipe=status.recipe,
-            device=status.device,
-            strategy=status.strategy,
-            data=status.data,
-            parameters=status.parameters,
-            train_samples=status.train_samples,
-            test_samples=status.test_samples,
-            steps_per_epoch=status.steps_per_epoch,
-            total_steps=status.total_steps,
-        )
-    )
+    record.apply(status.as_started())
     for timed in (reader.notices(), reader.checkpoints(), reader.evals()):
         for _, event in timed:
             record.apply(event)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from tuitrain.events import LIVE_STATES, DataKind, RunState
+from tuitrain.events import LIVE_STATES, DataKind, RunStarted, RunState
 from tuitrain.runs.errors import RunError
 from tuitrain.runs.record import RunRecord
 from tuitrain.text import clean
@@ -55,6 +55,21 @@ class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
     test_samples: int
     steps_per_epoch: int
     total_steps: int
+
+    def as_started(self) -> RunStarted:
+        """What the run said when it began."""
+        return RunStarted(
+            run=self.run,
+            recipe=self.recipe,
+            device=self.device,
+            strategy=self.strategy,
+            data=self.data,
+            parameters=self.parameters,
+            train_samples=self.train_samples,
+            test_samples=self.test_samples,
+            steps_per_epoch=self.steps_per_epoch,
+            total_steps=self.total_steps,
+        )
 
     def with_record(self, record: RunRecord) -> RunStatus:
         """This status brought up to what `record` says now, with a fresh heartbeat."""

@@ -1,0 +1,197 @@
+"""Small things that the engine's tests train with: a fake host, small data, small models. Import strings name them as `engine_small:…`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from tuitrain.config import DEFAULTS, RunConfig, with_changes
+from tuitrain.engine.train import train
+from tuitrain.events import Event, Losses, RunStarted, Step
+
+SAMPLES, TEST_SAMPLES, CLASSES = 50, 22, 4
+
+
+class FakeControl:
+    """A host that asks for things at chosen moments.
+
+    Args:
+        folder: the run folder.
+        plan: boundary number (from 1) -> the requests that arrive there, in order.
+    """
+
+    def __init__(self, folder: Path, plan: dict[int, list[str]] | None = None) -> None:
+        self.folder = Path("not-set-yet")
+        self.given_folder = folder
+        self.resolved: RunConfig | None = None
+        self.environment: dict[str, Any] = {}
+        self.free_cuda_devices: Callable[[], Sequence[int]] = list
+        self.ending = False
+        self.plan = plan or {}
+        self.boundary = 0
+        self.queue: list[str] = []
+        self.fresh = True
+
+    def take(self, *, wait: bool) -> Any:
+        if self.fresh:
+            self.boundary += 1
+            self.queue += self.plan.get(self.boundary, [])
+        if self.queue:
+            self.fresh = False
+            request = self.queue.pop(0)
+            if request in ("stop", "interrupt"):
+                self.ending = False
+            return request
+        assert not wait, "the run waits for a request that never comes"
+        self.fresh = True
+        return None
+
+
+def small_config(**changes: Any) -> RunConfig:
+    small = {"data": "engine_small:make_images", "model": "engine_small:make_net", "device": "cpu", "batch_size": 8, "epochs": 2}
+    return with_changes(DEFAULTS, small | changes)
+
+
+def run(config: RunConfig, control: FakeControl) -> list[Event]:
+    """All events of a run; the folder is given when the host would give it."""
+    events = []
+    for event in train(config, control):
+        if isinstance(event, RunStarted):
+            control.folder = control.given_folder
+        events.append(event)
+    return events
+
+
+def of(kind: type, events: Sequence[Event]) -> list[Any]:
+    return [event for event in events if isinstance(event, kind)]
+
+
+def losses_of(events: Sequence[Event]) -> dict[int, float]:
+    """Every step's loss, from the `Losses` blocks."""
+    return {block.first_step + i: loss for block in of(Losses, events) for i, loss in enumerate(block.losses)}
+
+
+def logged_steps(events: Sequence[Event]) -> list[int]:
+    return [event.step for event in of(Step, events)]
+
+
+def make_images(config: Any) -> Any:
+    """Small images [N, 3, 8, 8] whose class shows in their brightness."""
+    generator = torch.Generator().manual_seed(3)
+
+    def part(count: int) -> tuple[torch.Tensor, torch.Tensor]:
+        labels = torch.randint(CLASSES, (count,), generator=generator)
+        noise = torch.randint(100, (count, 3, 8, 8), generator=generator)
+        return (noise + labels.view(-1, 1, 1, 1) * 50).to(torch.uint8), labels
+
+    return part(SAMPLES), part(TEST_SAMPLES)
+
+
+def make_images_without_test(config: Any) -> Any:
+    return make_images(config)[0], None
+
+
+def make_net(config: Any) -> nn.Module:
+    return nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(64, CLASSES))
+
+
+def make_log_net(config: Any) -> nn.Module:
+    return nn.Sequential(nn.Flatten(), nn.Linear(192, CLASSES), nn.LogSoftmax(1))
+
+
+def make_dropout_net(config: Any) -> nn.Module:
+    return nn.Sequential(nn.Flatten(), nn.Linear(192, 16), nn.BatchNorm1d(16), nn.Dropout(0.5), nn.Linear(16, CLASSES))
+
+
+class Breaking(nn.Module):
+    """Raises what it is told in its n-th training forward, or in evaluation."""
+
+    def __init__(self, error: Exception, at: int | None) -> None:
+        super().__init__()
+        self.layer = nn.Linear(192, CLASSES)
+        self.error, self.at, self.calls, self.evaluations = error, at, 0, 0
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        self.calls += self.training
+        self.evaluations += not self.training
+        # The first evaluation is the try-out before the run.
+        if self.calls == self.at if self.training else self.at is None and self.evaluations > 1:
+            raise self.error
+        return self.layer(inputs.flatten(1))
+
+
+def make_raising(config: Any) -> nn.Module:
+    return Breaking(ValueError("bad\nthing\x1b[2J"), 3)
+
+
+def make_hungry(config: Any) -> nn.Module:
+    return Breaking(torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB."), 3)
+
+
+def make_bad_evaluation(config: Any) -> nn.Module:
+    return Breaking(ValueError("not in evaluation"), None)
+
+
+class TwoOutputs(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(192, CLASSES)
+
+    def forward(self, inputs: torch.Tensor) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
+        hidden = inputs.flatten(1)
+        return self.layer(hidden), {"hidden": hidden}
+
+
+def make_two_outputs(config: Any) -> nn.Module:
+    return TwoOutputs()
+
+
+class Noisy(nn.Module):
+    """Draws in evaluation too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(192, CLASSES)
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        scores = self.layer(inputs.flatten(1))
+        return scores + torch.randn_like(scores)
+
+
+def make_noisy(config: Any) -> nn.Module:
+    return Noisy()
+
+
+class Tied(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(192, CLASSES)
+        self.second = nn.Linear(192, CLASSES)
+        self.second.weight = self.first.weight
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        return self.first(inputs.flatten(1)) + self.second(inputs.flatten(1))
+
+
+def make_tied(config: Any) -> nn.Module:
+    return Tied()
+
+
+def make_three_scores(config: Any) -> nn.Module:
+    return nn.Sequential(nn.Flatten(), nn.Linear(192, 3))
+
+
+def make_nothing(config: Any) -> None:
+    return None
+
+
+def make_no_parameters(config: Any) -> nn.Module:
+    return nn.Flatten()
+
+
+def make_error(config: Any) -> nn.Module:
+    raise KeyError("hidden_size")

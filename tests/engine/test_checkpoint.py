@@ -1,0 +1,214 @@
+from __future__ import annotations
+
+import errno
+import json
+import os
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from engine_small import FakeControl, losses_of, of, run, small_config
+from torch import nn
+
+from tuitrain.engine import checkpoint
+from tuitrain.engine.batches import Batches
+from tuitrain.engine.checkpoint import BadCheckpoint, Position
+from tuitrain.engine.data import load_data
+from tuitrain.engine.models import build_model
+from tuitrain.engine.optim import autocast, make_criterion, make_optimizer, update
+from tuitrain.engine.strategies.single import Single
+from tuitrain.events import Checkpoint, Notice, RunEnded
+
+CPU = torch.device("cpu")
+
+
+def saved(tmp_path: Path, **changes: Any) -> Path:
+    events = run(small_config(epochs=1, **changes), FakeControl(tmp_path))
+    return Path(of(Checkpoint, events)[0].path)
+
+
+def loaded_data(config: Any) -> Any:
+    loading = load_data(config, lambda: False)
+    try:
+        while True:
+            next(loading)
+    except StopIteration as stop:
+        return stop.value
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"momentum": 0.9},
+        {"optimizer": "adam", "shuffle": True, "augment": "crop-flip"},
+        {"optimizer": "adamw", "model": "engine_small:make_dropout_net", "batch_size": 10},
+        {"precision": "bf16", "momentum": 0.9, "shuffle": True},
+    ],
+    ids=["momentum", "adam", "dropout", "bf16"],
+)
+def test_a_restored_run_goes_on_bit_for_bit(tmp_path: Path, changes: Any) -> None:
+    config = small_config(epochs=3, lr=0.05, checkpoint_every_steps=9, keep_checkpoints=9, **changes)
+    unbroken = losses_of(run(config, FakeControl(tmp_path)))
+    contents = checkpoint.load(tmp_path / "checkpoints" / "step-00000009")
+
+    random.seed(99)
+    np.random.seed(99)
+    model = build_model(config).train()
+    optimizer = make_optimizer(config, model.parameters())
+    model = model.to(memory_format=torch.channels_last)
+    torch.manual_seed(99)
+    checkpoint.restore(contents, model, optimizer, CPU)
+    buffers = [
+        buffer for values in optimizer.state.values() for buffer in values.values() if isinstance(buffer, torch.Tensor) and buffer.dim()
+    ]
+    assert sorted(buffer.stride() for buffer in buffers) == sorted(
+        parameter.stride() for parameter in model.parameters() for _ in range(len(buffers) // len(optimizer.state))
+    )
+    strategy = Single(model, make_criterion(config), CPU, autocast(config, CPU))
+    batches = Batches(loaded_data(config).train, config)
+    move = update(optimizer)
+
+    at = contents.position
+    per_epoch = batches.per_epoch
+    assert (at.step, at.epoch, at.batches) == (9, 2, 9 - per_epoch)
+    for step in range(10, 3 * per_epoch + 1):
+        epoch, position = (step - 1) // per_epoch + 1, (step - 1) % per_epoch
+        loss = strategy.step(*batches.get(epoch, position, step))
+        move()
+        optimizer.zero_grad()
+        assert loss.item() == unbroken[step], f"step {step}"
+
+
+def test_python_and_numpy_generators_come_back(tmp_path: Path) -> None:
+    contents = checkpoint.load(saved(tmp_path))
+    model = build_model(small_config())
+    optimizer = make_optimizer(small_config(), model.parameters())
+    checkpoint.restore(contents, model, optimizer, CPU)
+    drawn = random.random(), float(np.random.rand()), float(torch.rand(()))
+    checkpoint.restore(contents, model, optimizer, CPU)
+    assert drawn == (random.random(), float(np.random.rand()), float(torch.rand(())))
+    assert contents.state["threads"] == torch.get_num_threads()
+
+
+def test_the_position_says_where_the_run_is(tmp_path: Path) -> None:
+    events = run(small_config(), FakeControl(tmp_path, {3: ["stop"]}))
+    stopped = checkpoint.load(Path(of(Checkpoint, events)[0].path))
+    assert stopped.position == Position(step=3, epoch=1, batches=3, evaluated=False, best_accuracy=None)
+    done = checkpoint.load(saved(tmp_path / "whole")).position
+    assert (done.step, done.epoch, done.batches, done.evaluated) == (7, 1, 7, True)
+    assert done.best_accuracy is not None
+
+
+def test_the_manifest_names_every_file(tmp_path: Path) -> None:
+    folder = saved(tmp_path)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    assert (manifest["format"], manifest["kind"], manifest["step"]) == (1, "epoch", 7)
+    assert sorted(manifest["files"]) == sorted(path.name for path in folder.iterdir() if path.name != "manifest.json")
+    assert sorted(path.name for path in folder.parent.iterdir()) == ["best", "step-00000007"]
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "optimizer.safetensors", "random.safetensors", "state.json"])
+def test_a_flipped_bit_is_found(tmp_path: Path, name: str) -> None:
+    folder = saved(tmp_path, momentum=0.9)
+    content = bytearray((folder / name).read_bytes())
+    content[len(content) // 2] ^= 1
+    (folder / name).write_bytes(content)
+    with pytest.raises(BadCheckpoint, match=f"step-00000007: {name} is not as it was written"):
+        checkpoint.load(folder)
+
+
+@pytest.mark.parametrize("damage", ["missing file", "missing manifest", "cut manifest", "other format", "list as manifest"])
+def test_a_damaged_checkpoint_is_a_sentence(tmp_path: Path, damage: str) -> None:
+    folder = saved(tmp_path)
+    manifest = folder / "manifest.json"
+    if damage == "missing file":
+        (folder / "model.safetensors").unlink()
+    elif damage == "missing manifest":
+        manifest.unlink()
+    elif damage == "cut manifest":
+        manifest.write_bytes(manifest.read_bytes()[:20])
+    elif damage == "other format":
+        manifest.write_text(manifest.read_text().replace('"format": 1', '"format": 2'))
+    else:
+        manifest.write_text("[]")
+    with pytest.raises(BadCheckpoint, match=r"step-00000007: .*\.$"):
+        checkpoint.load(folder)
+
+
+def test_a_checkpoint_of_another_model_is_refused(tmp_path: Path) -> None:
+    contents = checkpoint.load(saved(tmp_path))
+    other = nn.Linear(3, 2)
+    with pytest.raises(BadCheckpoint, match="does not fit"):
+        checkpoint.restore(contents, other, torch.optim.SGD(other.parameters(), lr=0.1), CPU)
+
+
+def test_tied_weights_are_saved(tmp_path: Path) -> None:
+    contents = checkpoint.load(saved(tmp_path, model="engine_small:make_tied"))
+    assert torch.equal(contents.model["first.weight"], contents.model["second.weight"])
+
+
+def test_a_failing_save_leaves_nothing_and_training_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, calls = os.fsync, 0
+
+    def full_disk(descriptor: int) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 3:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", full_disk)
+    events = run(small_config(checkpoint_every_steps=2, epochs=1), FakeControl(tmp_path))
+    warning = next(event for event in of(Notice, events) if event.level == "warning")
+    assert warning.text == "The checkpoint at step 2 could not be saved: No space left on device. Training goes on."
+    assert [event.step for event in of(Checkpoint, events) if event.kind == "last"] == [4, 6]
+    assert events[-1] == RunEnded(state="finished", step=7)
+    assert not (tmp_path / "checkpoints" / "step-00000002").exists()
+    assert [path.name for path in (tmp_path / "checkpoints").iterdir() if path.name.startswith(".")] == []
+
+
+def test_an_unwritable_folder_is_a_warning(tmp_path: Path) -> None:
+    (tmp_path / "checkpoints").write_text("a file where the folder should be")
+    events = run(small_config(epochs=1), FakeControl(tmp_path))
+    assert of(Checkpoint, events) == []
+    assert any("could not be saved" in event.text for event in of(Notice, events))
+    assert events[-1].state == "finished"
+
+
+def test_the_newest_and_the_best_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tuitrain.engine.evaluate import Evaluator, Score
+
+    accuracies = iter([0.2, 0.9, 0.3, 0.9, 0.4, 0.5])
+
+    def scored(self: Evaluator) -> Any:
+        return Score(1.0, 1.0, next(accuracies))
+        yield
+
+    monkeypatch.setattr(Evaluator, "run", scored)
+    events = run(small_config(epochs=6, keep_checkpoints=2), FakeControl(tmp_path))
+    parent = tmp_path / "checkpoints"
+    assert [path.name for path in checkpoint.checkpoints(parent)] == ["step-00000014", "step-00000035", "step-00000042"]
+    assert checkpoint.best(parent) == parent / "step-00000014"
+    told = [(event.step, event.path) for event in of(Checkpoint, events) if event.kind == "best"]
+    assert told == [(7, str(parent / "step-00000007")), (14, str(parent / "step-00000014"))]
+    assert [path.name for path in parent.iterdir() if path.name.startswith(".")] == []
+
+
+def test_a_step_that_is_saved_already_is_only_told_again(tmp_path: Path) -> None:
+    events = run(small_config(), FakeControl(tmp_path, {3: ["checkpoint", "stop"]}))
+    assert [(event.step, event.kind) for event in of(Checkpoint, events)] == [(3, "manual"), (3, "last")]
+    assert [path.name for path in checkpoint.checkpoints(tmp_path / "checkpoints")] == ["step-00000003"]
+
+
+def test_minutes_make_checkpoints_due(tmp_path: Path) -> None:
+    events = run(small_config(epochs=1, checkpoint_every_minutes=1e-9), FakeControl(tmp_path))
+    assert [event.step for event in of(Checkpoint, events) if event.kind == "last"] == [1, 2, 3, 4, 5, 6]
+
+
+def test_a_name_in_best_that_leads_elsewhere_is_ignored(tmp_path: Path) -> None:
+    folder = saved(tmp_path)
+    (folder.parent / "best").write_text("../../elsewhere\n")
+    assert checkpoint.best(folder.parent) is None

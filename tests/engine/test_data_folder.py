@@ -1,0 +1,384 @@
+"""A folder of images: order, decoding, the cache, bad files and missing folders."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from tuitrain.config import ConfigError, RunConfig
+from tuitrain.engine import decode, decoded, imagefolder
+from tuitrain.engine.data import Dataset, Interrupted, load_data
+from tuitrain.events import Event, Notice, Progress
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "tuitrain" / "decoded"
+
+
+def save(path: Path, number: int, mode: str = "RGB", size: tuple[int, int] = (32, 32)) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pixels = np.random.default_rng(number).integers(0, 256, (size[1], size[0], 3), dtype=np.uint8)
+    Image.fromarray(pixels).convert(mode).save(path)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Two classes, 20 images each to train on, 5 to test with."""
+    root = tmp_path / "pets"
+    for part, count in (("train", 20), ("test", 5)):
+        for label, name in enumerate(("cat", "dog")):
+            for number in range(count):
+                save(root / part / name / f"{number:02}.png", 1000 * label + 100 * len(part) + number)
+    return root
+
+
+def loaded(folder: Path | str) -> tuple[Dataset, list[Event]]:
+    events: list[Event] = []
+    loading = load_data(RunConfig(data=str(folder)), lambda: False)
+    while True:
+        try:
+            events.append(next(loading))
+        except StopIteration as end:
+            return end.value, events
+
+
+def refused(folder: Path | str) -> str:
+    with pytest.raises(ConfigError) as caught:
+        loaded(folder)
+    sentence = str(caught.value)
+    assert sentence.startswith("data: ")
+    assert sentence.isprintable()
+    return sentence
+
+
+def notices(events: list[Event]) -> list[str]:
+    return [event.text for event in events if isinstance(event, Notice)]
+
+
+# -- what is loaded ---------------------------------------------------------------------------------------------------------
+
+
+def test_images_labels_and_source(folder: Path) -> None:
+    dataset, events = loaded(folder)
+    assert (dataset.kind, dataset.source, dataset.classes) == ("imagefolder", str(folder), ("cat", "dog"))
+    assert dataset.test is not None
+    assert dataset.train.inputs.shape == (40, 3, 32, 32)
+    assert dataset.train.inputs.dtype == torch.uint8
+    assert dataset.train.inputs.is_contiguous(memory_format=torch.channels_last)
+    assert dataset.test.inputs.shape == (10, 3, 32, 32)
+    assert notices(events) == []
+    names = sorted((f"train/{name}/{number:02}.png" for name in ("cat", "dog") for number in range(20)), key=imagefolder.mixing_key)
+    for position, name in enumerate(names):
+        assert np.array_equal(dataset.train.inputs[position].permute(1, 2, 0).numpy(), np.asarray(Image.open(folder / name)))
+        assert dataset.classes[int(dataset.train.labels[position])] == name.split("/")[1]
+
+
+def test_the_order_mixes_the_classes_and_does_not_depend_on_the_place(folder: Path, tmp_path: Path) -> None:
+    first, _ = loaded(folder)
+    changes = int((first.train.labels[1:] != first.train.labels[:-1]).sum())
+    assert changes > 10
+    moved = tmp_path / "moved"
+    folder.rename(moved)
+    second, _ = loaded(moved)
+    assert torch.equal(first.train.inputs, second.train.inputs)
+    assert torch.equal(first.train.labels, second.train.labels)
+
+
+def test_a_relative_path_becomes_absolute(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder.parent)
+    assert loaded("./pets")[0].source == str(folder)
+
+
+def test_progress_reaches_the_end(folder: Path) -> None:
+    _, events = loaded(folder)
+    last = [event for event in events if isinstance(event, Progress)][-1]
+    assert (last.phase, last.done, last.total) == ("decoding images", 50, 50)
+
+
+def test_other_files_and_hidden_ones_are_no_images(folder: Path) -> None:
+    (folder / "train" / "cat" / "Thumbs.db").write_bytes(b"x")
+    (folder / "train" / "cat" / "._00.png").write_bytes(b"x")
+    (folder / "train" / ".cache").mkdir()
+    os.mkfifo(folder / "train" / "cat" / "pipe.png")
+    save(folder / "train" / "cat" / "UPPER.JPG", 1)
+    dataset, events = loaded(folder)
+    assert len(dataset.train) == 41
+    assert notices(events) == []
+
+
+def test_sizes_and_modes_are_made_alike_and_counted(folder: Path) -> None:
+    for number in range(3):
+        save(folder / "train" / "cat" / f"big{number}.jpg", number, size=(100, 60))
+    save(folder / "train" / "cat" / "grey.png", 1, mode="L")
+    save(folder / "train" / "dog" / "grey.jpg", 2, mode="L")
+    for number, mode in enumerate(("P", "RGBA")):
+        save(folder / "test" / "dog" / f"other{number}.png", 3, mode=mode)
+    save(folder / "test" / "dog" / "cmyk.jpg", 4, mode="CMYK")
+    dataset, events = loaded(folder)
+    assert dataset.train.inputs.shape == (45, 3, 32, 32)
+    assert notices(events) == [
+        "3 images resized to 32×32; 2 greyscale images turned into RGB; 3 images with a palette, transparency or CMYK turned into RGB."
+    ]
+
+
+def test_a_resized_image_is_pillows_bilinear(tmp_path: Path) -> None:
+    save(tmp_path / "big.png", 1, size=(50, 40))
+    pixels, size, mode = decode.decode_image(str(tmp_path / "big.png"))
+    with Image.open(tmp_path / "big.png") as image:
+        assert np.array_equal(pixels, np.asarray(image.resize((32, 32), Image.Resampling.BILINEAR)))
+    assert (size, mode) == ((50, 40), "RGB")
+
+
+def test_sixteen_bit_greys_are_scaled(tmp_path: Path) -> None:
+    values = (np.arange(32 * 32, dtype=np.uint16) * 64).reshape(32, 32)
+    Image.fromarray(values).save(tmp_path / "deep.png")
+    pixels, _, mode = decode.decode_image(str(tmp_path / "deep.png"))
+    assert mode.startswith("I")
+    assert np.array_equal(pixels[..., 0], (values >> 8).astype(np.uint8))
+
+
+# -- the cache ---------------------------------------------------------------------------------------------------------------
+
+
+def no_decoding(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise AssertionError("decoded again")
+
+    monkeypatch.setattr(imagefolder, "decode", fail)
+
+
+def test_the_second_start_decodes_nothing_and_says_the_same(folder: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    save(folder / "train" / "cat" / "grey.png", 1, mode="L")
+    first, first_events = loaded(folder)
+    no_decoding(monkeypatch)
+    second, second_events = loaded(folder)
+    assert first.test is not None
+    assert second.test is not None
+    assert torch.equal(first.train.inputs, second.train.inputs)
+    assert torch.equal(first.test.labels, second.test.labels)
+    assert second.train.inputs.is_contiguous(memory_format=torch.channels_last)
+    assert notices(first_events) == notices(second_events) == ["1 greyscale image turned into RGB."]
+    assert len(list(cache.iterdir())) == 1
+
+
+@pytest.mark.parametrize("change", ["new", "gone", "touched", "renamed"])
+def test_a_changed_folder_is_decoded_again_and_the_old_cache_removed(folder: Path, cache: Path, change: str) -> None:
+    loaded(folder)
+    (before,) = cache.iterdir()
+    image = folder / "train" / "cat" / "00.png"
+    if change == "new":
+        save(folder / "train" / "cat" / "new.png", 7)
+    elif change == "gone":
+        image.unlink()
+    elif change == "touched":
+        os.utime(image, ns=(1, 1))
+    else:
+        image.rename(image.with_name("99.png"))
+    dataset, events = loaded(folder)
+    assert any(isinstance(event, Progress) and event.phase == "decoding images" for event in events)
+    assert len(dataset.train) == {"new": 41, "gone": 39}.get(change, 40)
+    (after,) = cache.iterdir()
+    assert after != before
+
+
+def damage(path: Path, how: str) -> None:
+    content = bytearray(path.read_bytes())
+    if how == "a flipped bit":
+        content[-1000] ^= 1
+    elif how == "cut short":
+        del content[-1:]
+    elif how == "no header":
+        content[:] = b"not safetensors"
+    else:
+        content.clear()
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("how", ["a flipped bit", "cut short", "no header", "empty"])
+def test_a_damaged_cache_is_silently_made_again(folder: Path, cache: Path, how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, _ = loaded(folder)
+    (path,) = cache.iterdir()
+    damage(path, how)
+    second, events = loaded(folder)
+    assert torch.equal(first.train.inputs, second.train.inputs)
+    assert notices(events) == []
+    no_decoding(monkeypatch)
+    assert torch.equal(loaded(folder)[0].train.inputs, first.train.inputs)
+
+
+def test_a_cache_that_cannot_be_written_is_a_warning(folder: Path, cache: Path) -> None:
+    cache.parent.mkdir(parents=True)
+    cache.write_text("a file where the folder should be")
+    dataset, events = loaded(folder)
+    assert len(dataset.train) == 40
+    assert [event.level for event in events if isinstance(event, Notice)] == ["warning"]
+
+
+def test_a_failed_save_leaves_nothing(folder: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(decoded.os, "replace", full)
+    _, events = loaded(folder)
+    assert "No space left on device" in notices(events)[0]
+    assert list(cache.iterdir()) == []
+
+
+def test_only_old_leftovers_are_removed(folder: Path, cache: Path) -> None:
+    cache.mkdir(parents=True)
+    old, young = cache / ".a.tmp", cache / ".b.tmp"
+    for path in (old, young):
+        path.write_bytes(b"")
+    os.utime(old, (1, 1))
+    loaded(folder)
+    assert not old.exists()
+    assert young.exists()
+
+
+# -- bad images ---------------------------------------------------------------------------------------------------------------
+
+
+def many(folder: Path, count: int) -> None:
+    """Enough good images that one bad one is less than 1 %."""
+    source = (folder / "train" / "cat" / "00.png").read_bytes()
+    for number in range(count):
+        (folder / "train" / "cat" / f"copy{number:04}.png").write_bytes(source)
+
+
+def test_unreadable_images_are_skipped_and_named_with_clean_names(folder: Path) -> None:
+    many(folder, 500)
+    whole = (folder / "train" / "dog" / "01.png").read_bytes()
+    (folder / "train" / "dog" / "a\x1b[2J.png").write_bytes(b"no image")
+    (folder / "train" / "dog" / "b cut.png").write_bytes(whole[:200])
+    (folder / "train" / "dog" / "c empty.jpg").write_bytes(b"")
+    (folder / "train" / "dog" / "d.jpg").write_bytes(b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n")
+    dataset, events = loaded(folder)
+    assert len(dataset.train) == 540
+    assert set(dataset.train.labels.tolist()) == {0, 1}
+    text = "4 images cannot be read and were skipped: train/dog/a·[2J.png, train/dog/b cut.png, train/dog/c empty.jpg and 1 more."
+    assert notices(events) == [text]
+    assert notices(loaded(folder)[1]) == [text]
+
+
+def test_labels_stay_with_their_images_when_some_are_skipped(folder: Path) -> None:
+    many(folder, 200)
+    good, _ = loaded(folder)
+    (folder / "train" / "dog" / "bad.png").write_bytes(b"x")
+    skipped, _ = loaded(folder)
+    assert torch.equal(good.train.inputs, skipped.train.inputs)
+    assert torch.equal(good.train.labels, skipped.train.labels)
+
+
+def test_more_than_one_percent_unreadable_is_refused(folder: Path, cache: Path) -> None:
+    (folder / "train" / "dog" / "\x1bbad.png").write_bytes(b"x")
+    sentence = refused(folder)
+    assert "more than 1 % of the 51 images cannot be read (train/dog/·bad.png)" in sentence
+    assert not cache.exists()
+
+
+def test_an_image_that_looks_like_an_attack_is_unreadable(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    many(folder, 200)
+    save(folder / "train" / "dog" / "bomb.png", 1, size=(60, 60))
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 32 * 32)
+    assert "train/dog/bomb.png" in notices(loaded(folder)[1])[0]
+
+
+def test_a_class_without_a_readable_image_is_refused(folder: Path) -> None:
+    many(folder, 900)
+    for path in (folder / "test" / "dog").iterdir():
+        path.write_bytes(b"x")
+    assert f"no image of the class 'dog' in {folder / 'test'} can be read" in refused(folder)
+
+
+# -- missing folders ----------------------------------------------------------------------------------------------------------
+
+
+def test_missing_parts_are_named_with_a_hint(folder: Path) -> None:
+    (folder / "test").rename(folder / "val")
+    assert refused(folder).endswith("It has 'val': rename that to 'test'.")
+    (folder / "train").rename(folder / "Train")
+    sentence = refused(folder)
+    assert "holds no folder train" in sentence
+
+
+def test_one_level_too_deep_or_too_high(folder: Path) -> None:
+    assert f"give its parent, {folder}" in refused(folder / "train")
+    assert f"Did you mean {folder}?" in refused(folder.parent)
+
+
+def test_an_empty_folder(tmp_path: Path) -> None:
+    (tmp_path / "nothing").mkdir()
+    assert "nothing is empty" in refused(tmp_path / "nothing")
+
+
+def test_no_class_folder(tmp_path: Path) -> None:
+    for part in ("train", "test"):
+        save(tmp_path / "flat" / part / "00.png", 1)
+    assert "flat/train holds no class folder" in refused(tmp_path / "flat")
+
+
+def test_a_class_missing_in_test_gets_the_nearest_name(folder: Path) -> None:
+    (folder / "test" / "dog").rename(folder / "test" / "dogs")
+    sentence = refused(folder)
+    assert f"the class 'dog' of train/ is missing in {folder / 'test'}" in sentence
+    assert "Did you mean 'dogs'?" in sentence
+
+
+def test_a_class_missing_in_train(folder: Path) -> None:
+    save(folder / "test" / "bird" / "00.png", 1)
+    assert f"the class 'bird' of test/ is missing in {folder / 'train'}" in refused(folder)
+
+
+def test_a_class_without_images(folder: Path) -> None:
+    (folder / "train" / "emu").mkdir()
+    (folder / "test" / "emu").mkdir()
+    assert "train/emu holds no image (.png, .jpg, .jpeg)" in refused(folder)
+
+
+def test_a_folder_that_may_not_be_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scandir = os.scandir
+
+    def denied(path: Path) -> object:
+        if Path(path).name == "dog":
+            raise PermissionError(13, "Permission denied")
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", denied)
+    assert refused(folder) == f"data: {folder / 'train' / 'dog'} cannot be read: Permission denied."
+
+
+def test_hostile_class_names_are_cleaned(folder: Path) -> None:
+    for part in ("train", "test"):
+        (folder / part / "dog").rename(folder / part / "d\x1b]52;c;x\x07og")
+    assert loaded(folder)[0].classes == ("cat", "d·]52;c;x·og")
+    (folder / "test" / "d\x1b]52;c;x\x07og").rename(folder / "test" / "\x9bdog")
+    refused(folder)
+
+
+# -- ending -------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_stop_while_decoding_ends_the_threads_and_keeps_nothing(folder: Path, cache: Path) -> None:
+    asked: list[str] = []
+
+    def ending() -> bool:
+        asked.append("")
+        return len(asked) > 4
+
+    with pytest.raises(Interrupted):
+        list(load_data(RunConfig(data=str(folder)), ending))
+    assert not cache.exists()
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("decode")]
+
+
+def test_a_stop_while_listing(folder: Path) -> None:
+    with pytest.raises(Interrupted):
+        list(load_data(RunConfig(data=str(folder)), lambda: True))

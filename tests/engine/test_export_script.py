@@ -1,0 +1,175 @@
+from __future__ import annotations
+
+import ast
+import contextlib
+import io
+import pickle
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+import torch
+from engine_small import FakeControl, losses_of, of, run, small_config
+from PIL import Image
+
+from tuitrain.config import ConfigError, load_recipe, with_changes
+from tuitrain.engine import checkpoint, export
+from tuitrain.events import Checkpoint, Eval, RunStarted
+
+
+def exported(config: Any, folder: Path) -> tuple[str, dict[int, float], list[Eval]]:
+    """The script of a finished run, and what that run told."""
+    control = FakeControl(folder)
+    events = run(config, control)
+    assert events[-1].state == "finished"
+    assert control.resolved is not None
+    text = export.script(control.resolved, of(RunStarted, events)[0], int(control.environment["threads"]))
+    return text, losses_of(events), of(Eval, events)
+
+
+def executed(text: str) -> str:
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(text, "exported.py", "exec"), {"__name__": "__main__"})
+    return printed.getvalue()
+
+
+def compare(output: str, losses: dict[int, float], evals: list[Eval], relative: float, floor: float) -> None:
+    told = {int(step): float(loss) for step, loss in re.findall(r"^step (\d+) loss (\S+)$", output, re.MULTILINE)}
+    assert sorted(told) == sorted(losses)
+    for step, loss in losses.items():
+        assert abs(told[step] - loss) <= relative * max(loss, floor), f"step {step}"
+    tested = re.findall(r"^epoch (\d+) test loss (\S+) accuracy (\S+)$", output, re.MULTILINE)
+    assert [int(epoch) for epoch, _, _ in tested] == [told.epoch for told in evals]
+    for (_, loss_sum, accuracy), told_eval in zip(tested, evals, strict=True):
+        assert abs(float(loss_sum) - told_eval.loss_sum) <= relative * max(told_eval.loss_sum, floor)
+        assert float(accuracy) == pytest.approx(told_eval.accuracy, abs=1e-9)
+
+
+def test_the_script_runs_without_tuitrain(tmp_path: Path) -> None:
+    config = with_changes(load_recipe("random-linear"), {"device": "cpu", "seed": 7, "epochs": 2, "max_steps": 6})
+    text, losses, evals = exported(config, tmp_path)
+    path = tmp_path / "exported.py"
+    path.write_text(text)
+    # The flag keeps even an installed tuitrain out of reach of a script that would import it.
+    guard = "import sys, runpy; sys.modules['tuitrain'] = None; runpy.run_path(sys.argv[1], run_name='__main__')"
+    done = subprocess.run([sys.executable, "-c", guard, str(path)], capture_output=True, text=True, timeout=120, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "import tuitrain" not in text
+    compare(done.stdout, losses, evals, 1e-4, 0.1)
+
+
+def test_the_seed_recipe_as_a_script(tmp_path: Path) -> None:
+    config = with_changes(load_recipe("seed-cnn"), {"data": "synthetic", "device": "cpu", "batch_size": 250, "max_steps": 3})
+    text, losses, evals = exported(config, tmp_path)
+    compare(executed(text), losses, evals, 2e-4, 0.1)
+    for line in (
+        "model = seed_cnn().to(device)",
+        "criterion = nn.CrossEntropyLoss()",
+        "optimizer = torch.optim.SGD(model.parameters(), lr=0.01)",
+    ):
+        assert line in text
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"precision": "fp64", "optimizer": "adam", "shuffle": True, "augment": "crop-flip", "max_steps": 10},
+        {"precision": "fp64", "optimizer": "adamw", "weight_decay": 0.1, "model": "engine_small:make_dropout_net", "batch_size": 10},
+        {"precision": "fp64", "momentum": 0.9, "data": "engine_small:make_images_without_test", "max_steps": 9},
+        {"precision": "bf16", "seed": 3},
+        {"loss": "nll", "model": "engine_small:make_log_net", "max_steps": 5},
+    ],
+    ids=["adam", "adamw", "momentum", "bf16", "nll"],
+)
+def test_the_persons_own_functions(tmp_path: Path, changes: Any) -> None:
+    text, losses, evals = exported(small_config(**changes), tmp_path)
+    relative, floor = (1e-9, 0.0) if changes.get("precision") == "fp64" else (2e-4, 0.1)
+    compare(executed(text), losses, evals, relative, floor)
+
+
+def test_a_folder_of_images(tmp_path: Path) -> None:
+    generator = np.random.default_rng(0)
+    data = tmp_path / "images"
+    for part, count in (("train", 5), ("test", 2)):
+        for name in ("cat", "dog"):
+            (data / part / name).mkdir(parents=True)
+            for number in range(count):
+                size, mode = ((32, 32), "RGB") if number else ((50, 40), "L")
+                pixels = generator.integers(0, 256, (size[1], size[0], 3), dtype=np.uint8)
+                Image.fromarray(pixels).convert(mode).save(data / part / name / f"{number}.png")
+    config = small_config(data=str(data), model="seed-cnn", batch_size=4)
+    text, losses, evals = exported(config, tmp_path / "run")
+    compare(executed(text), losses, evals, 2e-4, 0.1)
+
+
+def test_a_folder_of_cifar_batches(tmp_path: Path) -> None:
+    generator = np.random.default_rng(0)
+    folder = tmp_path / "cifar-10-batches-py"
+    folder.mkdir()
+    for name in [*(f"data_batch_{number}" for number in range(1, 6)), "test_batch"]:
+        table = {"data": generator.integers(0, 256, (4, 3072), dtype=np.uint8), "labels": generator.integers(0, 10, 4).tolist()}
+        (folder / name).write_bytes(pickle.dumps(table))
+    config = small_config(data=str(tmp_path), model="seed-cnn", batch_size=5)
+    text, losses, evals = exported(config, tmp_path / "run")
+    compare(executed(text), losses, evals, 2e-4, 0.1)
+
+
+def test_hostile_names_stay_text() -> None:
+    config = small_config(name='"""; import os #')
+    hostile = msgspec.structs.replace(config, data='/tmp/"+__import__("os").getcwd()+"', device="cpu")
+    started = RunStarted(
+        recipe="custom",
+        device=("cpu",),
+        strategy="single",
+        data="imagefolder",
+        parameters=1,
+        train_samples=1,
+        test_samples=1,
+        steps_per_epoch=1,
+        total_steps=1,
+    )
+    text = export.script(hostile, started)
+    tree = ast.parse(text)
+    literals = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)]
+    assert '/tmp/"+__import__("os").getcwd()+"' in literals
+    assert text.startswith('# """; import os #: a training run')
+
+
+# -- weights ----------------------------------------------------------------------------------------------------------
+
+
+def test_weights_are_those_of_the_best_checkpoint(tmp_path: Path) -> None:
+    events = run(small_config(), FakeControl(tmp_path / "run"))
+    best = next(event for event in reversed(of(Checkpoint, events)) if event.kind == "best")
+    output = tmp_path / "weights.pt"
+    assert export.export_weights(tmp_path / "run", output) == Path(best.path)
+    weights = torch.load(output, weights_only=True)
+    expected = checkpoint.load(Path(best.path)).model
+    assert weights.keys() == expected.keys()
+    assert all(torch.equal(weights[name], expected[name]) for name in expected)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["run", "weights.pt"]
+
+
+def test_a_damaged_best_falls_back_to_the_newest_valid_one(tmp_path: Path) -> None:
+    run(small_config(data="engine_small:make_images_without_test"), FakeControl(tmp_path / "run"))
+    parent = tmp_path / "run" / "checkpoints"
+    (parent / "best").write_text("step-00000014\n")
+    (parent / "step-00000014" / "model.safetensors").write_bytes(b"damaged")
+    assert export.export_weights(tmp_path / "run", tmp_path / "weights.pt") == parent / "step-00000007"
+
+
+def test_no_usable_checkpoint_is_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="has no checkpoint that can be used; none has been saved"):
+        export.export_weights(tmp_path, tmp_path / "weights.pt")
+
+
+def test_an_output_that_cannot_be_written_is_a_sentence(tmp_path: Path) -> None:
+    run(small_config(epochs=1), FakeControl(tmp_path / "run"))
+    with pytest.raises(ConfigError, match="cannot be written: No such file or directory"):
+        export.export_weights(tmp_path / "run", tmp_path / "nowhere" / "weights.pt")

@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from engine_small import small_config
+from torch import nn
+
+from tuitrain.config import DEFAULTS, ConfigError, with_changes
+from tuitrain.engine.models import build_model, linear, seed_cnn
+from tuitrain.engine.optim import precision_notices
+from tuitrain.engine.placement import place
+
+
+def test_the_seed_net_is_the_one_of_the_seeds() -> None:
+    layers = list(seed_cnn().children())
+    convolutions = [layer for layer in layers if isinstance(layer, nn.Conv2d)]
+    assert [(layer.in_channels, layer.out_channels, layer.kernel_size, layer.padding) for layer in convolutions] == [
+        (3, 32, (5, 5), (2, 2)),
+        (32, 32, (5, 5), (2, 2)),
+        (32, 64, (5, 5), (2, 2)),
+    ]
+    assert [(layer.in_features, layer.out_features) for layer in layers if isinstance(layer, nn.Linear)] == [(1024, 64), (64, 10)]
+    assert {type(layer) for layer in layers} == {nn.Conv2d, nn.MaxPool2d, nn.Flatten, nn.Linear}
+    assert sum(parameter.numel() for parameter in seed_cnn().parameters()) == 145_578
+    assert seed_cnn()(torch.zeros(2, 3, 32, 32)).shape == (2, 10)
+    assert linear()(torch.zeros(2, 5)).shape == (2, 2)
+
+
+def test_weights_depend_on_the_seed_alone() -> None:
+    first = build_model(DEFAULTS).state_dict()
+    torch.rand(5)
+    again = build_model(DEFAULTS).state_dict()
+    other = build_model(with_changes(DEFAULTS, {"seed": 1})).state_dict()
+    assert all(torch.equal(first[name], again[name]) for name in first)
+    assert not torch.equal(first["0.weight"], other["0.weight"])
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("make_nothing", "returned a NoneType; it must return a torch.nn.Module."),
+        ("make_no_parameters", "returned a module without parameters to train"),
+        ("make_error", "raised KeyError: 'hidden_size'."),
+        ("make_images_", "Did you mean 'make_images'?"),
+    ],
+)
+def test_a_bad_model_function_is_a_sentence(name: str, words: str) -> None:
+    with pytest.raises(ConfigError) as refusal:
+        build_model(small_config(model=f"engine_small:{name}"))
+    assert str(refusal.value).startswith("model: ")
+    assert words in str(refusal.value)
+
+
+def test_bf16_on_a_processor_without_it_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = small_config(precision="bf16")
+    for has, expected in ((False, ["warning"]), (True, [])):
+        monkeypatch.setattr("tuitrain.engine.optim._has_bf16", lambda device, has=has: has)
+        assert [notice.level for notice in precision_notices(config, torch.device("cpu"))] == expected
+
+
+# -- devices ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def two_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+
+
+@pytest.fixture
+def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
+
+
+@pytest.mark.usefixtures("no_gpu")
+def test_without_a_gpu_auto_is_the_cpu_and_says_why() -> None:
+    placement = place("auto", lambda: [])
+    assert placement.device == torch.device("cpu")
+    assert placement.notices[0].text.startswith("Training on the CPU: ")
+    assert place("cpu", lambda: []).notices == ()
+
+
+@pytest.mark.usefixtures("no_gpu")
+@pytest.mark.parametrize(
+    ("cuda", "visible", "reason"),
+    [
+        (None, None, "is built for the CPU only"),
+        ("13.0", "", "torch sees no GPU with CUDA_VISIBLE_DEVICES=''"),
+        ("13.0", None, "torch cannot use a GPU (Found no NVIDIA driver on your system)"),
+    ],
+)
+def test_cuda_without_a_gpu_says_why(monkeypatch: pytest.MonkeyPatch, cuda: str | None, visible: str | None, reason: str) -> None:
+    def no_driver() -> None:
+        raise RuntimeError("Found no NVIDIA driver on your system.\nPlease check")
+
+    monkeypatch.setattr(torch.version, "cuda", cuda)
+    monkeypatch.setattr(torch.version, "hip", None)
+    monkeypatch.setattr(torch.cuda, "init", no_driver)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    with pytest.raises(ConfigError) as refusal:
+        place("cuda", lambda: [])
+    assert str(refusal.value).startswith("device: 'cuda' cannot be used: ")
+    assert reason in str(refusal.value)
+    assert str(refusal.value).endswith("; choose cpu or auto.")
+
+
+@pytest.mark.usefixtures("two_gpus")
+@pytest.mark.parametrize(
+    ("spec", "free", "device", "notices"),
+    [
+        ("auto", [1, 0], "cuda:1", 0),
+        ("auto", [], "cuda:0", 0),
+        ("auto", [5, 1], "cuda:1", 0),
+        ("auto:all", [1, 0], "cuda:1", 1),
+        ("cuda", [1, 0], "cuda:0", 0),
+        ("cuda:1", [], "cuda:1", 0),
+    ],
+)
+def test_which_gpu_is_taken(spec: str, free: list[int], device: str, notices: int) -> None:
+    placement = place(spec, lambda: free)
+    assert str(placement.device) == device
+    assert len(placement.notices) == notices
+
+
+@pytest.mark.usefixtures("two_gpus")
+def test_a_gpu_that_is_not_there_says_which_are() -> None:
+    with pytest.raises(ConfigError, match=r"device: 'cuda:7' is not there: torch sees 2 GPUs \(cuda:0 to cuda:1\)"):
+        place("cuda:7", lambda: [])
+
+
+def test_a_gpus_ordinals_are_not_asked_for_a_named_device(no_gpu: Any) -> None:
+    def never() -> list[int]:
+        raise AssertionError
+
+    assert str(place("cpu", never).device) == "cpu"

@@ -1,0 +1,37 @@
+"""Priority and spinning: what the environment says and what the kernel says."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+
+import pytest
+
+from tuitrain.session.threads import CPU_NICENESS, limit_openmp_spin, yield_to_the_screen
+
+
+def test_spinning_is_limited_unless_the_person_has_chosen() -> None:
+    fresh: dict[str, str] = {}
+    limit_openmp_spin(fresh)
+    assert fresh == {"GOMP_SPINCOUNT": "2000"}
+    for name in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY"):
+        chosen = {name: "theirs"}
+        limit_openmp_spin(chosen)
+        assert chosen == {name: "theirs"}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="priorities of single threads are Linux's")
+def test_only_the_calling_thread_gets_a_lower_priority() -> None:
+    seen = []
+
+    def lower() -> None:
+        yield_to_the_screen()
+        seen.append(os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
+
+    before = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+    thread = threading.Thread(target=lower)
+    thread.start()
+    thread.join()
+    assert seen == [max(before, CPU_NICENESS)]
+    assert os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) == before

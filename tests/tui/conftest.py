@@ -1,0 +1,27 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from fakes import FakeSampler, FakeSession, cpu_sampler
+
+
+@pytest.fixture(autouse=True)
+def _plain_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No CIFAR-10 on disk, and a terminal that speaks UTF-8."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("LANG", "C.UTF-8")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    for name in ("LC_ALL", "NO_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def session() -> FakeSession:
+    return FakeSession()
+
+
+@pytest.fixture
+def sampler() -> FakeSampler:
+    return cpu_sampler()

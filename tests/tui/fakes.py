@@ -1,0 +1,238 @@
+"""A session and a sampler that the tests and pictures of the screens are made with: no threads, no devices, no clock."""
+
+from __future__ import annotations
+
+import math
+import random
+import time
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+from textual.app import App
+from textual.pilot import Pilot
+
+from tuitrain.config import RunConfig, load_recipe
+from tuitrain.devices import DeviceSample, DeviceSnapshot, HistoryPoint, HostSample, ProcessSample
+from tuitrain.events import (
+    Checkpoint,
+    Eval,
+    Event,
+    GpuSample,
+    Losses,
+    Notice,
+    Progress,
+    Replica,
+    Replicas,
+    ReplicaStat,
+    ReplicaStats,
+    RunEnded,
+    RunStarted,
+    State,
+    Step,
+)
+from tuitrain.runs.record import RunRecord
+from tuitrain.tui.app import TuitrainApp
+
+RUN = "20261121-0413-seed-cnn-k3f"
+GIB = 2**30
+
+
+class FakeSession:
+    """Does what it is told at once; `say` plays the engine."""
+
+    def __init__(self) -> None:
+        self.record: RunRecord | None = None
+        self.refusal: str | None = None
+        self.state: Literal["idle", "preparing", "running", "paused", "stopping", "ended"] = "idle"
+        self.asked: list[str] = []
+        self.started: list[RunConfig] = []
+        self.slow_stop = False
+        self._listeners: list[Callable[[Sequence[Event]], None]] = []
+
+    def start(self, config: RunConfig) -> None:
+        if self.state not in ("idle", "ended"):
+            raise RuntimeError("a run is alive")
+        self.started.append(config)
+        self.refusal = None
+        self.record = RunRecord(config)
+        self.state = "preparing"
+        self.say(Progress(phase="importing torch"))
+
+    def say(self, *events: Event) -> None:
+        assert self.record is not None
+        for event in events:
+            self.record.apply(event)
+        for listener in self._listeners:
+            listener(events)
+
+    def begin(self, *, total: int = 7820, device: tuple[str, ...] = ("cpu",), shape: tuple[int, ...] = (64, 3, 32, 32)) -> None:
+        """Past the preparations, to the first step's shapes."""
+        self.state = "running"
+        steps = max(total // 10, 1)
+        self.say(
+            RunStarted(
+                run=RUN,
+                recipe="seed-cnn",
+                device=device,
+                strategy="single",
+                data="cifar10",
+                parameters=145578,
+                train_samples=50000,
+                test_samples=10000,
+                steps_per_epoch=steps,
+                total_steps=total,
+            ),
+            State(state="running"),
+            Replicas(step=1, batch=shape, replicas=(Replica(index=0, device=device[0], input=shape, output=(shape[0], 10), loss=2.31),)),
+        )
+
+    def steps(self, count: int, *, noise: float = 0.15) -> None:
+        """More steps of a loss that falls."""
+        assert self.record is not None
+        first = self.record.step + 1
+        dice = random.Random(first)
+        losses = tuple(0.5 + 1.8 * math.exp(-step / 900) + dice.uniform(-noise, noise) for step in range(first, first + count))
+        last = first + count - 1
+        epoch = (last - 1) // 782 + 1
+        self.say(
+            Losses(first_step=first, epoch=epoch, losses=losses, times=tuple(0.0 for _ in losses)),
+            Step(step=last, epoch=epoch, loss=losses[-1], lr=0.01, samples_per_second=41234.0),
+            ReplicaStats(
+                step=last, replicas=(ReplicaStat(index=0, loss=losses[-1], step_seconds=0.0031, samples_per_second=41234.0, memory=GIB),)
+            ),
+        )
+
+    def evaluate(self) -> None:
+        assert self.record is not None
+        step = self.record.step
+        self.say(Eval(step=step, epoch=self.record.epoch, loss=0.6 + 1.8 * math.exp(-step / 900), loss_sum=200.0, accuracy=0.542))
+
+    def end(self, state: Literal["finished", "stopped", "failed", "interrupted"] = "finished", error: str | None = None) -> None:
+        assert self.record is not None
+        self.state = "ended"
+        self.say(RunEnded(run=RUN, state=state, step=self.record.step, error=error))
+
+    def refuse(self, sentence: str) -> None:
+        self.refusal = sentence
+        self.state = "ended"
+        for listener in self._listeners:
+            listener(())
+
+    def pause(self) -> None:
+        self.asked.append("pause")
+        self.state = "paused"
+        self.say(State(state="paused"))
+
+    def resume(self) -> None:
+        self.asked.append("resume")
+        self.state = "running"
+        self.say(State(state="running"))
+
+    def stop(self) -> None:
+        self.asked.append("stop")
+        if self.slow_stop or self.record is None:
+            self.state = "stopping"
+            return
+        self.say(Checkpoint(step=self.record.step, path="checkpoints/step-00000001", kind="last"))
+        self.end("stopped")
+
+    def interrupt(self) -> None:
+        self.asked.append("interrupt")
+
+    def checkpoint(self) -> None:
+        self.asked.append("checkpoint")
+
+    def subscribe(self, listener: Callable[[Sequence[Event]], None]) -> None:
+        self._listeners.append(listener)
+
+    def join(self, timeout: float) -> bool:
+        return self.state in ("idle", "ended")
+
+    def note(self, event: GpuSample | Notice) -> None:
+        if self.record is not None:
+            self.record.apply(event)
+
+
+HOST = HostSample(name="AMD EPYC 7B13 64-Core Processor", cores=64, cpu_percent=12.0, ram_used=31 * GIB, ram_total=512 * GIB)
+
+
+def card(index: int, **changes: object) -> DeviceSample:
+    """A healthy card that is half busy."""
+    fields: dict[str, object] = {
+        "nvml_index": index,
+        "cuda_index": index,
+        "uuid": f"GPU-{index}",
+        "name": "NVIDIA H100 80GB HBM3",
+        "memory_used": 7 * GIB,
+        "memory_total": 80 * GIB,
+        "memory_free": (73 - index) * GIB,
+        "utilization": 83,
+        "temperature": 61,
+        "power": 412.0,
+        "power_cap": 700.0,
+        "processes": (),
+    }
+    return DeviceSample(**{**fields, **changes})  # type: ignore[arg-type]
+
+
+def busy_card(index: int) -> DeviceSample:
+    """A card that somebody else uses."""
+    return card(index, processes=(ProcessSample(pid=1, name="python", user="alice", memory=18 * GIB),), memory_free=10 * GIB)
+
+
+class FakeSampler:
+    """Gives the snapshot that it holds."""
+
+    def __init__(self, *devices: DeviceSample, error: str | None = None, host: HostSample = HOST) -> None:
+        self.devices = devices
+        self.error = error
+        self.host = host
+        self.age = 0.0
+        self.stalled = 0.0
+        self.taken: float | None = 0.0
+
+    def latest(self) -> DeviceSnapshot:
+        taken = None if self.taken is None else time.monotonic() - self.age
+        return DeviceSnapshot(
+            time=time.time(),
+            taken=taken,
+            devices=self.devices,
+            host=self.host,
+            driver_version=None,
+            error=self.error,
+            stalled_seconds=self.stalled,
+        )
+
+    def history(self, key: str) -> Sequence[HistoryPoint]:
+        return [
+            HistoryPoint(time=float(i), utilization=50 + 40 * math.sin(i / 3), memory_used=None, power=None, temperature=None)
+            for i in range(60)
+        ]
+
+
+NO_GPU = "no NVIDIA driver found (libnvidia-ml.so.1 is missing)"
+
+
+def cpu_sampler() -> FakeSampler:
+    """A machine without a GPU."""
+    return FakeSampler(error=NO_GPU)
+
+
+def seed_cnn() -> RunConfig:
+    """The first recipe."""
+    return load_recipe("seed-cnn")
+
+
+def screen_text(app: App[None]) -> str:
+    """What the top screen shows."""
+    return "\n".join(strip.text for strip in app.screen._compositor.render_strips())
+
+
+async def settle(pilot: Pilot[None]) -> None:
+    """Let messages, layout and the first beat of redraws pass, without waiting for the clock."""
+    await pilot.pause()
+    app = pilot.app
+    assert isinstance(app, TuitrainApp)
+    for _ in range(2):
+        app.main._beat()
+        await pilot.pause()

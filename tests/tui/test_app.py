@@ -1,0 +1,667 @@
+"""The main screen through its keys: each test presses what a person would press and reads what is on the screen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from fakes import RUN, FakeSampler, FakeSession, busy_card, card, screen_text, seed_cnn, settle
+from textual.pilot import Pilot
+
+from tuitrain.config import RunConfig
+from tuitrain.events import Notice, Progress, Replica, Replicas
+from tuitrain.tui.app import TuitrainApp
+from tuitrain.tui.screens.dialogs import HelpScreen, QuitDialog
+from tuitrain.tui.screens.log import LogScreen
+from tuitrain.tui.widgets.curve import Curve
+from tuitrain.tui.widgets.launcher import Launcher
+
+SIZES = [(80, 24), (120, 40), (200, 60)]
+WIDE = (120, 40)
+
+
+def make(session: FakeSession, sampler: FakeSampler, config: RunConfig | None = None, **options: bool) -> TuitrainApp:
+    return TuitrainApp(session, sampler, config or seed_cnn(), **options)
+
+
+async def begun(pilot: Pilot[None], session: FakeSession, *, steps: int = 120) -> None:
+    """Start by Enter and train some steps."""
+    await pilot.press("enter")
+    session.begin()
+    session.steps(steps)
+    await settle(pilot)
+
+
+# -- before a run -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_the_first_screen_says_what_enter_will_do(session: FakeSession, sampler: FakeSampler, size: tuple[int, int]) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=size) as pilot:
+        await pilot.pause()
+        text = screen_text(app)
+        assert "Enter trains seed-cnn on cpu with the built-in synthetic data" in text
+        assert "tuitrain run seed-cnn" in text
+        assert "no NVIDIA driver found" in text
+        assert "f uses CIFAR-10 (170 MB download)" in text
+        for label in ("recipe", "data", "epochs", "max steps", "batch size", "learning rate", "seed", "precision", "name"):
+            assert f"{label} " in text
+        assert len(text.splitlines()) == size[1]
+        assert {len(line) for line in text.splitlines()} == {size[0]}
+
+
+async def test_one_key_starts_what_is_proposed(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=WIDE) as pilot:
+        await pilot.press("enter")
+        assert session.started == [seed_cnn()]
+        await settle(pilot)
+        assert "importing torch…" in screen_text(app)
+
+
+@pytest.mark.parametrize("focus", ["#devices", "#strategy", "#launcher"])
+async def test_enter_starts_from_every_pane(session: FakeSession, sampler: FakeSampler, focus: str) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=WIDE) as pilot:
+        app.screen.query_one(focus).focus()
+        await pilot.press("enter")
+        assert len(session.started) == 1
+
+
+async def test_starting_at_once(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler, start_at_once=True)
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        assert len(session.started) == 1
+        assert app.main.view == "run"
+
+
+async def test_a_refused_start_comes_back_to_the_field(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=WIDE) as pilot:
+        await pilot.press("enter")
+        session.refuse("data: the folder has no train folder.")
+        await settle(pilot)
+        assert app.main.view == "launch"
+        assert "✗ data: the folder has no train folder." in screen_text(app)
+        await pilot.press("enter")
+        assert len(session.started) == 2
+
+
+async def test_f_takes_cifar10_and_y_copies_the_line(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=WIDE) as pilot:
+        await pilot.press("f", "y")
+        assert app.clipboard == "tuitrain run seed-cnn --data cifar10"
+        await settle(pilot)
+        assert "170 MB download at the start" in screen_text(app)
+
+
+# -- the form ---------------------------------------------------------------------------------------------------------
+
+
+async def test_editing_a_field_and_starting_from_it(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=WIDE) as pilot:
+        await pilot.press("down", "down", "space", "backspace", "backspace", "3", "enter")
+        assert session.started[0].epochs == 3
+
+
+async def test_a_digit_begins_to_type_and_escape_takes_it_back(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=WIDE) as pilot:
+        await pilot.press("down", "down", "7")
+        await pilot.pause()
+        assert "--epochs 7" in screen_text(app)
+        await pilot.press("escape")
+        await pilot.pause()
+        assert app.screen.query_one(Launcher).form.config.epochs == 10
+        assert not app.screen.query_one(Launcher).editing
+
+
+async def test_a_wrong_value_says_what_is_allowed_and_enter_does_not_start(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=WIDE) as pilot:
+        await pilot.press("down", "down", "space", "x")
+        await pilot.pause()
+        text = screen_text(app)
+        assert "✗ a whole number of 1 or more" in text
+        assert "✗ epochs: '10x' is not allowed" in text
+        await pilot.press("enter")
+        assert not session.started
+
+
+async def test_letters_are_text_only_while_a_field_is_edited(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=WIDE) as pilot:
+        await pilot.press("end", *["down"] * 8, "space", *"quick")
+        await pilot.pause()
+        assert app.screen.query_one(Launcher).form.config.name == "quick"
+        await pilot.press("down", "question_mark")
+        await pilot.pause()
+        assert isinstance(app.screen, HelpScreen)
+
+
+async def test_tab_goes_through_the_fields_and_on_to_the_panes(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=WIDE) as pilot:
+        await pilot.press(*["tab"] * 9)
+        assert app.focused is not None
+        assert app.focused.id == "devices"
+        await pilot.press("tab", "tab", "shift+tab")
+        assert app.focused.id == "launcher"
+
+
+async def test_a_choice_cycles_and_a_folder_is_typed(session: FakeSession, sampler: FakeSampler, tmp_path: Path) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=WIDE) as pilot:
+        await pilot.press("down", "left", *"/imgs", "enter")
+        assert session.started[0].data == "/imgs"
+
+
+async def test_leaving_the_empty_folder_field_keeps_the_data(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=WIDE) as pilot:
+        await pilot.press("down", "left", "down", "enter")
+        assert session.started[0].data == "auto"
+
+
+# -- devices and strategy ---------------------------------------------------------------------------------------------
+
+
+async def test_the_freest_card_is_proposed_and_another_can_be_picked(session: FakeSession) -> None:
+    app = make(session, FakeSampler(busy_card(0), card(1), card(2)))
+    async with app.run_test(size=WIDE) as pilot:
+        await pilot.pause()
+        text = screen_text(app)
+        assert "▣ cuda:1" in text
+        assert "busy: alice python 18 GiB" in text
+        assert "Enter trains seed-cnn on cuda:1" in text
+        await pilot.press("shift+tab", "shift+tab", "down", "space")
+        await pilot.pause()
+        assert "▣ cuda:2" in screen_text(app)
+        assert "▢ cuda:1" in screen_text(app)
+        await pilot.press("enter")
+        assert session.started[0].device == "cuda:2"
+
+
+async def test_picking_the_chosen_device_again_goes_back_to_auto(session: FakeSession) -> None:
+    app = make(session, FakeSampler(card(0), card(1)))
+    async with app.run_test(size=WIDE) as pilot:
+        await pilot.press("shift+tab", "shift+tab", "down", "space", "space", "enter")
+        assert session.started[0].device == "auto"
+
+
+async def test_a_card_that_cannot_be_chosen_says_why(session: FakeSession) -> None:
+    hidden = card(1, cuda_index=None, status="hidden", reason="hidden by CUDA_VISIBLE_DEVICES=0")
+    app = make(session, FakeSampler(card(0), hidden))
+    async with app.run_test(size=WIDE) as pilot:
+        await pilot.press("shift+tab", "shift+tab", "down", "space")
+        await pilot.pause()
+        assert "hidden by CUDA_VISIBLE_DEVICES=0" in screen_text(app)
+        await pilot.press("enter")
+        assert session.started[0].device == "auto"
+
+
+async def test_unknown_values_are_not_zero(session: FakeSession) -> None:
+    silent = card(0, memory_used=None, memory_total=None, utilization=None, temperature=None, power=None)
+    app = make(session, FakeSampler(silent))
+    for size in SIZES:
+        async with app.run_test(size=size) as pilot:
+            await pilot.pause()
+            line = next(line for line in screen_text(app).splitlines() if "cuda:0" in line)
+            assert " 0 %" not in screen_text(app)
+            assert "n/a" in screen_text(app)
+            assert line
+        app = make(session, FakeSampler(silent))
+
+
+async def test_a_driver_that_hangs_and_old_values_are_said(session: FakeSession) -> None:
+    sampler = FakeSampler(card(0))
+    app = make(session, sampler)
+    async with app.run_test(size=WIDE) as pilot:
+        sampler.stalled, sampler.age = 6.2, 7.0
+        await settle(pilot)
+        assert "NVML not responding for 6 s" in screen_text(app)
+        assert "7 s old" in screen_text(app)
+
+
+async def test_nothing_is_claimed_before_the_first_sample(session: FakeSession) -> None:
+    sampler = FakeSampler()
+    sampler.taken = None
+    app = make(session, sampler)
+    async with app.run_test(size=WIDE) as pilot:
+        await pilot.pause()
+        assert "looking for GPUs" in screen_text(app)
+
+
+async def test_many_cards_are_counted_where_they_do_not_fit(session: FakeSession) -> None:
+    app = make(session, FakeSampler(*(card(index) for index in range(8))))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        assert "▣ cuda:0" in screen_text(app)
+        assert "7 more" in screen_text(app)
+        await pilot.press("shift+tab", "shift+tab", *["down"] * 8)
+        await pilot.pause()
+        assert "▸▢ cpu" in screen_text(app)
+
+
+async def test_strategies_that_do_not_fit_say_why(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=WIDE) as pilot:
+        await pilot.press("shift+tab", "right")
+        await pilot.pause()
+        assert "split needs two devices; one is here" in screen_text(app)
+    app = make(session, FakeSampler(card(0), card(1)))
+    async with app.run_test(size=WIDE) as pilot:
+        await settle(pilot)
+        await pilot.press("shift+tab", "right", "right")
+        await pilot.pause()
+        assert "dp is not in this version yet" in screen_text(app)
+
+
+# -- training ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_training_shows_progress_curve_and_shapes(session: FakeSession, sampler: FakeSampler, size: tuple[int, int]) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=size) as pilot:
+        await begun(pilot, session)
+        session.evaluate()
+        await settle(pilot)
+        text = screen_text(app)
+        assert f"● {RUN}" in text
+        assert "step   120/7,820" in text
+        assert "samples/s" in text
+        assert "accuracy 54.2 %" in text
+        assert "[64, 3, 32, 32] → [64, 10]" in text
+        assert any("\u2801" <= char <= "\u28ff" for char in text), "no braille curve"
+        assert "●" in text
+        assert {len(line) for line in text.splitlines()} == {size[0]}
+
+
+async def test_pause_and_go_on_are_one_key_each(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=WIDE) as pilot:
+        await begun(pilot, session)
+        assert "space Pause" in screen_text(app)
+        await pilot.press("space")
+        await settle(pilot)
+        assert "‖ paused" in screen_text(app)
+        assert "space Go on" in screen_text(app)
+        await pilot.press("space")
+        assert session.asked == ["pause", "resume"]
+
+
+async def test_stop_is_one_key_and_the_curve_stays(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=WIDE) as pilot:
+        await begun(pilot, session)
+        await pilot.press("x")
+        await settle(pilot)
+        assert session.asked == ["stop"]
+        text = screen_text(app)
+        assert "■ stopped" in text
+        assert "x Stop" not in text
+        assert any("\u2801" <= char <= "\u28ff" for char in text)
+
+
+async def test_a_slow_stop_says_stopping(session: FakeSession, sampler: FakeSampler) -> None:
+    session.slow_stop = True
+    app = make(session, sampler)
+    async with app.run_test(size=WIDE) as pilot:
+        await begun(pilot, session)
+        await pilot.press("x")
+        await settle(pilot)
+        assert "■ stopping" in screen_text(app)
+        session.end("stopped")
+        await settle(pilot)
+        assert "■ stopped" in screen_text(app)
+
+
+async def test_a_checkpoint_is_one_key(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=WIDE) as pilot:
+        await begun(pilot, session)
+        await pilot.press("c")
+        assert session.asked == ["checkpoint"]
+
+
+async def test_a_failure_is_a_sentence_with_what_to_press(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await begun(pilot, session)
+        session.end("failed", "step 121: the loss is NaN; a smaller lr may help.")
+        await settle(pilot)
+        text = screen_text(app)
+        assert "✗ failed" in text
+        assert "step 121: the loss is NaN; a smaller lr may help." in text
+        assert "n changes the settings" in text
+        await pilot.press("n", "enter")
+        assert len(session.started) == 2
+
+
+async def test_preparing_counts_what_it_decodes(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=WIDE) as pilot:
+        await pilot.press("enter")
+        session.say(Progress(phase="decoding images", done=12_000, total=50_000, unit="images"))
+        await settle(pilot)
+        assert "decoding images…" in screen_text(app)
+        assert "12,000/50,000 images" in screen_text(app)
+
+
+async def test_idle_replicas_and_those_that_do_not_fit(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await begun(pilot, session)
+        rows = tuple(Replica(index=i, device="cpu", input=(4, 5), output=(4, 2), loss=0.7) for i in range(7))
+        idle = Replica(index=7, device="cpu", input=None, output=None, loss=None)
+        session.say(Replicas(step=121, batch=(30, 5), replicas=(idle, *rows)))
+        await settle(pilot)
+        assert "idle: the batch has no part for it" in screen_text(app)
+        assert "5 more" in screen_text(app)
+
+
+async def test_log_scale_and_smoothing(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=WIDE) as pilot:
+        await begun(pilot, session)
+        await pilot.press("l", "plus", "plus", "plus")
+        await settle(pilot)
+        assert "l log" in screen_text(app)
+        assert "smoothing 0.99" in screen_text(app)
+        await pilot.press(*["minus"] * 6)
+        await settle(pilot)
+        assert "no smoothing" in screen_text(app)
+
+
+@pytest.mark.parametrize(
+    "losses", [[float("nan")] * 40, [2.0, float("nan"), float("inf"), 1.0] * 10, [0.0] * 40, [-1.0] * 40, [1e30, 1e-30] * 20]
+)
+async def test_no_loss_breaks_the_curve(session: FakeSession, sampler: FakeSampler, losses: list[float]) -> None:
+    from tuitrain.events import Losses, Step
+
+    app = make(session, sampler)
+    async with app.run_test(size=WIDE) as pilot:
+        await begun(pilot, session, steps=1)
+        count = len(losses)
+        session.say(
+            Losses(first_step=2, epoch=1, losses=tuple(losses), times=(0.0,) * count),
+            Step(step=count + 1, epoch=1, loss=losses[-1], lr=0.01, samples_per_second=1.0),
+        )
+        await settle(pilot)
+        await pilot.press("l")
+        await settle(pilot)
+        assert "step    41/7,820" in screen_text(app)
+
+
+async def test_the_curve_is_extended_not_redrawn_while_its_axes_hold(
+    session: FakeSession, sampler: FakeSampler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tuitrain.tui.widgets import curve
+
+    drawn: list[str] = []
+    for name in ("draw", "extend"):
+        real = getattr(curve, name)
+        monkeypatch.setattr(curve, name, lambda *args, name=name, real=real: (drawn.append(name), real(*args))[1])
+    app = make(session, sampler)
+    async with app.run_test(size=WIDE) as pilot:
+        await begun(pilot, session, steps=250)
+        drawn.clear()
+        for _ in range(8):
+            session.steps(25)
+            app.screen.query_one(Curve).redraw()
+        # The loss axis may need one more range on the way; nothing else redraws the whole chart.
+        assert len(drawn) == 8
+        assert drawn.count("extend") >= 6
+
+
+async def test_switching_between_launcher_and_training(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=WIDE) as pilot:
+        await pilot.press("t")
+        assert app.main.view == "launch"
+        await begun(pilot, session)
+        await pilot.press("n")
+        await settle(pilot)
+        assert "a run is training" in screen_text(app)
+        await pilot.press("enter")
+        assert len(session.started) == 1
+        await pilot.press("t", "space")
+        assert session.asked == ["pause"]
+
+
+# -- the way out ------------------------------------------------------------------------------------------------------
+
+
+async def test_q_without_a_run_leaves_at_once(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=WIDE) as pilot:
+        await pilot.press("q")
+        await pilot.pause()
+        assert not app.is_running
+    assert (app.return_code or 0) == 0
+
+
+async def test_q_while_training_asks_and_enter_stops_and_leaves(session: FakeSession, sampler: FakeSampler) -> None:
+    session.slow_stop = True
+    app = make(session, sampler)
+    async with app.run_test(size=WIDE) as pilot:
+        await begun(pilot, session)
+        await pilot.press("q")
+        await pilot.pause()
+        assert isinstance(app.screen, QuitDialog)
+        assert "Stop and save" in screen_text(app)
+        await pilot.press("enter")
+        await settle(pilot)
+        assert session.asked == ["stop"]
+        assert app.is_running
+        assert "stopping" in screen_text(app)
+        await pilot.press("q")
+        assert app.is_running
+        session.end("stopped")
+        await pilot.pause(0.15)
+        assert not app.is_running
+    assert (app.return_code or 0) == 0
+
+
+@pytest.mark.parametrize("keys", [["escape"], ["q"], ["down", "enter"]])
+async def test_q_can_be_taken_back(session: FakeSession, sampler: FakeSampler, keys: list[str]) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=WIDE) as pilot:
+        await begun(pilot, session)
+        await pilot.press("q", *keys)
+        await pilot.pause()
+        assert app.screen is app.main
+        assert session.asked == []
+        assert app.is_running
+
+
+async def test_help_opens_and_closes_with_the_same_key(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("question_mark")
+        await pilot.pause()
+        assert "copy the equal tuitrain run line" in screen_text(app)
+        assert "this help, quit" in screen_text(app)
+        await pilot.press("question_mark")
+        await pilot.pause()
+        assert app.screen is app.main
+
+
+# -- the log ----------------------------------------------------------------------------------------------------------
+
+
+async def test_the_whole_log_opens_scrolls_and_closes(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await begun(pilot, session)
+        session.say(*(Notice(text=f"notice {index}") for index in range(100)))
+        await pilot.press("o")
+        await pilot.pause()
+        assert isinstance(app.screen, LogScreen)
+        assert "notice 99" in screen_text(app)
+        await pilot.press("home")
+        await pilot.pause()
+        assert "notice 0" in screen_text(app)
+        assert "notice 99" not in screen_text(app)
+        session.say(Notice(text="something new"))
+        await pilot.pause()
+        assert "notice 0" in screen_text(app)
+        await pilot.press("end")
+        await pilot.pause()
+        assert "something new" in screen_text(app)
+        await pilot.press("o")
+        await pilot.pause()
+        assert app.screen is app.main
+
+
+async def test_notices_come_to_the_pane(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=WIDE) as pilot:
+        await begun(pilot, session)
+        session.say(Notice(level="warning", text="3 images could not be read"))
+        await settle(pilot)
+        assert "! 3 images could not be read" in screen_text(app)
+
+
+# -- every key at every moment, every string, every size ----------------------------------------------------------------
+
+KEYS = [
+    "n",
+    "t",
+    "o",
+    "o",
+    "l",
+    "plus",
+    "minus",
+    "c",
+    "y",
+    "f",
+    "space",
+    "space",
+    "tab",
+    "shift+tab",
+    "up",
+    "down",
+    "left",
+    "right",
+    "escape",
+]
+
+
+@pytest.mark.parametrize("moment", ["before", "preparing", "no step", "running", "paused", "ended", "refused"])
+async def test_every_key_is_safe_at_every_moment(session: FakeSession, sampler: FakeSampler, moment: str) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=(80, 24)) as pilot:
+        if moment != "before":
+            await pilot.press("enter")
+        if moment == "refused":
+            session.refuse("something is wrong")
+        if moment in ("no step", "running", "paused", "ended"):
+            session.begin()
+        if moment in ("running", "paused", "ended"):
+            session.steps(30)
+        if moment == "paused":
+            session.pause()
+        if moment == "ended":
+            session.end()
+        await settle(pilot)
+        await pilot.press(*KEYS, "question_mark", *KEYS, "escape", "x", *KEYS)
+        await settle(pilot)
+        assert app.is_running
+
+
+HOSTILE = "[/]深層[bold red]\x1b]52;c;eA==\x1b\\\x9b2J\u202e[@click=app.quit]x[/]"
+
+
+async def test_strings_from_outside_are_shown_as_they_are(session: FakeSession) -> None:
+    config = msgspec.structs.replace(seed_cnn(), name="[/]深層[bold]x[/bold]")
+    app = make(session, FakeSampler(card(0, name="[red]GPU 深[/]")), config)
+    async with app.run_test(size=WIDE) as pilot:
+        await begun(pilot, session)
+        session.say(Notice(text=HOSTILE))
+        await settle(pilot)
+        text = screen_text(app)
+        assert "[/]深層[bold]x[/bold]" in text
+        assert "[red]GPU 深[/]" in text
+        assert "[@click=app.quit]" in text.replace("│", "").replace("\n", "") or "[@click" in text
+        assert "\x1b" not in text
+        assert "\x9b" not in text
+        assert "\u202e" not in text
+
+
+@pytest.mark.parametrize("size", [(1, 1), (10, 3), (79, 24), (80, 23), (40, 60)])
+async def test_a_terminal_that_is_too_small_is_told_what_is_needed(
+    session: FakeSession, sampler: FakeSampler, size: tuple[int, int]
+) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=size) as pilot:
+        await begun(pilot, session)
+        if size[0] >= 40:
+            assert "tuitrain needs 80×24" in screen_text(app)
+            assert f"{size[0]}×{size[1]}" in screen_text(app)
+            assert "running" in screen_text(app)
+        assert app.is_running
+
+
+async def test_resizing_live(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=WIDE) as pilot:
+        await begun(pilot, session)
+        for width, height in [(80, 24), (20, 5), (200, 60), (99, 24), (100, 30), (3, 3), (120, 40)]:
+            await pilot.resize_terminal(width, height)
+            session.steps(5)
+            await settle(pilot)
+            lines = screen_text(app).splitlines()
+            assert (len(lines), {len(line) for line in lines}) == (height, {width})
+        assert "[64, 3, 32, 32] → [64, 10]" in screen_text(app)
+
+
+async def test_messages_from_the_run_coalesce(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=WIDE) as pilot:
+        await begun(pilot, session)
+        seen = 0
+        real = app.main.run_changed
+
+        def counting() -> None:
+            nonlocal seen
+            seen += 1
+            real()
+
+        app.main.run_changed = counting  # type: ignore[method-assign]
+        for _ in range(500):
+            session.steps(1)
+        await pilot.pause()
+        assert 1 <= seen < 50
+
+
+async def test_the_theme_can_be_changed(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=WIDE) as pilot:
+        await begun(pilot, session)
+        for theme in ("tuitrain-light", "ansi-dark", "nord", "tuitrain-dark"):
+            app.theme = theme
+            await settle(pilot)
+            assert "[64, 3, 32, 32]" in screen_text(app)
+
+
+async def test_plain_terminals_get_ascii_only(session: FakeSession, sampler: FakeSampler, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "linux")
+    app = make(session, sampler)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await begun(pilot, session)
+        session.evaluate()
+        await settle(pilot)
+        text = screen_text(app)
+        assert text.replace("\n", "").isascii()
+        assert "* 20261121-0413-seed-cnn-k3f  running" in text
+        assert "[64, 3, 32, 32] > [64, 10]" in text
+        await pilot.press("q")
+        await pilot.pause()
+        assert screen_text(app).replace("\n", "").isascii()

@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from fakes import seed_cnn
+
+from tuitrain.config import load_recipe
+from tuitrain.tui.form import FIELDS, FOLDER, Form
+from tuitrain.tui.layout import arrange, fits
+
+
+def test_a_wrong_text_stays_as_a_draft_beside_its_error() -> None:
+    form = Form(seed_cnn())
+    assert not form.set_text("epochs", "many")
+    assert form.text("epochs") == "many"
+    assert "whole number" in form.errors["epochs"]
+    assert form.config.epochs == 10
+    assert not form.ready
+    assert form.set_text("epochs", "3")
+    assert form.ready
+    assert form.config.epochs == 3
+    assert not form.errors
+
+
+@pytest.mark.parametrize(("field", "text"), [("lr", "-1"), ("lr", "nan"), ("batch_size", "0"), ("seed", "-3"), ("max_steps", "0")])
+def test_values_that_no_run_allows_are_refused(field: str, text: str) -> None:
+    form = Form(seed_cnn())
+    assert not form.set_text(field, text)
+    assert field in form.errors
+
+
+def test_another_recipe_brings_its_values_and_keeps_the_device_and_the_name() -> None:
+    form = Form(msgspec.structs.replace(seed_cnn(), device="cpu", name="mine"))
+    form.set_text("lr", "x")
+    form.set_text("recipe", "random-linear")
+    assert form.config == msgspec.structs.replace(load_recipe("random-linear"), device="cpu", name="mine")
+    assert form.ready
+
+
+def test_choices_go_round() -> None:
+    form = Form(seed_cnn())
+    assert form.cycle("recipe", 1) == "multi-gpu"
+    assert form.cycle("recipe", -1) == "random-linear"
+    assert form.cycle("precision", 1) == "bf16"
+    assert form.options("data")[-1] == FOLDER
+    assert form.options("epochs") == ()
+
+
+def test_a_folder_of_the_person_is_among_the_choices() -> None:
+    form = Form(msgspec.structs.replace(seed_cnn(), data="/some/folder"))
+    assert "/some/folder" in form.options("data")
+
+
+def test_a_recipe_of_the_persons_own_can_be_gone_back_to() -> None:
+    own = msgspec.structs.replace(seed_cnn(), recipe="custom", lr=0.5)
+    form = Form(own)
+    form.set_text("recipe", "seed-cnn")
+    assert form.config.lr == 0.01
+    form.set_text("recipe", "custom")
+    assert form.config.lr == 0.5
+
+
+def test_a_refusal_stands_beside_the_field_that_it_names() -> None:
+    form = Form(seed_cnn())
+    form.refuse("data: there is no folder '/x'.")
+    assert form.errors == {"data": "there is no folder '/x'."}
+    form.accept()
+    form.refuse("torch cannot be imported.")
+    assert form.errors == {"": "torch cannot be imported."}
+    assert form.ready
+
+
+def test_the_data_words_say_what_auto_takes(tmp_path: Path) -> None:
+    assert "synthetic" in Form(seed_cnn()).data_words()
+    assert Form(seed_cnn()).offers_download
+    (tmp_path / "data" / "cifar-10-batches-py").mkdir(parents=True)
+    form = Form(seed_cnn())
+    assert form.data_words() == "CIFAR-10, from disk"
+    assert not form.offers_download
+
+
+@pytest.mark.parametrize("size", [(80, 24), (80, 50), (99, 30), (100, 24), (120, 40), (200, 60), (400, 24)])
+@pytest.mark.parametrize("view", ["launch", "run"])
+@pytest.mark.parametrize("devices", [1, 3, 8, 20])
+@pytest.mark.parametrize("replicas", [1, 8, 64])
+@pytest.mark.parametrize("notes", [0, 3])
+def test_the_panes_fill_their_columns_exactly(size: tuple[int, int], view: str, devices: int, replicas: int, notes: int) -> None:
+    width, height = size[0], size[1] - 2
+    sizes = arrange(width, height, view, devices_tall=3 * devices, devices=devices, replicas=replicas, notes=notes)  # type: ignore[arg-type]
+    left = sizes.devices + sizes.strategy + sizes.log
+    right = sizes.launcher + sizes.progress + sizes.curve + sizes.replicas
+    if sizes.left:
+        assert (left, right) == (height, height)
+    else:
+        assert left + right == height
+    if view == "run":
+        assert sizes.curve >= 8 + 1
+        assert sizes.progress == 3 + notes
+        assert sizes.replicas >= 3
+    else:
+        assert sizes.launcher >= len(FIELDS) + 5
+
+
+def test_larger_terminals_give_the_curve_and_the_log_more() -> None:
+    small, large = (arrange(w, h - 2, "run", devices_tall=4, devices=2, replicas=1, notes=0) for w, h in ((120, 40), (200, 60)))
+    assert large.curve - small.curve == 20
+    assert large.log > small.log
+
+
+def test_the_least_size() -> None:
+    assert fits(80, 24)
+    assert not fits(79, 24)
+    assert not fits(80, 23)

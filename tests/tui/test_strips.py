@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import random
+
+import pytest
+from rich.segment import Segment
+from rich.style import Style
+from textual.strip import Strip
+
+from tuitrain.tui import format as words
+from tuitrain.tui.widgets.strips import Row, bar, cells, changed_runs, fit, rail, spark, spread
+from tuitrain.tui.widgets.wrap import wrap
+
+RED = Style(color="red")
+
+
+def strip(text: str) -> Strip:
+    return Strip([Segment(text, RED)])
+
+
+def test_a_row_is_exactly_as_wide_as_asked() -> None:
+    for text in ("abc", "深層学習モデル", "a" * 50, "e\u0301te\u0301", ""):
+        for width in (0, 1, 2, 5, 9, 30):
+            assert Row(text).strip(width).cell_length == width, (text, width)
+            assert spread(Row(text), Row("end"), width).cell_length == width
+
+
+def test_a_cut_row_ends_in_an_ellipsis_and_keeps_no_half_of_a_wide_character() -> None:
+    shown = Row("深層学習").strip(6).text
+    assert shown == "深層 …"
+    assert fit("深層学習", 4) == "深 …"
+
+
+def test_cells_count_wide_characters_twice_and_keep_accents_with_their_letter() -> None:
+    assert [char for char, _ in cells(strip("a深b"))] == ["a", "深", "", "b"]
+    assert [char for char, _ in cells(strip("e\u0301x"))] == ["e\u0301", "x"]
+
+
+def test_equal_lines_have_no_changed_runs() -> None:
+    assert changed_runs(strip("step 1,234"), strip("step 1,234")) == []
+
+
+def test_only_the_changed_digits_are_a_run() -> None:
+    assert changed_runs(strip("step 1,234"), strip("step 1,239")) == [(9, 10)]
+
+
+def test_a_change_of_style_is_a_change() -> None:
+    assert changed_runs(strip("ab"), Strip([Segment("a", RED), Segment("b", Style(color="blue"))])) == [(1, 2)]
+
+
+def test_far_runs_stay_apart_and_near_ones_merge() -> None:
+    before = "a" * 60
+    assert changed_runs(strip(before), strip("b" + before[1:58] + "bb")) == [(0, 1), (58, 60)]
+    assert changed_runs(strip(before), strip("bab" + before[3:])) == [(0, 3)]
+
+
+def test_a_run_never_cuts_a_wide_character() -> None:
+    assert changed_runs(strip("a深b"), strip("axyb")) == [(1, 3)]
+    assert changed_runs(strip("axyb"), strip("ax深")) == [(2, 4)]
+    assert changed_runs(strip("深深"), strip("深x.")) == [(2, 4)]
+
+
+def test_replaying_the_runs_gives_the_new_line() -> None:
+    dice = random.Random(1)
+    alphabet = "ab 深é·"
+    for _ in range(300):
+        old, new = (Row("".join(dice.choice(alphabet) for _ in range(12))).strip(16) for _ in range(2))
+        shown = cells(old)
+        for start, end in changed_runs(old, new):
+            shown[start:end] = cells(new.crop(start, end))
+        assert shown == cells(new)
+
+
+def test_meters_fill_in_eighths_and_rails_in_halves() -> None:
+    assert bar(0.5, 4, RED, RED).strip(4).text == "██  "
+    assert bar(0.53125, 4, RED, RED).strip(4).text == "██▏ "
+    assert bar(None, 4, RED, RED).strip(4).text == "    "
+    assert bar(7.0, 4, RED, RED).strip(4).text == "████"
+    assert rail(0.5, 5, RED, RED).strip(5).text == "━━╸──"
+
+
+def test_sparks_show_the_newest_values_and_leave_unknown_ones_blank() -> None:
+    assert spark([0.0, None, 50.0, 100.0], 5, 100.0) == " ▁ ▅█"
+    assert spark([0.0, 100.0, 100.0], 2, 100.0) == "██"
+
+
+def test_sentences_wrap_by_cells() -> None:
+    assert wrap("one two three", 8) == ["one two", "three"]
+    assert wrap("深層学習深層学習", 6) == ["深層学", "習深層", "学習"]
+    assert wrap("", 10) == [""]
+
+
+@pytest.mark.parametrize(
+    ("made", "shown"),
+    [
+        (words.gib(None), "n/a"),
+        (words.gib(7 * 2**30), "7.0"),
+        (words.gib(80 * 2**30), "80"),
+        (words.rate(41234.0), "41,200"),
+        (words.rate(9.44), "9.4"),
+        (words.rate(None), "n/a"),
+        (words.number(1.23456), "1.235"),
+        (words.number(float("nan")), "NaN"),
+        (words.number(1e-9), "1.00e-09"),
+        (words.clock(3661), "01:01:01"),
+        (words.remaining(42), "0:42"),
+        (words.remaining(None), "-:--"),
+        (words.remaining(90000), "1 d 1 h"),
+        (words.milliseconds(0.0031), "3.1 ms"),
+        (words.shape((64, 10)), "[64, 10]"),
+        (words.shape(None), "idle"),
+        (words.percent(None), "n/a"),
+        (words.size(3 * 2**29), "1.5 GiB"),
+    ],
+)
+def test_numbers_for_people(made: str, shown: str) -> None:
+    assert made == shown

@@ -1,0 +1,201 @@
+"""What really goes to the terminal: the bytes of each update, played back on an emulated one."""
+
+from __future__ import annotations
+
+import re
+
+import pyte
+import pytest
+from fakes import FakeSampler, FakeSession, card, screen_text, seed_cnn, settle
+from rich.console import RenderableType
+from textual._compositor import CompositorUpdate
+from textual.app import App, ComposeResult
+from textual.geometry import Region
+from textual.screen import Screen
+from textual.strip import Strip
+
+from tuitrain.events import Notice
+from tuitrain.tui.app import TuitrainApp
+from tuitrain.tui.widgets.lines import Lines, Pane
+from tuitrain.tui.widgets.strips import Row
+
+SIZE = (120, 40)
+_SAFE = re.compile(r"\x1b\[[0-9;]*[Hm]|[^\x00-\x1f\x7f-\x9f]")
+
+
+class OnTerminal(TuitrainApp):
+    """The app with an emulated terminal behind it."""
+
+    def __init__(self, session: FakeSession, sampler: FakeSampler, size: tuple[int, int] = SIZE) -> None:
+        super().__init__(session, sampler, seed_cnn())
+        self.terminal = pyte.Screen(*size)
+        self.stream = pyte.Stream(self.terminal)
+        self.written: list[str] = []
+
+    def _display(self, screen: Screen[object], renderable: RenderableType | None) -> None:
+        if isinstance(renderable, CompositorUpdate) and not self._batch_count:
+            text = renderable.render_segments(self.console)
+            self.written.append(text)
+            self.stream.feed(text)
+        super()._display(screen, renderable)
+
+    def shown(self) -> str:
+        return "\n".join(self.terminal.display)
+
+    def since_last(self) -> int:
+        count = sum(len(text.encode()) for text in self.written)
+        self.written.clear()
+        return count
+
+
+async def test_the_terminal_shows_what_the_screen_holds(session: FakeSession) -> None:
+    app = OnTerminal(session, FakeSampler(card(0), card(1)))
+    async with app.run_test(size=SIZE) as pilot:
+        await settle(pilot)
+        assert app.shown() == screen_text(app)
+        await pilot.press("down", "space", "enter")
+        session.begin()
+        for index in range(12):
+            session.steps(37)
+            if index % 3 == 0:
+                session.evaluate()
+            await settle(pilot)
+            assert app.shown() == screen_text(app)
+        await pilot.press("l", "plus", "space")
+        await settle(pilot)
+        assert app.shown() == screen_text(app)
+        await pilot.press("question_mark")
+        await pilot.press("question_mark", "n")
+        await settle(pilot)
+        assert app.shown() == screen_text(app)
+
+
+@pytest.mark.parametrize(("size", "budget"), [((120, 40), 1000), ((80, 24), 500)])
+async def test_steady_training_stays_within_its_bytes(session: FakeSession, size: tuple[int, int], budget: int) -> None:
+    app = OnTerminal(session, FakeSampler(card(0)), size)
+    async with app.run_test(size=size) as pilot:
+        await pilot.press("enter")
+        session.begin()
+        session.steps(1010)
+        await settle(pilot)
+        app.since_last()
+        seconds = 20
+        for _ in range(seconds):
+            for _ in range(2):
+                session.steps(20)
+                app.main._beat()
+                await pilot.pause()
+        spent = app.since_last()
+        assert 50 * seconds < spent < budget * seconds
+
+
+async def test_nothing_is_written_when_nothing_changes(session: FakeSession, sampler: FakeSampler) -> None:
+    app = OnTerminal(session, sampler)
+    async with app.run_test(size=SIZE) as pilot:
+        await pilot.press("enter")
+        session.begin()
+        session.steps(50)
+        session.end()
+        await settle(pilot)
+        app.since_last()
+        for _ in range(10):
+            app.main._beat()
+            await pilot.pause()
+        assert app.since_last() == 0
+
+
+async def test_no_string_from_outside_reaches_the_terminal_as_a_command(session: FakeSession) -> None:
+    hostile = "x\x1b[2J\x1b]52;c;eA==\x07\x9b3;1H\x00\r\n\u202e[/red]"
+    app = OnTerminal(session, FakeSampler())
+    async with app.run_test(size=SIZE) as pilot:
+        await pilot.press("enter")
+        session.begin()
+        session.say(Notice(text=hostile, level="warning"))
+        app._printed(hostile)
+        session.end("failed", "step 1: \x1b[31mred\x07")
+        await settle(pilot)
+        await pilot.press("o")
+        await pilot.pause()
+        for text in app.written:
+            assert _SAFE.sub("", text) == ""
+            assert "\u202e" not in text
+
+
+async def test_no_color_is_obeyed(session: FakeSession, sampler: FakeSampler, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    app = OnTerminal(session, sampler)
+    async with app.run_test(size=SIZE) as pilot:
+        await pilot.press("enter")
+        session.begin()
+        session.steps(30)
+        await settle(pilot)
+        colours = set(re.findall(r"[34]8;2;(\d+);(\d+);(\d+)", "".join(app.written)))
+        assert all(red == green == blue for red, green, blue in colours)
+
+
+# -- one widget -------------------------------------------------------------------------------------------------------
+
+
+class Clock(Lines):
+    """Two lines of which one character changes, and what was asked to be painted."""
+
+    value = 0
+
+    def content(self, width: int, height: int) -> list[Strip]:
+        return [Row("the same as ever").strip(width), Row(f"深 step {self.value}").strip(width)]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.painted: list[tuple[Region, ...]] = []
+
+    def refresh(self, *regions: Region, repaint: bool = True, layout: bool = False, recompose: bool = False) -> Clock:
+        if self.is_mounted and repaint:
+            self.painted.append(regions)
+        return super().refresh(*regions, repaint=repaint, layout=layout, recompose=recompose)
+
+
+class Framed(Pane):
+    """A pane with a title that is too long for it."""
+
+    def heading(self) -> tuple[Row, Row]:
+        return Row("深層" * 30), Row("right")
+
+    def body(self, width: int, height: int) -> list[Strip]:
+        return [Row("x").strip(width)] * 50
+
+
+class OneWidget(App[None]):
+    CSS = "Clock { height: 2; } Framed { height: 4; }"
+
+    def compose(self) -> ComposeResult:
+        yield Clock()
+        yield Framed()
+
+
+async def test_a_redraw_paints_only_the_cells_that_changed() -> None:
+    app = OneWidget()
+    async with app.run_test(size=(40, 10)) as pilot:
+        clock = app.query_one(Clock)
+        await pilot.pause()
+        clock.painted.clear()
+        clock.redraw()
+        assert clock.painted == []
+        clock.value = 7
+        clock.redraw()
+        assert clock.painted == [(Region(8, 1, 1, 1),)]
+        await pilot.pause()
+        assert "step 7" in screen_text(app)
+
+
+async def test_a_frame_keeps_its_corners_whatever_its_title() -> None:
+    app = OneWidget()
+    async with app.run_test(size=(40, 10)) as pilot:
+        frame = app.query_one(Framed)
+        frame.place(first=True, last=True)
+        await pilot.pause()
+        lines = [frame.render_line(y).text for y in range(4)]
+        assert lines[0].startswith("╭ 深層")
+        assert lines[0].endswith("╮")
+        assert lines[1:] == [f"│ x{' ' * 36}│", f"│ x{' ' * 36}│", f"╰{'─' * 38}╯"]
+        for width in (0, 1, 2, 3, 4, 7):
+            assert all(line.cell_length == width for line in frame.content(width, 4))

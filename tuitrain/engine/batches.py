@@ -1,0 +1,48 @@
+"""Which samples each training step gets."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from tuitrain.config import RunConfig
+from tuitrain.engine.augment import crop_flip
+from tuitrain.engine.data import Split, batch
+from tuitrain.engine.models import model_dtype
+
+
+class Batches:
+    """The batches of an epoch, ready for the model: a function of seed, epoch and step alone, so that a run can go on anywhere.
+
+    Args:
+        split: the training samples, on the run's device.
+        config: batch size, shuffling, augmentation, precision and the input's batch axis.
+    """
+
+    def __init__(self, split: Split, config: RunConfig) -> None:
+        self._split = split
+        self._config = config
+        self._dtype = model_dtype(config)
+        self._order: Tensor | None = None
+        self._order_epoch = 0
+
+    @property
+    def per_epoch(self) -> int:
+        """Batches in an epoch; the last one may be smaller."""
+        return -(-len(self._split) // self._config.batch_size)
+
+    def get(self, epoch: int, position: int, step: int) -> tuple[Tensor, Tensor]:
+        """Inputs and labels of the batch at `position` (from 0) of `epoch` (from 1), for training step `step` (from 1)."""
+        first = position * self._config.batch_size
+        rows = slice(first, first + self._config.batch_size)
+        index = self._shuffled(epoch)[rows] if self._config.shuffle else rows
+        inputs, labels = batch(self._split, index, self._dtype, self._config.batch_dim)
+        if self._config.augment == "crop-flip":
+            inputs = crop_flip(inputs, self._config.seed * 2**31 + step)
+        return inputs, labels
+
+    def _shuffled(self, epoch: int) -> Tensor:
+        if self._order is None or self._order_epoch != epoch:
+            order = torch.randperm(len(self._split), generator=torch.Generator().manual_seed(self._config.seed * 2**20 + epoch))
+            self._order, self._order_epoch = order.to(self._split.labels.device), epoch
+        return self._order

@@ -1,0 +1,36 @@
+"""What the host of a run must offer to the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from tuitrain.config import RunConfig
+
+Request = Literal["pause", "resume", "stop", "interrupt", "checkpoint"]
+
+
+class Control(Protocol):
+    """The host's side of a run.
+
+    Attributes:
+        folder: the run folder; valid once the event after `RunStarted` is asked for.
+        resolved: set by the engine before `RunStarted`: the configuration with device, data and strategy as they were taken.
+        environment: filled by the engine before `RunStarted`: versions and the number of torch threads.
+        free_cuda_devices: CUDA ordinals, most free memory first; empty when unknown. It must not make a CUDA context.
+    """
+
+    folder: Path
+    resolved: RunConfig | None
+    environment: dict[str, Any]
+    free_cuda_devices: Callable[[], Sequence[int]]
+
+    def take(self, *, wait: bool) -> Request | None:
+        """The next request, or `None`; with `wait` it blocks until there is one."""
+        ...
+
+    @property
+    def ending(self) -> bool:
+        """Whether a stop or an interrupt has been asked for and not yet taken; long phases look at it."""
+        ...

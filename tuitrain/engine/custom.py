@@ -1,0 +1,84 @@
+"""Data from the person's own function."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tuitrain.config import ConfigError, RunConfig
+from tuitrain.engine.imports import import_string, one_line
+from tuitrain.engine.samples import Dataset, Split
+
+# A class number above this is a mistake (an identifier, a regression target), and a name for each would fill the memory.
+MAX_CLASSES = 1_000_000
+
+
+def load_custom(config: RunConfig) -> Dataset:
+    """What the function named by `config.data` returns, checked.
+
+    The function is called with the `RunConfig` and returns `((train_inputs, train_labels), (test_inputs, test_labels))`, with `None`
+    in the second place when there is no test set. Inputs are uint8 (divided by 255 for the model) or float tensors [N, ...], labels
+    tensors [N] of whole numbers, class numbers from 0.
+
+    Raises:
+        ConfigError: the function cannot be imported, raises, or returns something else.
+    """
+    where = f"data: {config.data!r}"
+    function = import_string("data", config.data)
+    try:
+        result = function(config)
+    except (Exception, SystemExit) as error:
+        raise ConfigError(f"{where} raised {one_line(error)}.") from error
+    if not isinstance(result, (tuple, list)) or len(result) != 2:
+        raise ConfigError(f"{where} returned {_described(result)}; it must return ((inputs, labels), (inputs, labels) or None).")
+    train = _split(where, "train", result[0])
+    test = None if result[1] is None else _split(where, "test", result[1])
+    if test is not None and test.inputs.shape[1:] != train.inputs.shape[1:]:
+        shapes = f"{list(test.inputs.shape[1:])} and the train samples {list(train.inputs.shape[1:])}"
+        raise ConfigError(f"{where}: the test samples have the shape {shapes}; they must be alike.")
+    if test is not None and test.inputs.dtype != train.inputs.dtype:
+        raise ConfigError(
+            f"{where}: the test inputs are {test.inputs.dtype} and the train inputs {train.inputs.dtype}; they must be alike."
+        )
+    highest = max(int(split.labels.max()) for split in (train, test) if split is not None)
+    return Dataset("custom", config.data, train, test, tuple(str(number) for number in range(highest + 1)))
+
+
+def _split(where: str, part: str, pair: Any) -> Split:
+    if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+        raise ConfigError(f"{where}: the {part} part is {_described(pair)}; it must be (inputs, labels).")
+    inputs, labels = pair
+    for name, value in (("inputs", inputs), ("labels", labels)):
+        if not isinstance(value, Tensor):
+            raise ConfigError(f"{where}: the {part} {name} are {_described(value)}; they must be a torch tensor.")
+    return Split(_checked_inputs(f"{where}: the {part}", inputs), _checked_labels(f"{where}: the {part}", labels, inputs))
+
+
+def _checked_inputs(where: str, inputs: Tensor) -> Tensor:
+    if inputs.dtype != torch.uint8 and not inputs.dtype.is_floating_point:
+        raise ConfigError(f"{where} inputs are {inputs.dtype}; they must be uint8 or a floating type.")
+    if inputs.dim() < 2 or inputs.numel() == 0:
+        raise ConfigError(f"{where} inputs have the shape {list(inputs.shape)}; they must be [N, ...] and not empty.")
+    kept = inputs.detach().cpu()
+    is_images = kept.dim() == 4 and kept.dtype == torch.uint8
+    return kept.contiguous(memory_format=torch.channels_last) if is_images else kept.contiguous()
+
+
+def _checked_labels(where: str, labels: Tensor, inputs: Tensor) -> Tensor:
+    if labels.dtype.is_floating_point or labels.dtype.is_complex or labels.dtype == torch.bool:
+        raise ConfigError(f"{where} labels are {labels.dtype}; they must be whole numbers, one class number a sample.")
+    if labels.dim() != 1 or len(labels) != len(inputs):
+        shapes = f"the shape {list(labels.shape)} for {len(inputs)} inputs"
+        raise ConfigError(f"{where} labels have {shapes}; they must be one number a sample.")
+    lowest, highest = int(labels.min()), int(labels.max())
+    if lowest < 0 or highest >= MAX_CLASSES:
+        wrong = lowest if lowest < 0 else highest
+        raise ConfigError(f"{where} labels hold {wrong}; they must be class numbers from 0 up.")
+    return labels.detach().cpu().to(torch.int64)
+
+
+def _described(value: Any) -> str:
+    count = f" of {len(value)}" if isinstance(value, (tuple, list)) else ""
+    return f"a {type(value).__name__}{count}"

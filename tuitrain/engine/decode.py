@@ -1,0 +1,202 @@
+"""Image files to pixels: a small pool of threads, bad files skipped and counted."""
+
+from __future__ import annotations
+
+import os
+import time
+import warnings
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import torch
+from PIL import Image
+
+from tuitrain.config import ConfigError
+from tuitrain.engine.decoded import Decoded
+from tuitrain.engine.samples import Interrupted
+from tuitrain.events import Notice, Progress
+from tuitrain.text import clean
+
+SIDE = 32
+# A name that ends in .png or .jpg often holds one of the others; what runs another program to decode (EPS) stays out.
+_FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP")
+_GREY_MODES = ("1", "L", "LA", "La")
+_CHUNK = 64
+_NAMED = 3
+
+Pixels = np.ndarray[tuple[int, ...], np.dtype[np.uint8]]
+
+
+@dataclass(frozen=True)
+class ImageFile:
+    """An image by its path in the data folder ("train/cat/0001.jpg") and its class number."""
+
+    name: str
+    label: int
+
+
+@dataclass
+class _Counts:
+    """What the notices say. Filled by the generator's thread alone."""
+
+    resized: int = 0
+    greyscale: int = 0
+    other: int = 0
+    unreadable: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """One image: `None` where it cannot be read."""
+
+    position: int
+    size: tuple[int, int] | None
+    mode: str = "RGB"
+
+
+def decode(
+    folder: Path, train: Sequence[ImageFile], test: Sequence[ImageFile], classes: Sequence[str], ending: Callable[[], bool]
+) -> Generator[Progress, None, Decoded]:
+    """Decodes all images of a folder to RGB, 32×32.
+
+    Args:
+        folder: what the names of the files start from.
+        train: files in training order.
+        test: files in test order.
+        classes: the classes' names, for sentences.
+        ending: asked now and then; `True` ends the work.
+
+    Raises:
+        ConfigError: more than 1 % cannot be read, or a class has no readable image in one part.
+        Interrupted: `ending` said so.
+    """
+    files = [*train, *test]
+    pixels = np.empty((len(files), SIDE, SIDE, 3), dtype=np.uint8)
+    counts = yield from _decode_all(folder, files, pixels, ending)
+    readable = torch.ones(len(files), dtype=torch.bool)
+    readable[counts.unreadable] = False
+    labels = torch.tensor([file.label for file in files], dtype=torch.int64)
+    everything = torch.from_numpy(pixels)
+    parts = []
+    for name, first, last in (("train", 0, len(train)), ("test", len(train), len(files))):
+        kept = readable[first:last]
+        part_labels = labels[first:last][kept]
+        present = torch.bincount(part_labels, minlength=len(classes)).tolist()
+        if 0 in present:
+            absent = clean(classes[present.index(0)])
+            raise ConfigError(f"data: no image of the class {absent!r} in {clean(str(folder / name))} can be read.")
+        parts.append((everything[first:last] if bool(kept.all()) else everything[first:last][kept], part_labels))
+    return Decoded(*parts[0], *parts[1], notices=_notices(counts, files))
+
+
+def decode_image(path: str) -> tuple[Pixels, tuple[int, int], str]:
+    """One image as RGB pixels [32, 32, 3], with the size and the mode that its file has.
+
+    Raises:
+        Exception: of many kinds, when the file is no image, cut short, or so large that it looks like an attack.
+    """
+    with Image.open(path, formats=_FORMATS) as image:
+        size, mode = image.size, image.mode
+        # A large JPEG is decoded at the nearest eighth of its size that is still large enough.
+        image.draft(None, (2 * SIDE, 2 * SIDE))
+        picture: Image.Image = image
+        if mode.startswith("I"):
+            # Pillow would clip 16-bit greys at 255 instead of scaling them.
+            picture = Image.fromarray((np.asarray(image).clip(0, 65535) >> 8).astype(np.uint8))
+        picture = picture.convert("RGB")
+        if picture.size != (SIDE, SIDE):
+            picture = picture.resize((SIDE, SIDE), Image.Resampling.BILINEAR)
+        return np.asarray(picture), size, mode
+
+
+def _decode_all(folder: Path, files: Sequence[ImageFile], pixels: Pixels, ending: Callable[[], bool]) -> Generator[Progress, None, _Counts]:
+    """Fills `pixels`; says how far it is at most ten times a second."""
+    counts = _Counts()
+    chunks = [range(first, min(first + _CHUNK, len(files))) for first in range(0, len(files), _CHUNK)]
+    # More threads than these only queue for the interpreter: Pillow reads the headers in Python.
+    pool = ThreadPoolExecutor(min(4, os.cpu_count() or 1), thread_name_prefix="decode")
+    done, said = 0, 0.0
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", module=r"PIL\.")
+        warnings.filterwarnings("error", category=Image.DecompressionBombWarning)
+        try:
+            waiting = {pool.submit(_decode_chunk, folder, files, chunk, pixels) for chunk in chunks}
+            while waiting:
+                finished, waiting = wait(waiting, timeout=0.1, return_when=FIRST_COMPLETED)
+                if ending():
+                    raise Interrupted
+                for future in finished:
+                    outcomes = future.result()
+                    done += len(outcomes)
+                    _count(counts, outcomes)
+                _check_share(counts, files)
+                if time.monotonic() - said >= 0.1:
+                    said = time.monotonic()
+                    yield Progress(phase="decoding images", done=done, total=len(files), unit="images")
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+    yield Progress(phase="decoding images", done=done, total=len(files), unit="images")
+    return counts
+
+
+def _decode_chunk(folder: Path, files: Sequence[ImageFile], chunk: range, pixels: Pixels) -> list[_Outcome]:
+    outcomes = []
+    for position in chunk:
+        try:
+            pixels[position], size, mode = decode_image(f"{folder}/{files[position].name}")
+            outcomes.append(_Outcome(position, size, mode))
+        # Pillow raises nearly anything at a damaged file.
+        except Exception:
+            outcomes.append(_Outcome(position, None))
+    return outcomes
+
+
+def _count(counts: _Counts, outcomes: Sequence[_Outcome]) -> None:
+    for outcome in outcomes:
+        if outcome.size is None:
+            counts.unreadable.append(outcome.position)
+            continue
+        counts.resized += outcome.size != (SIDE, SIDE)
+        is_grey = outcome.mode in _GREY_MODES or outcome.mode.startswith("I")
+        counts.greyscale += is_grey
+        counts.other += not is_grey and outcome.mode != "RGB"
+
+
+def _check_share(counts: _Counts, files: Sequence[ImageFile]) -> None:
+    if len(counts.unreadable) * 100 > len(files):
+        names = _names(counts.unreadable, files)
+        raise ConfigError(f"data: more than 1 % of the {len(files):,} images cannot be read ({names}); mend or remove them.")
+
+
+def _notices(counts: _Counts, files: Sequence[ImageFile]) -> tuple[Notice, ...]:
+    notices = []
+    if counts.unreadable:
+        number = len(counts.unreadable)
+        skipped = "1 image cannot be read and was skipped" if number == 1 else f"{number:,} images cannot be read and were skipped"
+        notices.append(Notice(level="warning", text=f"{skipped}: {_names(counts.unreadable, files)}."))
+    changes = [
+        text
+        for number, text in (
+            (counts.resized, f"{_images(counts.resized)} resized to {SIDE}×{SIDE}"),
+            (counts.greyscale, f"{_images(counts.greyscale, 'greyscale ')} turned into RGB"),
+            (counts.other, f"{_images(counts.other)} with a palette, transparency or CMYK turned into RGB"),
+        )
+        if number
+    ]
+    if changes:
+        notices.append(Notice(text=f"{'; '.join(changes)}."))
+    return tuple(notices)
+
+
+def _images(number: int, kind: str = "") -> str:
+    return f"{number:,} {kind}image{'' if number == 1 else 's'}"
+
+
+def _names(positions: Sequence[int], files: Sequence[ImageFile]) -> str:
+    """The first few files by name, and how many more."""
+    names = sorted(files[position].name for position in positions)
+    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    return clean(", ".join(names[:_NAMED]) + more)

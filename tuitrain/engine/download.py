@@ -1,0 +1,187 @@
+"""Fetches CIFAR-10 into the cache, through torchvision."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import shutil
+import tempfile
+import threading
+import time
+import urllib.error
+from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
+from typing import Any
+
+from tuitrain.config import ConfigError
+from tuitrain.engine.cifar import FOLDER, find_cifar10
+from tuitrain.engine.decoded import remove_leftovers
+from tuitrain.engine.imports import one_line
+from tuitrain.engine.samples import Interrupted
+from tuitrain.engine.vision import import_torchvision
+from tuitrain.events import Progress
+from tuitrain.paths import cache_dir
+from tuitrain.text import clean
+
+ARCHIVE_BYTES = 170_498_071
+STALLED_SECONDS = 60.0
+JOIN_SECONDS = 2.0
+_WAY_OUT = "use --data synthetic, or a folder of images with --data PATH"
+
+
+def fetch_cifar10(ending: Callable[[], bool]) -> Generator[Progress, None, Path]:
+    """Downloads CIFAR-10 into the cache where it is not on disk yet; its MD5 sums are checked.
+
+    Returns:
+        The `cifar-10-batches-py` folder.
+
+    Raises:
+        ConfigError: torchvision is missing, there is no network, the server does not answer, or the disk is full.
+        Interrupted: `ending` said so; what was fetched so far is removed.
+    """
+    found = find_cifar10()
+    if found is not None:
+        return found
+    torchvision = import_torchvision("data: the CIFAR-10 download")
+    target = cache_dir() / "cifar10" / FOLDER
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        remove_leftovers(target.parent, ".download-*")
+        temporary = Path(tempfile.mkdtemp(prefix=".download-", dir=target.parent))
+    except OSError as error:
+        raise ConfigError(f"data: the folder {clean(str(target.parent))} for CIFAR-10 cannot be written: {error.strerror}.") from None
+    download = _Download(torchvision, temporary)
+    try:
+        yield from _follow(download, ending)
+        return _publish(temporary / FOLDER, target)
+    finally:
+        download.cancel()
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _follow(download: _Download, ending: Callable[[], bool]) -> Generator[Progress, None, None]:
+    """Runs the download to its end and says how far it is, at most ten times a second."""
+    yield Progress(phase="downloading CIFAR-10", done=0, total=ARCHIVE_BYTES, unit="B")
+    download.start()
+    size, changed = 0, time.monotonic()
+    while download.is_alive():
+        download.join(0.1)
+        if ending():
+            raise Interrupted
+        before, size = size, download.archive_bytes()
+        if download.is_unpacking():
+            yield Progress(phase="unpacking CIFAR-10")
+        elif size != before:
+            changed = time.monotonic()
+            yield Progress(phase="downloading CIFAR-10", done=size, total=max(size, ARCHIVE_BYTES), unit="B")
+        elif size < ARCHIVE_BYTES and time.monotonic() - changed > STALLED_SECONDS:
+            raise ConfigError(f"data: the CIFAR-10 download stalled: no byte came for {STALLED_SECONDS:.0f} s; try again, {_WAY_OUT}.")
+    if download.error is not None:
+        raise _explained(download.error) from None
+
+
+class _Download(threading.Thread):
+    """torchvision's own download, silent and with an end.
+
+    It is a daemon because a read from a dead server cannot be ended; it holds nothing but that socket then.
+    """
+
+    def __init__(self, torchvision: Any, root: Path) -> None:
+        super().__init__(name="cifar10-download", daemon=True)
+        self.error: Exception | None = None
+        self._torchvision = torchvision
+        self._root = root
+        self._cancelled = threading.Event()
+
+    def run(self) -> None:
+        try:
+            with _silent(self._torchvision.datasets.utils, self._cancelled):
+                # The test part is enough: all is fetched and checked for either, and what it loads is thrown away.
+                self._torchvision.datasets.CIFAR10(self._root, train=False, download=True)
+        except Exception as error:
+            self.error = error
+
+    def cancel(self) -> None:
+        """Ends it at the next piece of the archive and waits a little for that."""
+        self._cancelled.set()
+        if self.ident is not None:
+            self.join(JOIN_SECONDS)
+
+    def archive_bytes(self) -> int:
+        """How much has come so far."""
+        try:
+            return (self._root / str(self._torchvision.datasets.CIFAR10.filename)).stat().st_size
+        except OSError:
+            return 0
+
+    def is_unpacking(self) -> bool:
+        """Whether the archive is complete and being unpacked."""
+        return (self._root / FOLDER).is_dir()
+
+
+class _Cancelled(Exception):
+    """Not an OSError, because torchvision answers one with a second try."""
+
+
+class _Meter:
+    """What torchvision takes for its progress bar: prints nothing, and ends the download when asked to."""
+
+    def __init__(self, cancelled: threading.Event, *_: object, **__: object) -> None:
+        self._cancelled = cancelled
+
+    def __enter__(self) -> _Meter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def update(self, _count: int) -> None:
+        if self._cancelled.is_set():
+            raise _Cancelled
+
+
+@contextlib.contextmanager
+def _silent(utils: Any, cancelled: threading.Event) -> Iterator[None]:
+    """Nothing that torchvision's download code says reaches the screen, and no other thread's output is touched."""
+    before = utils.tqdm
+    utils.tqdm = functools.partial(_Meter, cancelled)
+    utils.print = lambda *_args, **_kwargs: None
+    try:
+        yield
+    finally:
+        utils.tqdm = before
+        vars(utils).pop("print", None)
+
+
+def _publish(unpacked: Path, target: Path) -> Path:
+    """Gives the unpacked folder its final name."""
+    try:
+        for file in unpacked.iterdir():
+            with file.open("rb") as handle:
+                os.fsync(handle.fileno())
+        # What stands there was not complete, or it would have been taken.
+        shutil.rmtree(target, ignore_errors=True)
+        unpacked.rename(target)
+    except OSError as error:
+        # Another process may have been faster.
+        found = find_cifar10()
+        if found is None:
+            raise _explained(error) from None
+        return found
+    return target
+
+
+def _explained(error: Exception) -> ConfigError:
+    if isinstance(error, urllib.error.HTTPError):
+        reason = f"the server answered {error.code} {clean(str(error.reason))}"
+    elif isinstance(error, urllib.error.URLError):
+        cause = error.reason
+        reason = clean(cause.strerror or str(cause)) if isinstance(cause, OSError) else clean(str(cause))
+    elif isinstance(error, RuntimeError):
+        reason = "what came is damaged (its MD5 sum is not the known one)"
+    elif isinstance(error, OSError) and error.strerror:
+        reason = clean(error.strerror)
+    else:
+        reason = one_line(error)
+    return ConfigError(f"data: CIFAR-10 could not be downloaded: {reason}; try again with a network, {_WAY_OUT}.")

@@ -1,0 +1,85 @@
+"""How good the model is on the test samples."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from tuitrain.engine.data import Split, batch
+from tuitrain.engine.outputs import logits
+from tuitrain.events import Progress
+
+PROGRESS_SECONDS = 0.2
+
+
+@dataclass(frozen=True)
+class Score:
+    """`loss`: mean over samples. `loss_sum`: sum over batches of their mean losses. `accuracy`: 0 to 1."""
+
+    loss: float
+    loss_sum: float
+    accuracy: float
+
+
+@dataclass(frozen=True)
+class Evaluator:
+    """Evaluates a model on a split, in batches of the training's batch size.
+
+    Attributes:
+        split: test samples, on the model's device.
+        batch_size: samples in a batch; it decides what `loss_sum` is a sum of.
+        dtype, batch_dim: as in training.
+        autocast: what the forward pass runs under.
+        ending: asked between batches; `True` gives up.
+    """
+
+    model: nn.Module
+    criterion: nn.Module
+    split: Split
+    batch_size: int
+    dtype: torch.dtype
+    batch_dim: int
+    autocast: AbstractContextManager[Any]
+    ending: Callable[[], bool]
+
+    def run(self) -> Generator[Progress, None, Score | None]:
+        """Go once through the split; the model is in training mode afterwards.
+
+        Returns:
+            The score, or `None` when `ending` said so.
+        """
+        self.model.eval()
+        try:
+            return (yield from self._batches())
+        finally:
+            self.model.train()
+
+    def _batches(self) -> Generator[Progress, None, Score | None]:
+        # loss over samples, loss over batches, right answers: kept on the device until the end.
+        sums = torch.zeros(3, dtype=torch.float64, device=self.split.labels.device)
+        total, told = -(-len(self.split) // self.batch_size), 0.0
+        for number in range(total):
+            if self.ending():
+                return None
+            if time.monotonic() - told >= PROGRESS_SECONDS:
+                told = time.monotonic()
+                yield Progress(phase="evaluating", done=number, total=total, unit="batches")
+            sums += self._batch(slice(number * self.batch_size, (number + 1) * self.batch_size))
+        loss, loss_sum, right = sums.tolist()
+        return Score(loss / len(self.split), loss_sum, right / len(self.split))
+
+    @torch.no_grad()
+    def _batch(self, rows: slice) -> Tensor:
+        inputs, labels = batch(self.split, rows, self.dtype, self.batch_dim)
+        with self.autocast:
+            outputs = self.model(inputs)
+        scores = logits(outputs)
+        loss = self.criterion(scores, labels).double()
+        right = (scores.argmax(1) == labels).sum()
+        return torch.stack((loss * len(labels), loss, right.double()))

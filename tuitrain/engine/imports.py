@@ -1,0 +1,62 @@
+"""Import strings: `my_package.nets:make_model` in a configuration becomes the function it names."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from tuitrain.config import ConfigError, nearest
+from tuitrain.text import clean
+
+
+def import_string(field: str, value: str) -> Callable[..., Any]:
+    """The function that `value` names, looked for in the working directory first, as `python -m` does.
+
+    Args:
+        field: the configuration's field, for the sentence.
+        value: an import string that `RunConfig` accepted.
+
+    Raises:
+        ConfigError: no such module, importing it fails, no such name in it, or the name is no function.
+    """
+    module_name, _, name = value.partition(":")
+    module = _import_module(field, value, module_name)
+    if not hasattr(module, name):
+        raise ConfigError(f"{field}: {value!r}: the module {module_name} has no {name!r}.{nearest(name, _public_callables(module))}")
+    function = getattr(module, name)
+    if not callable(function):
+        raise ConfigError(f"{field}: {value!r} is a {type(function).__name__}; it must be a function.")
+    result: Callable[..., Any] = function
+    return result
+
+
+def one_line(error: BaseException) -> str:
+    """What went wrong in code that is not ours, as `ValueError: text` on one line."""
+    first = str(error).strip().partition("\n")[0]
+    return clean(f"{type(error).__name__}: {first}" if first else type(error).__name__)
+
+
+def _import_module(field: str, value: str, module_name: str) -> ModuleType:
+    here = str(Path.cwd())
+    if here not in sys.path and "" not in sys.path:
+        # It stays: the module may import its neighbours later, in the middle of training.
+        sys.path.insert(0, here)
+    # A module that was written a moment ago is not in the finder's cached folder listing.
+    importlib.invalidate_caches()
+    try:
+        return importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name and (module_name == error.name or module_name.startswith(f"{error.name}.")):
+            where = f"in {clean(here)} or in the installed packages"
+            raise ConfigError(f"{field}: {value!r}: there is no module {clean(error.name)} {where}.") from None
+        raise ConfigError(f"{field}: {value!r}: importing {module_name} failed: {one_line(error)}.") from error
+    except (Exception, SystemExit) as error:
+        raise ConfigError(f"{field}: {value!r}: importing {module_name} failed: {one_line(error)}.") from error
+
+
+def _public_callables(module: ModuleType) -> list[str]:
+    return [name for name, value in vars(module).items() if callable(value) and not name.startswith("_")]

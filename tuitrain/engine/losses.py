@@ -1,0 +1,216 @@
+"""The way of the losses from the device to the events, without ever making the device wait.
+
+Losses stay on the device. About every tenth of a second those that gathered are copied to the host in one piece, on CUDA into pinned memory
+and without a synchronization; the events of their steps follow when the copy has landed.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from tuitrain.engine.clock import step_clock
+from tuitrain.engine.failures import RunFailed
+from tuitrain.engine.replicas import Pattern, replicas_event
+from tuitrain.engine.strategies import Strategy
+from tuitrain.events import Event, Losses, ReplicaStat, ReplicaStats, Step
+
+DRAIN_SECONDS = 0.1
+STATS_SECONDS = 1.0
+ALWAYS_EVERY = 100
+
+
+@dataclass(frozen=True)
+class _Done:
+    """A step whose losses are still on the device: its own, then the replicas' where an event will show them."""
+
+    step: int
+    epoch: int
+    samples: int
+    lr: float
+    time: float
+    seconds: Callable[[], float]
+    logged: bool
+    values: tuple[Tensor, ...]
+    pattern: Pattern
+    is_new: bool
+    memory: tuple[int | None, ...] | None
+
+
+@dataclass(frozen=True)
+class _Flight:
+    """A block of steps whose losses are on their way to the host."""
+
+    block: list[_Done]
+    host: Tensor
+    landed: torch.cuda.Event | None
+
+    def has_landed(self) -> bool:
+        return self.landed is None or bool(self.landed.query())  # type: ignore[no-untyped-call]
+
+    def losses(self) -> Iterator[tuple[_Done, list[float]]]:
+        if self.landed is not None:
+            self.landed.synchronize()
+        values = iter(self.host.tolist())
+        for done in self.block:
+            yield done, [next(values) for _ in done.values]
+
+
+@dataclass
+class _Span:
+    """What has been done since the last event of a kind."""
+
+    steps: int = 0
+    samples: int = 0
+    seconds: float = 0.0
+
+    def add(self, samples: int, seconds: float) -> None:
+        self.steps += 1
+        self.samples += samples
+        self.seconds += seconds
+
+    @property
+    def rate(self) -> float:
+        return self.samples / max(self.seconds, 1e-9)
+
+
+class LossLog:
+    """Takes each step's loss and gives the events that tell of it, in the order of steps.
+
+    Args:
+        device: where the losses are.
+        log_every: a `Step` event comes at step 1, every `log_every`-th, every 100th, and where `add` is told `last`.
+    """
+
+    def __init__(self, device: torch.device, log_every: int) -> None:
+        self._cuda = device.type == "cuda"
+        self._log_every = log_every
+        self._clock = step_clock(device)
+        self._pending: list[_Done] = []
+        self._flight: _Flight | None = None
+        self._pattern: Pattern | None = None
+        self._devices: tuple[str, ...] = ()
+        self._drained_at = self._stats_at = -math.inf
+        self._since_step, self._since_stats = _Span(), _Span()
+
+    def restart_clock(self) -> None:
+        """Leave the time since the last step out: it went into evaluation, saving or a pause."""
+        self._clock.restart()
+
+    def add(self, step: int, epoch: int, loss: Tensor, samples: int, lr: float, strategy: Strategy, *, last: bool) -> None:
+        """Note a step that `strategy` has just done.
+
+        Args:
+            step: its number, from 1.
+            epoch: from 1.
+            loss: 0-dim, detached, on the device.
+            samples: the batch's size.
+            lr: the learning rate of the step.
+            strategy: has the shapes and the replicas' losses of the step.
+            last: the step ends an epoch or the run.
+        """
+        seconds = self._clock.tick()
+        pattern, is_new = strategy.pattern, strategy.pattern != self._pattern
+        self._pattern, self._devices = pattern, strategy.devices
+        memory = self._memory_if_due()
+        values = (loss, *(value for value in strategy.replica_losses if value is not None)) if is_new or memory else (loss,)
+        logged = last or step == 1 or step % self._log_every == 0 or step % ALWAYS_EVERY == 0
+        self._pending.append(_Done(step, epoch, samples, lr, time.time(), seconds, logged, values, pattern, is_new, memory))
+
+    def ready(self) -> Iterator[Event]:
+        """The events that are due by now; it never waits for the device.
+
+        Raises:
+            RunFailed: a loss is NaN or infinite; the events up to that step came before.
+        """
+        now = time.monotonic()
+        if now - self._drained_at < DRAIN_SECONDS:
+            return
+        self._drained_at = now
+        if self._flight is not None and self._flight.has_landed():
+            yield from self._arrive()
+        if self._flight is None:
+            self._launch()
+        if not self._cuda:
+            yield from self._arrive()
+
+    def rest(self) -> Iterator[Event]:
+        """All events that have not come yet; it waits for the device.
+
+        Raises:
+            RunFailed: as `ready`.
+        """
+        yield from self._arrive()
+        self._launch()
+        yield from self._arrive()
+
+    def _memory_if_due(self) -> tuple[int | None, ...] | None:
+        now = time.monotonic()
+        if now - self._stats_at < STATS_SECONDS:
+            return None
+        self._stats_at = now
+        return tuple(torch.cuda.max_memory_allocated(device) if device.startswith("cuda") else None for device in self._devices)
+
+    def _launch(self) -> None:
+        if not self._pending:
+            return
+        block, self._pending = self._pending, []
+        gathered = torch.stack([value for done in block for value in done.values])
+        if not self._cuda:
+            self._flight = _Flight(block, gathered, None)
+            return
+        host = torch.empty(gathered.shape, dtype=gathered.dtype, pin_memory=True)
+        host.copy_(gathered, non_blocking=True)
+        landed = torch.cuda.Event()  # type: ignore[no-untyped-call]
+        landed.record()
+        self._flight = _Flight(block, host, landed)
+
+    def _arrive(self) -> Iterator[Event]:
+        if self._flight is None:
+            return
+        flight, self._flight = self._flight, None
+        arrived: list[tuple[_Done, list[float]]] = []
+        bad: _Done | None = None
+        for done, values in flight.losses():
+            arrived.append((done, values))
+            if not math.isfinite(values[0]):
+                bad = done
+                break
+        first = arrived[0][0]
+        # A block never reaches into the next epoch: `rest` is called at each epoch's end.
+        losses, times = tuple(values[0] for _, values in arrived), tuple(done.time for done, _ in arrived)
+        yield Losses(first_step=first.step, epoch=first.epoch, losses=losses, times=times)
+        for done, values in arrived:
+            yield from self._events_of(done, values)
+        if bad is not None:
+            raise RunFailed(bad.step, f"the loss is {losses[-1]}, no finite number; a smaller lr often helps.")
+
+    def _events_of(self, done: _Done, values: list[float]) -> Iterator[Event]:
+        loss, replica_losses = values[0], done.pattern.spread(values[1:])
+        seconds = done.seconds()
+        self._since_step.add(done.samples, seconds)
+        self._since_stats.add(done.samples, seconds)
+        if done.is_new:
+            yield replicas_event(done.step, done.pattern, self._devices, replica_losses)
+        if done.logged:
+            yield Step(step=done.step, epoch=done.epoch, loss=loss, lr=done.lr, samples_per_second=self._since_step.rate)
+            self._since_step = _Span()
+        if done.memory is not None:
+            yield self._stats(done, replica_losses, done.memory)
+            self._since_stats = _Span()
+
+    def _stats(self, done: _Done, losses: Sequence[float | None], memory: tuple[int | None, ...]) -> ReplicaStats:
+        span = self._since_stats
+        each = zip(losses, memory, strict=True)
+        return ReplicaStats(
+            step=done.step,
+            replicas=tuple(
+                ReplicaStat(index=i, loss=loss, step_seconds=span.seconds / span.steps, samples_per_second=span.rate, memory=held)
+                for i, (loss, held) in enumerate(each)
+            ),
+        )

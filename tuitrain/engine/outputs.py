@@ -1,0 +1,33 @@
+"""What a model's forward call may take and give: tensors, alone or in nests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+def tensors(value: Any) -> Iterator[Tensor]:
+    """Every tensor in a nest of tuples, lists and mappings, in order."""
+    if isinstance(value, Tensor):
+        yield value
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from tensors(item)
+    elif isinstance(value, (tuple, list)):
+        for item in value:
+            yield from tensors(item)
+
+
+def logits(outputs: Any) -> Tensor:
+    """What the loss is computed from: the first tensor of a model's output, bf16 and fp16 as float32.
+
+    Raises:
+        TypeError: there is none.
+    """
+    first = outputs if isinstance(outputs, Tensor) else next(tensors(outputs), None)
+    if first is None:
+        raise TypeError(f"the model returned a {type(outputs).__name__} without a tensor")
+    return first.float() if first.dtype in (torch.bfloat16, torch.float16) else first

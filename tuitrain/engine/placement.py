@@ -1,0 +1,73 @@
+"""From `RunConfig.device` to the device that a run trains on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from tuitrain.config import ConfigError, parse_device
+from tuitrain.engine.failures import first_line
+from tuitrain.events import Notice
+from tuitrain.text import clean
+
+
+@dataclass(frozen=True)
+class Placement:
+    """The device that was taken, and what the person should know about the choice."""
+
+    device: torch.device
+    notices: tuple[Notice, ...] = ()
+
+
+def place(spec: str, free_cuda_devices: Callable[[], Sequence[int]]) -> Placement:
+    """Resolve a `device` value, without making a CUDA context.
+
+    Args:
+        spec: as `tuitrain.config.parse_device` takes it.
+        free_cuda_devices: CUDA ordinals, most free memory first; asked only for `auto` on a machine with a usable GPU.
+
+    Raises:
+        ConfigError: it names a GPU that cannot be used or is not there.
+    """
+    wanted = parse_device(spec)
+    if isinstance(wanted, tuple):
+        return Placement(_named(wanted[0], spec))
+    if not torch.cuda.is_available():
+        return Placement(torch.device("cpu"), (Notice(text=f"Training on the CPU: {_why_no_cuda()}."),))
+    count = torch.cuda.device_count()
+    freest = next((ordinal for ordinal in free_cuda_devices() if 0 <= ordinal < count), 0)
+    notices: tuple[Notice, ...] = ()
+    if wanted is None and count > 1:
+        notices = (
+            Notice(text=f"Training on cuda:{freest}, the one of {count} GPUs with most free memory: this version trains on one device."),
+        )
+    return Placement(torch.device("cuda", freest), notices)
+
+
+def _named(name: str, spec: str) -> torch.device:
+    if name == "cpu":
+        return torch.device("cpu")
+    if not torch.cuda.is_available():
+        raise ConfigError(f"device: {spec!r} cannot be used: {_why_no_cuda()}; choose cpu or auto.")
+    count = torch.cuda.device_count()
+    ordinal = int(name.removeprefix("cuda:"))
+    if ordinal >= count:
+        seen = "1 GPU (cuda:0)" if count == 1 else f"{count} GPUs (cuda:0 to cuda:{count - 1})"
+        raise ConfigError(f"device: {spec!r} is not there: torch sees {seen}; choose one of these, cpu or auto.")
+    return torch.device("cuda", ordinal)
+
+
+def _why_no_cuda() -> str:
+    if torch.version.cuda is None and torch.version.hip is None:
+        return f"this torch ({torch.__version__}) is built for the CPU only"
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if visible is not None and torch.cuda.device_count() == 0:
+        return f"torch sees no GPU with CUDA_VISIBLE_DEVICES={clean(visible)!r}"
+    try:
+        torch.cuda.init()  # type: ignore[no-untyped-call]
+    except (RuntimeError, AssertionError) as error:
+        return f"torch cannot use a GPU ({first_line(error).rstrip('.')})"
+    return "torch sees no GPU"

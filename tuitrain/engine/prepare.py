@@ -1,0 +1,149 @@
+"""Everything that must be good before a run exists: data, model, and that the two fit each other on the device."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Generator
+from dataclasses import dataclass
+
+import msgspec
+import torch
+from torch import nn
+
+from tuitrain import version
+from tuitrain.config import ConfigError, RunConfig
+from tuitrain.engine.batches import Batches
+from tuitrain.engine.control import Control
+from tuitrain.engine.data import Dataset, batch, load_data, to_device
+from tuitrain.engine.failures import first_line, is_out_of_memory
+from tuitrain.engine.models import build_model, model_dtype
+from tuitrain.engine.optim import autocast, precision_notices
+from tuitrain.engine.outputs import tensors
+from tuitrain.engine.seeding import untouched_random
+from tuitrain.events import Event, RunStarted
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What a run trains: all of it on `device`, the model in training mode.
+
+    Attributes:
+        config: with device, data and strategy as they were taken.
+        batches: the training samples, batch by batch.
+        total_steps: at which step the run is finished.
+    """
+
+    config: RunConfig
+    device: torch.device
+    dataset: Dataset
+    model: nn.Module
+    batches: Batches
+    total_steps: int
+
+    def started(self) -> RunStarted:
+        """The event that says so."""
+        test = self.dataset.test
+        return RunStarted(
+            recipe=self.config.recipe,
+            device=(str(self.device),),
+            strategy=self.config.strategy,
+            data=self.dataset.kind,
+            parameters=sum(parameter.numel() for parameter in self.model.parameters()),
+            train_samples=len(self.dataset.train),
+            test_samples=0 if test is None else len(test),
+            steps_per_epoch=self.batches.per_epoch,
+            total_steps=self.total_steps,
+        )
+
+
+def prepare(config: RunConfig, control: Control, device: torch.device) -> Generator[Event, None, Prepared]:
+    """Load the data, build the model, and try it on two samples; fills in `control.resolved` and `control.environment`.
+
+    Raises:
+        ConfigError: something does not exist, does not fit, or has no room.
+        data.Interrupted: the person asked to end.
+    """
+    yield from precision_notices(config, device)
+    dataset = yield from load_data(config, lambda: control.ending)
+    if config.augment == "crop-flip" and (dataset.train.inputs.dim() != 4 or config.batch_dim):
+        shape = list(dataset.train.inputs.shape[1:])
+        raise ConfigError(f"augment: crop-flip is for images; a sample of {dataset.source} is {shape} with batch_dim {config.batch_dim}.")
+    model = build_model(config)
+    try:
+        dataset = to_device(dataset, device)
+        model = _placed(model, dataset, config, device)
+    except RuntimeError as error:
+        raise _no_room(error, device) from error
+    _try_out(model, dataset, config, device)
+    resolved = msgspec.structs.replace(config, device=str(device), data=dataset.source, strategy="single")
+    control.resolved = resolved
+    control.environment = environment(device)
+    batches = Batches(dataset.train, resolved)
+    total = config.epochs * batches.per_epoch
+    return Prepared(resolved, device, dataset, model, batches, min(total, config.max_steps or total))
+
+
+def environment(device: torch.device) -> dict[str, str | int]:
+    """What a run's numbers depend on beside its configuration."""
+    facts: dict[str, str | int] = {
+        "tuitrain": version(),
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "threads": torch.get_num_threads(),
+    }
+    if device.type == "cuda":
+        facts |= {"cuda": str(torch.version.cuda), "gpu": torch.cuda.get_device_name(device)}
+    return facts
+
+
+def uses_channels_last(config: RunConfig, dataset: Dataset) -> bool:
+    """Whether the model gets its weights in channels_last memory: what convolutions are fastest with, except in double precision."""
+    return dataset.train.inputs.dim() == 4 and config.precision != "fp64"
+
+
+def _placed(model: nn.Module, dataset: Dataset, config: RunConfig, device: torch.device) -> nn.Module:
+    model = model.to(device, model_dtype(config))
+    if uses_channels_last(config, dataset):
+        model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
+    return model.train()
+
+
+def _try_out(model: nn.Module, dataset: Dataset, config: RunConfig, device: torch.device) -> None:
+    """A forward pass of two samples that leaves no trace.
+
+    Raises:
+        ConfigError: the model does not take these inputs, or does not give one score for each class.
+    """
+    inputs, _ = batch(dataset.train, slice(0, 2), model_dtype(config), config.batch_dim)
+    given = f"inputs {list(inputs.shape)} of the data {dataset.source!r}"
+    model.eval()
+    try:
+        with untouched_random(device), torch.no_grad(), autocast(config, device):
+            output = next(tensors(model(inputs)), None)
+    except Exception as error:  # whatever the model raises says that the two do not fit
+        if is_out_of_memory(error):
+            raise _no_room(error, device) from error
+        raise ConfigError(f"model: {config.model!r} does not take {given}: {first_line(error).rstrip('.')}.") from error
+    finally:
+        model.train()
+    classes = max(len(dataset.classes), _highest_label(dataset) + 1)
+    shape = "no tensor" if output is None else list(output.shape)
+    if output is None or output.dim() != 2 or len(output) != len(dataset.train.labels[:2]) or output.shape[1] < classes:
+        wanted = f"[{len(dataset.train.labels[:2])}, {classes}], one score for each of the {classes} classes"
+        raise ConfigError(f"model: {config.model!r} gives {shape} for {given}; it must give {wanted}.")
+
+
+def _highest_label(dataset: Dataset) -> int:
+    splits = [dataset.train] if dataset.test is None else [dataset.train, dataset.test]
+    return max(int(split.labels.max()) for split in splits)
+
+
+def _no_room(error: BaseException, device: torch.device) -> ConfigError:
+    reason = first_line(error).rstrip(".")
+    if is_out_of_memory(error):
+        return ConfigError(
+            f"device: {device} has no room for the model and the data ({reason}); free some memory there or choose another device."
+        )
+    return ConfigError(f"device: {device} cannot be used: {reason}.")

@@ -1,0 +1,72 @@
+"""What each replica got in a step, from the real forward calls of training."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from torch import nn
+
+from tuitrain.engine.outputs import tensors
+from tuitrain.events import Replica, Replicas
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Shapes:
+    """The sizes of the tensors that went into and came out of one forward call."""
+
+    inputs: tuple[Shape, ...]
+    outputs: tuple[Shape, ...]
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """The sizes of one whole step; `replicas[i]` is `None` where replica i was idle."""
+
+    batch: Shape
+    gathered: Shape | None
+    replicas: tuple[Shapes | None, ...]
+
+    def spread(self, losses: Iterable[float]) -> tuple[float | None, ...]:
+        """The losses of the replicas that were not idle, in order, as one value for every replica; `None` for all where there are none."""
+        each = iter(losses)
+        return tuple(None if shapes is None else next(each, None) for shapes in self.replicas)
+
+
+class ShapeWatch:
+    """Remembers the shapes of a module's last forward call in training mode."""
+
+    def __init__(self, module: nn.Module) -> None:
+        self.last: Shapes | None = None
+        module.register_forward_hook(self._remember)
+
+    def _remember(self, module: nn.Module, inputs: tuple[Any, ...], output: Any) -> None:
+        if module.training:
+            self.last = Shapes(_sizes(inputs), _sizes(output))
+
+
+def replicas_event(step: int, pattern: Pattern, devices: Sequence[str], losses: Sequence[float | None]) -> Replicas:
+    """The event that tells `pattern`; `devices[i]` and `losses[i]` belong to replica i."""
+    replicas = (_replica(index, *found) for index, found in enumerate(zip(devices, pattern.replicas, losses, strict=True)))
+    return Replicas(step=step, batch=pattern.batch, gathered=pattern.gathered, replicas=tuple(replicas))
+
+
+def _replica(index: int, device: str, shapes: Shapes | None, loss: float | None) -> Replica:
+    if shapes is None:
+        return Replica(index=index, device=device, input=None, output=None, loss=None)
+    return Replica(
+        index=index,
+        device=device,
+        input=shapes.inputs[0],
+        output=shapes.outputs[0],
+        loss=loss,
+        inputs=shapes.inputs if len(shapes.inputs) > 1 else None,
+        outputs=shapes.outputs if len(shapes.outputs) > 1 else None,
+    )
+
+
+def _sizes(value: Any) -> tuple[Shape, ...]:
+    return tuple(tuple(tensor.shape) for tensor in tensors(value))

@@ -1,0 +1,107 @@
+"""A run between two steps: what it trains with, and how far it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import cast
+
+import torch
+from torch import nn
+
+from tuitrain.engine.checkpoint import Position
+from tuitrain.engine.control import Control
+from tuitrain.engine.evaluate import Evaluator
+from tuitrain.engine.keeper import Keeper
+from tuitrain.engine.losses import LossLog
+from tuitrain.engine.models import model_dtype
+from tuitrain.engine.optim import autocast, make_criterion, make_optimizer, update
+from tuitrain.engine.prepare import Prepared
+from tuitrain.engine.strategies import Strategy
+from tuitrain.engine.strategies.single import Single
+from tuitrain.events import CheckpointKind, Eval, Event
+
+
+class Run:
+    """What the loop works on.
+
+    Attributes:
+        update: moves the parameters by their gradients.
+        step: the step that is being done, or was done last; 0 before the first.
+        epoch: the epoch of that step, from 1.
+        position: the place of that step in its epoch, from 0.
+        evaluated: the epoch of that step is over, and evaluated where there is test data.
+        doing: "training" or "evaluating", for the sentence about what failed.
+    """
+
+    def __init__(self, prepared: Prepared, control: Control) -> None:
+        config, model, device = prepared.config, prepared.model, prepared.device
+        self.control = control
+        self.device = device
+        self.batches = prepared.batches
+        self.total_steps = prepared.total_steps
+        self.optimizer = make_optimizer(config, model.parameters())
+        self.update = update(self.optimizer)
+        criterion = make_criterion(config)
+        precision = autocast(config, device)
+        trained = cast(nn.Module, torch.compile(model)) if config.compile else model
+        self.strategy: Strategy = Single(trained, criterion, device, precision)
+        self.losses = LossLog(device, config.log_every_steps)
+        self.keeper = Keeper(control.folder / "checkpoints", config, model, self.optimizer)
+        self._evaluator: Evaluator | None = None
+        if prepared.dataset.test is not None:
+            self._evaluator = Evaluator(
+                model=trained,
+                criterion=criterion,
+                split=prepared.dataset.test,
+                batch_size=config.batch_size,
+                dtype=model_dtype(config),
+                batch_dim=config.batch_dim,
+                autocast=precision,
+                ending=lambda: control.ending,
+            )
+        self.step = 0
+        self.epoch = 1
+        self.position = -1
+        self.evaluated = False
+        self.doing = "training"
+        self._best_accuracy: float | None = None
+        self._is_best = False
+
+    @property
+    def epoch_done(self) -> bool:
+        """The last step ended its epoch."""
+        return self.position + 1 == self.batches.per_epoch
+
+    @property
+    def steps_done(self) -> bool:
+        """The last step was the run's last."""
+        return self.step >= self.total_steps
+
+    def advance(self) -> None:
+        """Go to the next step."""
+        if self.epoch_done:
+            self.epoch, self.position = self.epoch + 1, -1
+        self.step += 1
+        self.position += 1
+        self.evaluated = self._is_best = False
+
+    def evaluate(self) -> Iterator[Event]:
+        """Evaluate where there is test data; `evaluated` stays false when the person asks to end meanwhile."""
+        self.doing = "evaluating"
+        if self._evaluator is not None:
+            score = yield from self._evaluator.run()
+            if score is None:
+                return
+            yield Eval(step=self.step, epoch=self.epoch, loss=score.loss, loss_sum=score.loss_sum, accuracy=score.accuracy)
+            self._is_best = self._best_accuracy is None or score.accuracy > self._best_accuracy
+            self._best_accuracy = score.accuracy if self._is_best else self._best_accuracy
+        self.evaluated = True
+        self.doing = "training"
+        self.losses.restart_clock()
+
+    def save(self, kind: CheckpointKind) -> Iterator[Event]:
+        """A checkpoint of this step. The losses up to it come first, so that nothing is saved after one that is not finite."""
+        yield from self.losses.rest()
+        position = Position(self.step, self.epoch, self.position + 1, self.evaluated, self._best_accuracy)
+        yield from self.keeper.save(kind, position, best=self._is_best)
+        self.losses.restart_clock()

@@ -1,0 +1,80 @@
+"""What a data set is in memory, and how a batch is cut from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from tuitrain.events import DataKind
+
+
+class Interrupted(Exception):
+    """A stop was asked for while data was downloaded or decoded; nothing was kept half-done."""
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """The samples of one part of a data set, all on one device.
+
+    Attributes:
+        inputs: [N, 3, 32, 32] uint8 images in channels_last memory, or [N, ...] of another shape, uint8 or float.
+        labels: [N] int64 class numbers.
+    """
+
+    inputs: Tensor
+    labels: Tensor
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def to(self, device: torch.device | str) -> Split:
+        """The same samples on `device`, in the same dtype and memory format."""
+        return Split(self.inputs.to(device), self.labels.to(device))
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """A whole data set in memory.
+
+    Attributes:
+        kind: what the data is, never what was asked for.
+        source: the value of `RunConfig.data` that loads the same data again.
+        train: samples in training order.
+        test: samples to evaluate on, or `None`.
+        classes: the name of each class number.
+    """
+
+    kind: DataKind
+    source: str
+    train: Split
+    test: Split | None
+    classes: tuple[str, ...]
+
+
+def to_device(dataset: Dataset, device: torch.device | str) -> Dataset:
+    """`dataset` with its samples on `device`; images stay uint8 there, a quarter of what floats would take."""
+    return replace(dataset, train=dataset.train.to(device), test=dataset.test and dataset.test.to(device))
+
+
+def batch(split: Split, index: slice | Tensor, dtype: torch.dtype, batch_dim: int) -> tuple[Tensor, Tensor]:
+    """The samples that `index` picks, ready for a model, on the device they live on.
+
+    Args:
+        split: where to pick from.
+        index: a slice, or int64 positions [B] on the split's device.
+        dtype: a floating type; uint8 inputs are divided by 255 in it, which gives torchvision's `ToTensor` values.
+        batch_dim: 0 or 1, the axis of the inputs that the batch gets; labels keep theirs at 0.
+
+    Returns:
+        inputs [B, ...] (or [..., B, ...]) in `dtype` and labels [B] int64.
+    """
+    inputs = split.inputs[index]
+    scaled = inputs.to(dtype).div_(255) if inputs.dtype == torch.uint8 else inputs.to(dtype)
+    return (scaled.movedim(0, batch_dim) if batch_dim else scaled), split.labels[index]
+
+
+def images(pixels: Tensor) -> Tensor:
+    """[N, H, W, 3] contiguous pixels as [N, 3, H, W] in channels_last memory, without a copy."""
+    return pixels.permute(0, 3, 1, 2)

@@ -1,0 +1,241 @@
+"""The parts of an exported script. What it computes is what the run did; what it reads like is a tutorial."""
+
+from __future__ import annotations
+
+import inspect
+import json
+
+import msgspec
+
+from tuitrain.config import RunConfig, is_import_string
+from tuitrain.engine.augment import crop_flip
+from tuitrain.engine.imagefolder import mixing_key
+from tuitrain.engine.models import BUILT_IN
+from tuitrain.engine.synthetic import random_samples, synthetic_images
+from tuitrain.events import DataKind
+from tuitrain.text import clean
+
+_ALL_FOUR = "train_inputs, train_labels, test_inputs, test_labels"
+
+
+def header(config: RunConfig, kind: DataKind, threads: int | None) -> str:
+    """Title, imports and device."""
+    on_gpu = config.device.startswith("cuda")
+    device = f'"{config.device}" if torch.cuda.is_available() else "cpu"' if on_gpu else '"cpu"'
+    lines = [f"# {clean(config.title())}: a training run in plain PyTorch, exported by tuitrain.", "", *_imports(config, kind), ""]
+    lines += [f"seed = {config.seed}", f"device = torch.device({device})"]
+    if on_gpu and config.deterministic:
+        lines.append("torch.backends.cudnn.deterministic = True  # the same seed gives the same losses")
+    if not on_gpu and threads is not None:
+        lines.append(f"torch.set_num_threads({threads})  # another number of threads rounds sums differently")
+    if _is_own(config):
+        fields = "".join(f"    {field}={value!r},\n" for field, value in msgspec.structs.asdict(config).items())
+        lines += ["", "# What your own functions are called with.", f"config = SimpleNamespace(\n{fields})", "", *_seed(config)]
+    return "\n".join(lines)
+
+
+def data_part(config: RunConfig, kind: DataKind) -> str:
+    """The data set: `train_inputs`, `train_labels` and, where there is test data, `test_inputs`, `test_labels`."""
+    if kind == "synthetic":
+        return f"{_title('data: made-up images')}\n{inspect.getsource(synthetic_images)}\n\n{_ALL_FOUR} = synthetic_images()"
+    if kind == "random":
+        load = "train_inputs, train_labels = random_samples(seed)"
+        return f"{_title('data: random numbers')}\n{inspect.getsource(random_samples)}\n\n{load}"
+    if kind == "cifar10":
+        folder = _DOWNLOADED if config.data == "cifar10" else _GIVEN.format(folder=_literal(config.data))
+        return f"{_title('data: CIFAR-10')}\n{_CIFAR}\n\n{folder}{_ALL_FOUR} = load_cifar10(folder)"
+    if kind == "imagefolder":
+        load = _LOAD_IMAGES.format(folder=_literal(config.data))
+        return f"{_title('data: a folder of images')}\n{inspect.getsource(mixing_key)}\n\n{_IMAGES}\n\n{load}"
+    return f"{_title('data: your own')}{_OWN.format(function=config.data.partition(':')[2])}"
+
+
+def model_part(config: RunConfig, kind: DataKind) -> str:
+    """The network on its device, loss and optimizer."""
+    make = BUILT_IN.get(config.model)
+    dtype = ", torch.float64" if config.precision == "fp64" else ""
+    call = f"{make.__name__}()" if make is not None else f"{config.model.partition(':')[2]}(config)"
+    lines = [_title("model, loss and optimizer") + (f"\n{inspect.getsource(make)}\n" if make is not None else "")]
+    lines += [*_seed(config), f"model = {call}.to(device{dtype})"]
+    if config.precision != "fp64" and kind == "custom":
+        lines += ["if train_inputs.dim() == 4:", "    model = model.to(memory_format=torch.channels_last)"]
+    elif config.precision != "fp64" and kind != "random":
+        lines.append("model = model.to(memory_format=torch.channels_last)  # faster: the colours of a pixel side by side in memory")
+    if config.compile:
+        lines.append("model = torch.compile(model)")
+    criterion = "nn.CrossEntropyLoss()" if config.loss == "cross_entropy" else "nn.NLLLoss()"
+    return "\n".join([*lines, f"criterion = {criterion}", f"optimizer = {_optimizer(config)}"])
+
+
+def training_part(config: RunConfig, kind: DataKind, has_test: bool) -> str:
+    """How a batch is made, the training loop, and the test at each epoch's end."""
+    dtype = "torch.float64" if config.precision == "fp64" else "torch.float32"
+    lines = [_title("training") + f"batch_size = {config.batch_size}", f"epochs = {config.epochs}"]
+    if config.max_steps is not None:
+        lines.append(f"max_steps = {config.max_steps}")
+    scaling = {"random": "", "custom": " / (255 if inputs.dtype == torch.uint8 else 1)"}.get(kind, " / 255")
+    lines += ["", "", "def batch(inputs, labels, rows):", '    """The samples in `rows`, on the device, ready for the model."""']
+    lines.append(f"    inputs = inputs[rows].to(device, {dtype}){scaling}")
+    if config.batch_dim:
+        lines.append("    inputs = inputs.movedim(0, 1)  # the batch is the second axis")
+    lines += ["    return inputs, labels[rows].to(device)", "", ""]
+    if config.augment == "crop-flip":
+        lines += [inspect.getsource(crop_flip), ""]
+    lines += ["step = 0", "for epoch in range(1, epochs + 1):", "    model.train()", *_epoch(config)]
+    if has_test:
+        lines += ["", *_test(config)]
+    if config.max_steps is not None:
+        lines += ["", "    if step == max_steps:", "        break"]
+    return "\n".join(lines)
+
+
+def _epoch(config: RunConfig) -> list[str]:
+    lines = []
+    rows = "slice(start, start + batch_size)"
+    if config.shuffle:
+        rows = "order[start : start + batch_size]"
+        lines.append("    generator = torch.Generator().manual_seed(seed * 2**20 + epoch)")
+        lines.append("    order = torch.randperm(len(train_inputs), generator=generator)")
+    lines += ["    for start in range(0, len(train_inputs), batch_size):", "        step += 1"]
+    lines.append(f"        inputs, labels = batch(train_inputs, train_labels, {rows})")
+    if config.augment == "crop-flip":
+        lines.append("        inputs = crop_flip(inputs, seed * 2**31 + step)")
+    lines += [*_forward(config, " " * 8), "", *_UPDATE]
+    return [*lines, "        if step == max_steps:", "            break"] if config.max_steps is not None else lines
+
+
+def _test(config: RunConfig) -> list[str]:
+    return [*_TEST_BEFORE, *_forward(config, " " * 12), *_TEST_AFTER]
+
+
+def _forward(config: RunConfig, indent: str) -> list[str]:
+    lines = ["outputs = model(inputs)", "loss = criterion(outputs, labels)"]
+    if config.precision == "bf16":
+        lines = ["with torch.autocast(device.type, torch.bfloat16):", "    outputs = model(inputs)"]
+        lines.append("loss = criterion(outputs.float(), labels)")
+    return [indent + line for line in lines]
+
+
+def _imports(config: RunConfig, kind: DataKind) -> list[str]:
+    standard, others = set[str](), {"import torch", "from torch import nn"}
+    if kind == "cifar10":
+        standard |= {"import pickle", "from pathlib import Path"}
+    if kind == "imagefolder":
+        standard |= {"import hashlib", "import os", "from pathlib import Path"}
+        others |= {"import numpy as np", "from PIL import Image"}
+    if _is_own(config):
+        standard |= {"import random", "from types import SimpleNamespace"}
+        others |= {"import numpy as np"}
+    own = {"from {} import {}".format(*value.split(":")) for value in (config.model, config.data) if is_import_string(value)}
+    groups = [sorted(group, key=lambda line: (line.startswith("from"), line)) for group in (standard, others, own) if group]
+    return [line for group in groups for line in ("", *group)][1:]
+
+
+def _is_own(config: RunConfig) -> bool:
+    return is_import_string(config.model) or is_import_string(config.data)
+
+
+def _seed(config: RunConfig) -> list[str]:
+    own = ["random.seed(seed)", "np.random.seed(seed)"] if _is_own(config) else []
+    return [*own, "torch.manual_seed(seed)"]
+
+
+def _optimizer(config: RunConfig) -> str:
+    name = {"sgd": "SGD", "adam": "Adam", "adamw": "AdamW"}[config.optimizer]
+    settings = [f"lr={config.lr}"]
+    if config.momentum:
+        settings.append(f"momentum={config.momentum}")
+    # AdamW's own default is not 0.
+    if config.weight_decay or config.optimizer == "adamw":
+        settings.append(f"weight_decay={config.weight_decay}")
+    return f"torch.optim.{name}(model.parameters(), {', '.join(settings)})"
+
+
+def _literal(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
+
+
+def _title(text: str) -> str:
+    return f"# -- {text} " + "-" * (90 - len(text)) + "\n\n"
+
+
+_CIFAR = '''def load_cifar10(folder):
+    """Images [N, 3, 32, 32] of bytes and labels [N]: 50,000 to train on, 10,000 to test with."""
+    parts = []
+    for names in ([f"data_batch_{number}" for number in range(1, 6)], ["test_batch"]):
+        tables = [pickle.loads((folder / name).read_bytes(), encoding="latin1") for name in names]
+        images = torch.cat([torch.from_numpy(table["data"]) for table in tables]).view(-1, 3, 32, 32)
+        labels = torch.tensor([label for table in tables for label in table["labels"]])
+        parts += [images.contiguous(memory_format=torch.channels_last), labels]
+    return parts
+'''
+
+_DOWNLOADED = """folder = Path("data/cifar-10-batches-py")
+if not folder.is_dir():
+    import torchvision
+
+    torchvision.datasets.CIFAR10("data", download=True)
+"""
+
+_GIVEN = """folder = Path({folder})
+if (folder / "cifar-10-batches-py").is_dir():
+    folder = folder / "cifar-10-batches-py"
+"""
+
+_IMAGES = '''def read_image(path):
+    """The bytes [32, 32, 3] of an image, or None where the file is damaged."""
+    try:
+        with Image.open(path) as image:
+            image.draft(None, (64, 64))
+            return torch.from_numpy(np.array(image.convert("RGB").resize((32, 32), Image.Resampling.BILINEAR)))
+    except Exception:
+        return None
+
+
+def load_images(folder, part):
+    """Images [N, 3, 32, 32] of bytes and labels [N] from folder/part/<class>/, the classes mixed."""
+    classes = sorted(entry.name for entry in (folder / "train").iterdir() if entry.is_dir() and not entry.name.startswith("."))
+    files = []
+    for label, name in enumerate(classes):
+        for path in (folder / part / name).iterdir():
+            if path.name.lower().endswith((".png", ".jpg", ".jpeg")) and not path.name.startswith("."):
+                files.append((f"{part}/{name}/{path.name}", label))
+    files.sort(key=lambda file: mixing_key(file[0]))
+    images = [(read_image(folder / name), label) for name, label in files]
+    images = [(image, label) for image, label in images if image is not None]
+    inputs = torch.stack([image for image, _ in images]).permute(0, 3, 1, 2)
+    return inputs, torch.tensor([label for _, label in images])
+'''
+
+_LOAD_IMAGES = """folder = Path({folder})
+train_inputs, train_labels = load_images(folder, "train")
+test_inputs, test_labels = load_images(folder, "test")
+"""
+
+_OWN = """(train_inputs, train_labels), test = {function}(config)
+train_labels = train_labels.long()
+if test is not None:
+    test_inputs, test_labels = test[0], test[1].long()
+"""
+
+_UPDATE = (
+    "        optimizer.zero_grad()",
+    "        loss.backward()",
+    "        optimizer.step()",
+    '        print(f"step {step} loss {loss.item()}")',
+)
+
+_TEST_BEFORE = (
+    "    # How good is the model on samples that it was not trained on?",
+    "    model.eval()",
+    "    loss_sum, right = 0.0, 0",
+    "    with torch.no_grad():",
+    "        for start in range(0, len(test_inputs), batch_size):",
+    "            inputs, labels = batch(test_inputs, test_labels, slice(start, start + batch_size))",
+)
+
+_TEST_AFTER = (
+    "            loss_sum += loss.item()",
+    "            right += (outputs.argmax(1) == labels).sum().item()",
+    '    print(f"epoch {epoch} test loss {loss_sum} accuracy {right / len(test_inputs)}")',
+)

@@ -1,0 +1,50 @@
+"""Everything process-wide that a run sets: the random seeds, and the flags of torch that it puts back at its end."""
+
+from __future__ import annotations
+
+import gc
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, suppress
+
+import numpy as np
+import torch
+
+from tuitrain.config import RunConfig
+
+
+def seed_everything(seed: int) -> None:
+    """Seed Python, NumPy, torch and every CUDA device; `seed` is 0 to 2**32 - 1."""
+    random.seed(seed)
+    np.random.seed(seed)
+    torch.manual_seed(seed)
+
+
+@contextmanager
+def run_settings(config: RunConfig, device: torch.device) -> Iterator[None]:
+    """Seeds, cuDNN's flags and the current CUDA device for one run; the flags and the device are as before afterwards.
+
+    On CUDA the memory that the run leaves in torch's cache is given back, so that other people on the machine can have it.
+    """
+    deterministic, benchmark = torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark
+    seed_everything(config.seed)
+    torch.backends.cudnn.deterministic = config.deterministic
+    torch.backends.cudnn.benchmark = not config.deterministic
+    # The current device decides where contexts are made: nothing may touch cuda:0 while a run is on cuda:1.
+    current = torch.cuda.device(device) if device.type == "cuda" else nullcontext()
+    try:
+        with current:
+            yield
+    finally:
+        torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark = deterministic, benchmark
+        if device.type == "cuda":
+            gc.collect()
+            with suppress(RuntimeError):  # a broken CUDA context has nothing to give back
+                torch.cuda.empty_cache()
+
+
+@contextmanager
+def untouched_random(device: torch.device) -> Iterator[None]:
+    """Whatever is drawn from torch's generators inside is as if it had not been."""
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        yield

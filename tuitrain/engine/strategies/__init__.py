@@ -1,0 +1,35 @@
+"""How one step's work is spread over devices: one small interface, one file for each way."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from torch import Tensor
+
+from tuitrain.engine.replicas import Pattern
+
+
+class Strategy(Protocol):
+    """Runs forward and backward of one batch over its replicas.
+
+    Attributes:
+        devices: the replicas' devices, in order.
+        pattern: the shapes of the last step.
+        replica_losses: the loss of each replica in the last step, detached, 0-dim, on the first device; `None` where it was idle.
+    """
+
+    devices: tuple[str, ...]
+    pattern: Pattern
+    replica_losses: tuple[Tensor | None, ...]
+
+    def step(self, inputs: Tensor, labels: Tensor) -> Tensor:
+        """Forward and backward of one batch; gradients are added to the model's parameters.
+
+        Args:
+            inputs: the whole batch, on the first device.
+            labels: [N] int64, on the first device.
+
+        Returns:
+            The mean loss over all N samples, detached, 0-dim, on the first device.
+        """
+        ...

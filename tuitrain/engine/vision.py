@@ -1,0 +1,55 @@
+"""The door to torchvision, which is an optional extra."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from types import ModuleType
+
+import torch
+
+from tuitrain.config import ConfigError
+from tuitrain.engine.imports import one_line
+
+# What torchvision's Python code asks to be declared while it is imported. Its data sets and models call none of them.
+_DECLARED = {
+    "nms": "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
+    "qnms": "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
+}
+
+
+def import_torchvision(needed_by: str) -> ModuleType:
+    """torchvision with its data sets and models, also beside a torch that its compiled part does not fit.
+
+    torchvision built for CUDA next to a torch for the CPU cannot load its compiled operators, and its import then ends in
+    "operator torchvision::nms does not exist". Declaring the operators is enough for everything that does not call them.
+
+    Args:
+        needed_by: what needs it, as the subject of the sentence when it is missing.
+
+    Raises:
+        ConfigError: torchvision is not installed or cannot be imported at all.
+    """
+    if importlib.util.find_spec("torchvision") is None:
+        raise ConfigError(f"{needed_by} needs torchvision, which is not installed: pip install 'tuitrain[vision]'.")
+    try:
+        try:
+            return importlib.import_module("torchvision")
+        except RuntimeError as error:
+            if "torchvision::" not in str(error):
+                raise
+            _declare_operators()
+            return importlib.import_module("torchvision")
+    except Exception as error:
+        reason = one_line(error)
+        raise ConfigError(
+            f"{needed_by} needs torchvision, and the installed one does not fit torch {torch.__version__}: {reason}."
+        ) from error
+
+
+def _declare_operators() -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "torchvision"]:
+        del sys.modules[name]
+    for name, signature in _DECLARED.items():
+        torch.library.define(f"torchvision::{name}", signature)

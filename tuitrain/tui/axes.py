@@ -1,0 +1,109 @@
+"""Limits and ticks of a chart whose axes hold still while its curve grows: round numbers that change rarely.
+
+An axis that follows the data moves every cell of the chart at every redraw; one that holds costs only the cells of the new points.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+_ROUND = (1.0, 2.0, 2.5, 5.0, 10.0)
+_FINE = (1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)
+_FIRST_STEPS = 50
+
+
+@dataclass(frozen=True)
+class Axis:
+    """Limits, and ticks as (position, label). With `log`, limits and positions are powers of ten (log10 of the value)."""
+
+    low: float
+    high: float
+    ticks: tuple[tuple[float, str], ...]
+    log: bool = False
+
+    def position(self, value: float) -> float:
+        """Where a value stands, held inside of the limits."""
+        where = math.log10(value) if self.log else value
+        return min(max(where, self.low), self.high)
+
+
+def step_limit(step: int, total: int) -> int:
+    """The right end of the step axis: round numbers that the curve grows through, and from half way on the planned end."""
+    total = max(total, step, 1)
+    limit = _FIRST_STEPS
+    while limit < step:
+        limit = limit * 5 // 2 if str(limit)[0] == "2" else limit * 2
+    return total if limit * 2 > total else limit
+
+
+def step_axis(step: int, total: int, width: int) -> Axis:
+    """The axis of steps from 0 for a chart `width` cells wide."""
+    high = step_limit(step, total)
+    spacing = max(round_up(high / max(min(width // 14, 8), 1)), 1)
+    marks = [mark for mark in _multiples(0, high, spacing) if mark == 0 or high - mark >= 0.6 * spacing] + [high]
+    return Axis(0, high, tuple((mark, f"{mark:,.0f}") for mark in marks))
+
+
+def value_axis(values: Sequence[float], height: int, *, log: bool, held: Axis | None = None) -> Axis:
+    """An axis on which all of `values` lie (finite; above 0 with `log`); `held` is kept as long as it still suits them.
+
+    It suits while every value fits and they fill at least a third of it.
+    """
+    positions = [math.log10(value) for value in values if value > 0] if log else list(values)
+    if not positions:
+        positions = [0.0, 1.0]
+    low, high = min(positions), max(positions)
+    if held is not None and held.log == log and held.low <= low and high <= held.high and (high - held.low) * 3 >= held.high - held.low:
+        return held
+    rows = max(height // 2, 2)
+    return _log_axis(low, high, rows) if log else _linear_axis(low, high, rows)
+
+
+def _linear_axis(low: float, high: float, rows: int) -> Axis:
+    """From 0 where the values come near to it, with a little room above so that the next spike moves nothing."""
+    if low >= 0 and low < high * 0.45:
+        low = 0.0
+    # A range of a few percent would magnify noise, and change with every value of a run that has just begun.
+    least = max(abs(low), abs(high)) * 0.2 or 1.0
+    if high - low < least:
+        low, high = low - (least - (high - low)) / 2, high + (least - (high - low)) / 2
+    spacing = round_up((high - low) * 1.02 / min(rows, 8))
+    low, high = math.floor(low / spacing) * spacing, math.ceil(high * (1 + 1e-9) / spacing) * spacing
+    decimals = max(0, -math.floor(math.log10(spacing) + 1e-9) + (1 if f"{spacing:e}"[:3] == "2.5" else 0))
+    marks = _multiples(low, high, spacing)
+    plain = max(abs(low), abs(high)) < 1e5 and decimals <= 4
+    return Axis(low, high, tuple((mark, f"{mark:.{decimals}f}" if plain else f"{mark:.1e}") for mark in marks))
+
+
+def _log_axis(low: float, high: float, rows: int) -> Axis:
+    """Between marks at 1, 2 and 5 times powers of ten, closer ones in a narrow range; whole powers only where many lie between."""
+    digits = _FINE if high - low < 0.7 else (1.0, 2.0, 5.0)
+    marks = [decade + math.log10(digit) for decade in range(math.floor(low) - 1, math.ceil(high) + 2) for digit in digits]
+    bottom = max(mark for mark in marks if mark <= low + 1e-9)
+    top = min((mark for mark in marks if mark >= high - 1e-9 and mark > bottom), default=bottom + 1)
+    inside = [mark for mark in marks if bottom <= mark <= top]
+    if len(inside) > rows + 1:
+        inside = [mark for mark in inside if abs(mark - round(mark)) < 1e-9]
+    inside = inside[:: max(math.ceil(len(inside) / (rows + 1)), 1)]
+    return Axis(bottom, top, tuple((mark, _log_label(mark)) for mark in inside), log=True)
+
+
+def _log_label(mark: float) -> str:
+    value = 10**mark
+    return f"{value:.1e}" if mark < -3.5 or mark >= 5 else f"{value:.2g}" if value < 10 else f"{value:.0f}"
+
+
+def round_up(value: float) -> float:
+    """The next of 1, 2, 2.5, 5 times a power of ten."""
+    if value <= 0 or not math.isfinite(value):
+        return 1.0
+    power = 10.0 ** math.floor(math.log10(value))
+    return next(factor * power for factor in _ROUND if factor * power >= value * (1 - 1e-9))
+
+
+def _multiples(low: float, high: float, spacing: float) -> list[float]:
+    first = math.ceil(low / spacing - 1e-9)
+    last = math.floor(high / spacing + 1e-9)
+    return [index * spacing for index in range(first, last + 1)]

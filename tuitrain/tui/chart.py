@@ -1,0 +1,179 @@
+"""The loss curve as lines of text, drawn by plotext.
+
+plotext takes tens of milliseconds for a whole chart. While the axes hold still only the newest columns can change, so `extend` has it draw
+just those and puts them in place; cell for cell the result is what `draw` would give.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.strip import Strip
+
+from tuitrain.tui.axes import Axis
+from tuitrain.tui.look import Palette
+from tuitrain.tui.widgets.strips import PLAIN
+
+Points = Sequence[tuple[float, float]]
+
+# Colours are carried through plotext as marks and replaced by the theme's styles afterwards.
+_RAW, _TRAIN, _TEST, _AXES = (1, 0, 0), (2, 0, 0), (3, 0, 0), (4, 0, 0)
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """What a chart shows. `band` holds the raw loss as (step, least, greatest), `train` and `test` points as (step, value)."""
+
+    width: int
+    height: int
+    steps: Axis
+    values: Axis
+    band: Sequence[tuple[float, float, float]]
+    train: Points
+    test: Points
+    braille: bool = True
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A finished chart: its lines, and where in them the canvas is (columns from `left` on, the first `rows` lines)."""
+
+    lines: list[Strip]
+    left: int
+    rows: int
+
+
+def load() -> None:
+    """Import plotext, which the first frame does without."""
+    import textual_plotext.plot  # noqa: F401
+
+
+def draw(drawing: Drawing, palette: Palette) -> Picture:
+    """The whole chart, `height` lines of `width` cells."""
+    plot = _new_plot(drawing.width, drawing.height)
+    steps, values = drawing.steps, drawing.values
+    plot.xlim(steps.low, steps.high)
+    plot.ylim(values.low, values.high)
+    plot.xticks([position for position, _ in steps.ticks], [label for _, label in steps.ticks])
+    plot.yticks([position for position, _ in values.ticks], [label for _, label in values.ticks])
+    plot.xaxes(True, False)
+    plot.yaxes(True, False)
+    _add_curves(plot, drawing)
+    plot.build()
+    matrix = plot.monitor.matrix
+    return Picture(_to_strips(matrix, palette), left=matrix.Cols_canvas.start, rows=len(matrix.Rows_canvas))
+
+
+def extend(picture: Picture, drawing: Drawing, palette: Palette, since: float) -> Picture:
+    """The chart after more points with the same axes; everything up to step `since` was drawn before.
+
+    Args:
+        picture: the chart as it was.
+        drawing: all that it shows now.
+        palette: the theme's styles.
+        since: the last step that `picture` shows; what lies one column before it may change too.
+    """
+    columns = drawing.width - picture.left
+    first = max(_cell(since, drawing.steps, columns) - 2, 0)
+    newest = max([point[0] for points in (drawing.train, drawing.test) for point in points[-1:]], default=since)
+    last = min(_cell(newest, drawing.steps, columns) + 2, columns - 1)
+    begin, window = _window(drawing, columns, first, last)
+    plot = _new_plot(last - begin + 1, picture.rows)
+    plot.xlim(window.steps.low, window.steps.high)
+    plot.ylim(window.values.low, window.values.high)
+    plot.xaxes(False, False)
+    plot.yaxes(False, False)
+    plot.xfrequency(0)
+    plot.yfrequency(0)
+    _add_curves(plot, window)
+    plot.build()
+    patches = [patch.crop(first - begin, last - begin + 1) for patch in _to_strips(plot.monitor.matrix, palette)]
+    start, end = picture.left + first, picture.left + last + 1
+    lines = [
+        Strip.join([line.crop(0, start), patch, line.crop(end, drawing.width)])
+        for line, patch in zip(picture.lines[: picture.rows], patches, strict=True)
+    ]
+    return replace(picture, lines=[*lines, *picture.lines[picture.rows :]])
+
+
+def _new_plot(width: int, height: int) -> Any:
+    from textual_plotext.plot import Plot
+
+    plot: Any = Plot()
+    plot._limit_size(False, False)  # the only way to a size beyond what plotext believes to be the terminal's
+    plot.plotsize(width, height)
+    plot.axes_color("default")
+    plot.canvas_color("default")
+    plot.ticks_color(_AXES)
+    return plot
+
+
+def _cell(step: float, steps: Axis, columns: int) -> int:
+    """The canvas column in which plotext puts a step."""
+    return math.floor(round(0.5 + (columns - 1) * (step - steps.low) / (steps.high - steps.low), 8))
+
+
+def _window(drawing: Drawing, columns: int, first: int, last: int) -> tuple[int, Drawing]:
+    """The drawing seen through columns `first` to `last`, and the column where it really begins: further left, with two points of each
+    line before, because plotext rounds what lies left of the canvas another way.
+    """
+    steps = drawing.steps
+    dots = 2 if drawing.braille else 1
+    per_dot = (steps.high - steps.low) / max(columns * dots - 1, 1)
+    edge = steps.low + first * dots * per_dot
+    band = drawing.band[_two_before(drawing.band, edge) :]
+    train = drawing.train[_two_before(drawing.train, edge) :]
+    begin = min([first, *(_cell(points[0][0], steps, columns) - 1 for points in (band, train) if points)])
+    begin = max(begin, 0)
+    low, high = steps.low + begin * dots * per_dot, steps.low + (last * dots + dots - 1) * per_dot
+    # Dots have halves of cells; the marks of test points have whole ones and are put into the middle of theirs.
+    width = (high - low) / max(last - begin, 1)
+    test = [(low + (cell - begin) * width, loss) for step, loss in drawing.test if begin <= (cell := _cell(step, steps, columns)) <= last]
+    return begin, replace(drawing, steps=Axis(low, high, ()), band=band, train=train, test=test)
+
+
+def _two_before(points: Sequence[tuple[float, ...]], edge: float) -> int:
+    index = len(points)
+    while index > 0 and points[index - 1][0] >= edge:
+        index -= 1
+    return max(index - 2, 0)
+
+
+def _add_curves(plot: Any, drawing: Drawing) -> None:
+    place = drawing.values.position
+    line = "braille" if drawing.braille else "*"
+    if drawing.band:
+        xs = [step for step, _, _ in drawing.band for _ in (0, 1)]
+        ys = [place(value) for _, low, high in drawing.band for value in (low, high)]
+        plot.plot(xs, ys, marker="braille" if drawing.braille else ".", color=_RAW)
+    if drawing.train:
+        plot.plot([step for step, _ in drawing.train], [place(value) for _, value in drawing.train], marker=line, color=_TRAIN)
+    if drawing.test:
+        plot.scatter([step for step, _ in drawing.test], [place(value) for _, value in drawing.test], marker="●", color=_TEST)
+    if not (drawing.band or drawing.train or drawing.test):
+        # plotext draws no axes without a signal; this one lies outside of them.
+        plot.scatter([drawing.steps.low - 1], [drawing.values.low - 1], color=_AXES)
+
+
+def _to_strips(matrix: Any, palette: Palette) -> list[Strip]:
+    """plotext keeps rows from the bottom up, with a colour for each cell."""
+    styles: dict[object, Style] = {_RAW: palette.raw, _TRAIN: palette.train, _TEST: palette.test, _AXES: palette.dim}
+    strips = []
+    for markers, colours in zip(reversed(matrix.marker), reversed(matrix.fullground), strict=True):
+        segments: list[Segment] = []
+        text, current = "", PLAIN
+        for marker, colour in zip(markers, colours, strict=True):
+            style = PLAIN if marker == " " else styles.get(colour, PLAIN)
+            if style is not current and text:
+                segments.append(Segment(text, current))
+                text = ""
+            current = style
+            text += marker
+        segments.append(Segment(text, current))
+        strips.append(Strip(segments, len(markers)))
+    return strips

@@ -1,0 +1,167 @@
+"""What the launcher holds: a configuration that is always valid, and beside it the texts that are not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from tuitrain import paths
+from tuitrain.config import (
+    DATA,
+    ConfigError,
+    RunConfig,
+    choices,
+    command_line,
+    load_recipe,
+    recipe_names,
+    recipe_summary,
+    recipe_text,
+    with_changes,
+)
+
+FOLDER = "a folder…"
+CIFAR10_DOWNLOAD = "170 MB download"
+
+
+@dataclass(frozen=True)
+class Field:
+    """One row: the configuration's field, its label, and what is said of it while it is right."""
+
+    name: str
+    label: str
+    hint: str = ""
+
+
+FIELDS = (
+    Field("recipe", "recipe"),
+    Field("data", "data"),
+    Field("epochs", "epochs", "passes over the training data"),
+    Field("max_steps", "max steps", "none: all epochs"),
+    Field("batch_size", "batch size", "samples in one step"),
+    Field("lr", "learning rate"),
+    Field("seed", "seed", "same seed, same losses"),
+    Field("precision", "precision"),
+    Field("name", "name", "how lists call the run"),
+)
+_PRECISION_HINTS = {"fp32": "the plain way", "bf16": "autocast: fast where it is built in", "fp64": "slow, for comparing results"}
+
+
+class Form:
+    """The launcher's values. `config` changes only to what passes the configuration's own checks; anything else stays a draft beside
+    its error.
+    """
+
+    def __init__(self, config: RunConfig) -> None:
+        self.config = config
+        self.drafts: dict[str, str] = {}
+        self.errors: dict[str, str] = {}
+        self.cifar10_on_disk = any(folder.is_dir() for folder in paths.cifar10_dirs())
+        self._first = config
+
+    def text(self, field: str) -> str:
+        """What the row shows and an editor begins with."""
+        if field in self.drafts:
+            return self.drafts[field]
+        value = getattr(self.config, field)
+        return "none" if value is None else str(value)
+
+    def options(self, field: str) -> Sequence[str]:
+        """The values that a row cycles through; empty for one that is typed."""
+        if field == "recipe":
+            return recipe_names() if self._first.recipe in recipe_names() else (self._first.recipe, *recipe_names())
+        if field == "data":
+            current = self.config.data
+            return (*DATA, *(() if current in DATA else (current,)), FOLDER)
+        return choices(field)
+
+    def cycle(self, field: str, by: int) -> str:
+        """The option `by` places on."""
+        options = self.options(field)
+        current = self.text(field)
+        index = options.index(current) if current in options else -by
+        return options[(index + by) % len(options)]
+
+    def set_text(self, field: str, text: str) -> bool:
+        """Take in what was typed or chosen; whether it is allowed. What is not stays as a draft beside its error."""
+        if field == "recipe":
+            self._take_recipe(text)
+            return True
+        try:
+            self.config = with_changes(self.config, {field: text}, from_text=True)
+        except ConfigError as error:
+            self.drafts[field] = text
+            self.errors[field] = str(error).removeprefix(f"{field}: ")
+            return False
+        self.drafts.pop(field, None)
+        self.errors.pop(field, None)
+        return True
+
+    def drop_draft(self, field: str) -> None:
+        """Forget a text that is not allowed; the field has its last good value again."""
+        self.drafts.pop(field, None)
+        self.errors.pop(field, None)
+
+    def refuse(self, sentence: str) -> None:
+        """Put the reason why a start was refused beside its field, where it names one of the rows."""
+        field, _, rest = sentence.partition(": ")
+        known = rest and any(field == row.name for row in FIELDS)
+        self.errors[field if known else ""] = rest if known else sentence
+
+    def accept(self) -> None:
+        """Forget refusals: the person tries again."""
+        self.errors = {field: error for field, error in self.errors.items() if field in self.drafts}
+
+    @property
+    def ready(self) -> bool:
+        """Whether Enter may start."""
+        return not self.drafts
+
+    def hint(self, field: Field) -> str:
+        """What stands beside a row that is right."""
+        if field.name == "data":
+            return self._data_hint()
+        if field.name == "lr":
+            return f"for {self.config.optimizer}"
+        if field.name == "precision":
+            return _PRECISION_HINTS[self.config.precision]
+        return field.hint
+
+    def data_words(self) -> str:
+        """The data that a start would take, and why."""
+        data = self.config.data
+        if data == "auto":
+            return "CIFAR-10, from disk" if self.cifar10_on_disk else "the built-in synthetic data (CIFAR-10 is not on disk)"
+        if data == "cifar10":
+            return "CIFAR-10, from disk" if self.cifar10_on_disk else f"CIFAR-10 ({CIFAR10_DOWNLOAD})"
+        return {"synthetic": "the built-in synthetic data", "random": "random data"}.get(data, data)
+
+    @property
+    def offers_download(self) -> bool:
+        """Whether `f` has something to offer."""
+        return not self.cifar10_on_disk and self.config.data in ("auto", "synthetic") and self.config.model != "linear"
+
+    def command(self) -> str:
+        """The equal command line."""
+        return command_line(self.config)
+
+    def summary(self) -> str:
+        """What the recipe is, in one sentence."""
+        name = self.config.recipe
+        return recipe_summary(recipe_text(name)) if name in recipe_names() else f"{name}: a recipe of your own"
+
+    def _data_hint(self) -> str:
+        if self.config.data == "auto":
+            return "CIFAR-10, from disk" if self.cifar10_on_disk else "synthetic: CIFAR-10 is not on disk"
+        if self.config.data == "cifar10":
+            return "from disk" if self.cifar10_on_disk else f"{CIFAR10_DOWNLOAD} at the start"
+        return ""
+
+    def _take_recipe(self, name: str) -> None:
+        """Another recipe brings its own values; the device and the name are the person's."""
+        base = load_recipe(name) if name in recipe_names() else self._first
+        kept = {"device": self.config.device} if self.config.device != "auto" else {}
+        self.config = msgspec.structs.replace(base, name=self.config.name or base.name, **kept)
+        self.drafts.clear()
+        self.errors.clear()

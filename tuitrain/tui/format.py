@@ -1,0 +1,93 @@
+"""Numbers for people: right-aligned by whoever places them, with their units, and of a width that does not jump."""
+
+from __future__ import annotations
+
+import math
+
+NONE = "n/a"
+DATA_NAMES = {
+    "cifar10": "CIFAR-10",
+    "imagefolder": "image folder",
+    "synthetic": "built-in synthetic data",
+    "random": "random data",
+    "custom": "custom data",
+}
+
+
+def gib(size: float | None) -> str:
+    """Bytes as GiB without the unit: "7.0", "80", "0.4"."""
+    if size is None:
+        return NONE
+    value = size / 2**30
+    return f"{value:.0f}" if value >= 99.5 or (value == int(value) and value >= 10) else f"{value:.1f}"
+
+
+def size(value: float | None) -> str:
+    """Bytes with a unit: "412 MiB", "1.2 GiB"."""
+    if value is None:
+        return NONE
+    mib = value / 2**20
+    return f"{mib / 1024:.1f} GiB" if mib >= 1000 else f"{mib:.0f} MiB" if mib >= 10 else f"{mib:.1f} MiB"
+
+
+def percent(value: float | None) -> str:
+    """0..100 without decimals; three digits wide with the sign."""
+    return NONE if value is None else f"{value:.0f} %"
+
+
+def count(value: float | None) -> str:
+    """A whole number with thousands' commas."""
+    return NONE if value is None else f"{value:,.0f}"
+
+
+def rate(value: float | None) -> str:
+    """A speed with three telling digits: "41,200", "982", "9.4"."""
+    if value is None or not math.isfinite(value):
+        return NONE
+    if value >= 1000:
+        digits = 10 ** (len(str(int(value))) - 3)
+        return f"{round(value / digits) * digits:,}"
+    return f"{value:.0f}" if value >= 100 else f"{value:.1f}"
+
+
+def number(value: float | None) -> str:
+    """A loss: four telling digits, plain where it can be, in powers of ten where not."""
+    if value is None or math.isnan(value):
+        return NONE if value is None else "NaN"
+    if math.isinf(value):
+        return "Inf" if value > 0 else "-Inf"
+    if value == 0 or 1e-3 <= abs(value) < 1e5:
+        decimals = 3 if abs(value) < 10 else 2 if abs(value) < 100 else 1
+        return f"{value:.{decimals}f}" if abs(value) >= 0.1 or value == 0 else f"{value:.4f}"
+    return f"{value:.2e}"
+
+
+def clock(seconds: float) -> str:
+    """hh:mm:ss."""
+    whole = max(int(seconds), 0)
+    return f"{whole // 3600:02d}:{whole // 60 % 60:02d}:{whole % 60:02d}"
+
+
+def remaining(seconds: float | None) -> str:
+    """An ETA: "0:42", "12:05", "3 h 05", "2 d 4 h"; steadier the further it is away."""
+    if seconds is None or not math.isfinite(seconds):
+        return "-:--"
+    whole = math.ceil(seconds)
+    if whole < 3600:
+        return f"{whole // 60}:{whole % 60:02d}"
+    if whole < 86400:
+        return f"{whole // 3600} h {whole // 60 % 60:02d}"
+    return f"{whole // 86400} d {whole // 3600 % 24} h"
+
+
+def milliseconds(seconds: float | None) -> str:
+    """A step's time: "3.1 ms", "45 ms", "1.20 s"."""
+    if seconds is None or not math.isfinite(seconds):
+        return NONE
+    value = seconds * 1000
+    return f"{value:.1f} ms" if value < 10 else f"{value:.0f} ms" if value < 1000 else f"{seconds:.2f} s"
+
+
+def shape(sizes: tuple[int, ...] | None) -> str:
+    """A tensor's shape as PyTorch prints it."""
+    return "idle" if sizes is None else f"[{', '.join(map(str, sizes))}]"

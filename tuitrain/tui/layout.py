@@ -1,0 +1,82 @@
+"""How many rows and columns each pane gets at a terminal size: one pure function."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+View = Literal["launch", "run"]
+
+LEAST = (80, 24)
+_WIDE = 100
+_CURVE_LEAST = 9
+_FORM_ROWS = 9
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Rows of each pane, its rule included and the bottom edge of a column's last pane too; 0 hides it. `left` is the left column's width,
+    0 where there is one column."""
+
+    left: int
+    devices: int
+    strategy: int
+    log: int
+    launcher: int
+    progress: int
+    curve: int
+    replicas: int
+
+
+def fits(width: int, height: int) -> bool:
+    """Whether the terminal is large enough for the screens."""
+    return width >= LEAST[0] and height >= LEAST[1]
+
+
+def left_width(width: int) -> int:
+    """Columns of the left column at a terminal of `width`; 0 where there is only one column."""
+    return min(max(width * 3 // 8, 42), 64) if width >= _WIDE else 0
+
+
+def arrange(width: int, height: int, view: View, *, devices_tall: int, devices: int, replicas: int, notes: int) -> Sizes:
+    """The panes' sizes.
+
+    Args:
+        width: columns of the terminal.
+        height: rows between the header and the keys.
+        view: the launcher or the run.
+        devices_tall: rows that all devices take with their bars.
+        devices: rows that they take at one line each.
+        replicas: rows of the replica table.
+        notes: rows of sentences under the progress lines.
+    """
+    if left_width(width):
+        return _two_columns(width, height, view, devices_tall=devices_tall, devices=devices, replicas=replicas, notes=notes)
+    return _one_column(height, view, devices=devices, replicas=replicas, notes=notes)
+
+
+def _two_columns(width: int, height: int, view: View, *, devices_tall: int, devices: int, replicas: int, notes: int) -> Sizes:
+    left = left_width(width)
+    strategy = 3
+    room = height - strategy - 6
+    wanted = devices_tall if devices_tall < room else devices
+    device_rows = min(wanted + 1, room)
+    log = height - device_rows - strategy
+    if view == "launch":
+        return Sizes(left, device_rows, strategy, log, height, 0, 0, 0)
+    progress = 3 + notes
+    # A third of the column at most; the curve needs the rest.
+    table = min(replicas, max((height - progress) // 3, 1)) + 2
+    return Sizes(left, device_rows, strategy, log, 0, progress, height - progress - table, table)
+
+
+def _one_column(height: int, view: View, *, devices: int, replicas: int, notes: int) -> Sizes:
+    if view == "launch":
+        form = 1 + _FORM_ROWS + 5 + 1
+        device_rows = max(min(devices + 1, height - form - 2), 2)
+        return Sizes(0, device_rows, 2, 0, height - device_rows - 2, 0, 0, 0)
+    progress = 3 + notes
+    device_rows = min(devices, 2 if height < 30 else 4) + 1
+    room = height - progress - device_rows - _CURVE_LEAST
+    table = max(min(replicas, room - 2, 4 if height < 30 else 8), 1) + 2
+    return Sizes(0, device_rows, 0, 0, 0, progress, height - progress - device_rows - table, table)

@@ -1,0 +1,271 @@
+"""The main screen: what the machine offers on the left, the launcher or the run on the right."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.geometry import Size
+
+from tuitrain.config import RunConfig, command_line, parse_device
+from tuitrain.runs.logtail import LogTail
+from tuitrain.tui.chart import load as load_plotext
+from tuitrain.tui.layout import View, fits
+from tuitrain.tui.run_view import RunView
+from tuitrain.tui.thrift import ThriftyScreen
+from tuitrain.tui.widgets.body import Body
+from tuitrain.tui.widgets.curve import Curve
+from tuitrain.tui.widgets.devices import Devices, SamplerLike
+from tuitrain.tui.widgets.header import Header
+from tuitrain.tui.widgets.keybar import KeyBar
+from tuitrain.tui.widgets.launcher import Launcher
+from tuitrain.tui.widgets.lines import Lines
+from tuitrain.tui.widgets.log import LogPane
+from tuitrain.tui.widgets.progress import Progress
+from tuitrain.tui.widgets.replicas import Replicas
+from tuitrain.tui.widgets.strategy import Strategy
+from tuitrain.tui.widgets.too_small import TooSmall
+
+BEAT_SECONDS = 0.5
+
+
+class TrainingScreen(ThriftyScreen[None]):
+    """Panes that read the run's record and the sampler at their own pace.
+
+    Args:
+        view: the run.
+        sampler: the devices.
+        launch: what the launcher begins with.
+        log: the log to show now.
+        utf8: whether the terminal shows braille.
+    """
+
+    AUTO_FOCUS = "#launcher"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "start", "Start"),
+        Binding("space", "pause", "Pause"),
+        Binding("space", "go_on", "Go on"),
+        Binding("x", "stop", "Stop"),
+        Binding("c", "checkpoint", "Checkpoint"),
+        Binding("n", "launcher", "New run"),
+        Binding("t", "training", "Training"),
+        Binding("f", "use_cifar10", "CIFAR-10"),
+        Binding("o", "app.log", "Log"),
+        Binding("l", "log_scale", "Log scale"),
+        Binding("plus", "smooth(1)", "Smoothing", key_display="+/-"),
+        Binding("minus", "smooth(-1)", show=False),
+        Binding("y", "copy", "Copy command"),
+    ]
+
+    def __init__(self, view: RunView, sampler: SamplerLike, launch: RunConfig, *, log: LogTail, utf8: bool) -> None:
+        super().__init__()
+        self.view: View = "launch"
+        self._run = view
+        self._log_before = log
+        self._seen: object = None
+        self._beats = 0
+        self._header = Header(view)
+        self._devices = Devices(sampler)
+        self._devices.picked = _one_device(launch)
+        self._strategy = Strategy()
+        self._log = LogPane(self.current_log)
+        self._launcher = Launcher(launch, device=self._device_words, busy=lambda: view.alive)
+        self._progress = Progress(view)
+        self._curve = Curve(view, braille=utf8)
+        self._replicas = Replicas(view)
+        self._body = Body(self._devices, self._strategy, self._log, self._launcher, self._progress, self._curve, self._replicas)
+        self._too_small = TooSmall(view)
+
+    def compose(self) -> ComposeResult:
+        """The panes; which of them show is decided by `_arrange`."""
+        yield self._header
+        yield self._body
+        yield self._too_small
+        yield KeyBar()
+
+    def on_mount(self) -> None:
+        """Begin to beat."""
+        self._arrange(self.app.size)
+        self.set_interval(BEAT_SECONDS, self._beat)
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Give the panes their new sizes."""
+        self._arrange(event.size)
+
+    # -- keeping up ---------------------------------------------------------------------------------------------------
+
+    def _beat(self) -> None:
+        self._beats += 1
+        if self.app.screen is not self:
+            return
+        if self._beats % 2 == 0:
+            self._devices.sample()
+            self._strategy.devices = self._devices.usable
+            self._redraw_run()
+        elif self._run.alive and self._curve.due():
+            self._curve.redraw()
+
+    def run_changed(self) -> None:
+        """New data: redraw at once where a person waits for it (a state, the first step, an evaluation); the rest keeps its pace."""
+        record = self._run.record
+        seen = (
+            self._run.state,
+            record and (id(record), record.run, record.phase and record.phase.phase, record.step > 0, record.replicas, len(record.evals)),
+        )
+        if seen == self._seen:
+            return
+        self._seen = seen
+        if record is None and self._run.session.refusal is not None and self.view == "run":
+            self._refused(self._run.session.refusal)
+        self._redraw_run()
+        self.refresh_bindings()
+
+    def _redraw_run(self) -> None:
+        record = self._run.record
+        self._devices.in_use = record.started.device if self.view == "run" and record and record.started else None
+        self._arrange(self.app.size)
+        for pane in (self._header, self._log, self._launcher, self._progress, self._replicas, self._too_small):
+            if pane.display:
+                pane.redraw()
+        if self._curve.due() or self._run.ended:
+            self._curve.redraw()
+
+    def redraw_all(self) -> None:
+        """Repaint everything, for a new theme."""
+        for lines in self.query(Lines):
+            lines.redraw_all()
+
+    def current_log(self) -> LogTail:
+        """The log of the run that is shown, or what was printed before there was one."""
+        record = self._run.record
+        return self._log_before if record is None else record.log
+
+    def _arrange(self, size: Size) -> None:
+        enough = fits(size.width, size.height)
+        self._too_small.display = not enough
+        self._body.display = enough
+        if enough:
+            self._body.arrange(size.width, size.height - 2, self.view)
+
+    # -- keys ---------------------------------------------------------------------------------------------------------
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Which keys mean something now."""
+        run, state = self.view == "run", self._run.state
+        works = {
+            "start": not run and not self._run.alive,
+            "pause": run and state == "running",
+            "go_on": run and state == "paused",
+            "stop": run and state in ("preparing", "running", "paused"),
+            "checkpoint": run and state in ("running", "paused"),
+            "launcher": run,
+            "training": not run and self._run.record is not None,
+            "use_cifar10": not run and self._launcher.form.offers_download,
+            "log_scale": run,
+            "smooth": run,
+        }
+        return works.get(action, True)
+
+    def action_start(self) -> None:
+        """Start what the launcher holds."""
+        form = self._launcher.form
+        if self._run.alive:
+            return
+        if not form.ready:
+            self.notify("A field is not right yet: see the sentence beside it.", severity="warning")
+            return
+        form.accept()
+        self.start(form.config)
+
+    def start(self, config: RunConfig) -> None:
+        """Start `config` and show it."""
+        # plotext comes while the run prepares, so that the first curve does not hold the keys up.
+        self.run_worker(load_plotext, thread=True)
+        self._run.session.start(config)
+        self.show("run")
+
+    def action_pause(self) -> None:
+        """Wait at the next step."""
+        self._run.session.pause()
+
+    def action_go_on(self) -> None:
+        """Go on."""
+        self._run.session.resume()
+
+    def action_stop(self) -> None:
+        """Stop at the next step, with a checkpoint."""
+        self._run.session.stop()
+        self.run_changed()
+
+    def action_checkpoint(self) -> None:
+        """A checkpoint at the next step."""
+        self._run.session.checkpoint()
+        self.notify("A checkpoint is written at the next step.")
+
+    def action_launcher(self) -> None:
+        """Show the launcher."""
+        self.show("launch")
+
+    def action_training(self) -> None:
+        """Show the run."""
+        self.show("run")
+
+    def action_use_cifar10(self) -> None:
+        """Train on CIFAR-10, downloaded when the run starts."""
+        self._launcher.use("data", "cifar10")
+
+    def action_log_scale(self) -> None:
+        """Another loss axis."""
+        self._curve.toggle_log()
+
+    def action_smooth(self, by: int) -> None:
+        """Another smoothing."""
+        self._curve.smooth(by)
+
+    def action_copy(self) -> None:
+        """Copy the equal command line, through the terminal, so that it works over SSH."""
+        record = self._run.record
+        line = command_line(record.config) if self.view == "run" and record else self._launcher.form.command()
+        self.app.copy_to_clipboard(line)
+        self.notify(f"Copied: {line}", markup=False, timeout=3)
+
+    def show(self, view: View) -> None:
+        """Switch the right side between the launcher and the run."""
+        self.view = view
+        # In the run's view space pauses, whatever was focused before.
+        self._devices.can_focus = self._strategy.can_focus = view == "launch"
+        with self.app.batch_update():
+            self._redraw_run()
+            (self._launcher if view == "launch" else self._curve).focus()
+            self.refresh_bindings()
+
+    def _refused(self, sentence: str) -> None:
+        self._launcher.form.refuse(sentence)
+        self.show("launch")
+
+    def on_launcher_start(self, event: Launcher.Start) -> None:
+        """Enter in a field."""
+        self.action_start()
+
+    def on_launcher_changed(self, event: Launcher.Changed) -> None:
+        """What the keys can do may have changed."""
+        self._devices.picked = _one_device(self._launcher.form.config)
+        self.refresh_bindings()
+
+    def on_devices_picked(self, event: Devices.Picked) -> None:
+        """The launcher takes the device; choosing the chosen one again goes back to auto."""
+        form = self._launcher.form
+        form.set_text("device", "auto" if event.device == self._devices.picked else event.device)
+        self._devices.picked = _one_device(form.config)
+        self._devices.redraw()
+        self._launcher.redraw()
+
+    def _device_words(self) -> str:
+        return self._devices.picked or self._devices.auto
+
+
+def _one_device(config: RunConfig) -> str | None:
+    devices = parse_device(config.device)
+    return devices[0] if isinstance(devices, tuple) else None

@@ -1,0 +1,37 @@
+"""The top line: the machine, the run, its state and how long it has been running."""
+
+from __future__ import annotations
+
+import socket
+
+from textual.strip import Strip
+
+from tuitrain.text import clean
+from tuitrain.tui import format as words
+from tuitrain.tui.look import state_look
+from tuitrain.tui.run_view import RunView
+from tuitrain.tui.widgets.lines import Lines
+from tuitrain.tui.widgets.strips import Row, spread
+
+
+class Header(Lines):
+    """` tuitrain · host … ● run-id  running 00:03:12`."""
+
+    def __init__(self, view: RunView) -> None:
+        super().__init__(id="header")
+        self._view = view
+        self._host = clean(socket.gethostname())
+
+    def content(self, width: int, height: int) -> list[Strip]:
+        """One line."""
+        palette = self.palette
+        left = Row(" tuitrain", palette.title_focus).add(f" · {self._host}", palette.dim)
+        record, state = self._view.record, self._view.state
+        glyph, style = state_look(state, palette)
+        right = Row()
+        if record is not None:
+            right.add(f"{glyph} ", style)
+            if record.run:
+                right.add(f"{record.run}  ", palette.text)
+            right.add(state, style).add(f" {words.clock(record.running_seconds)} ", palette.dim)
+        return [spread(left, right, width)]

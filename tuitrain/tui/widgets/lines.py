@@ -1,0 +1,142 @@
+"""Widgets that are a list of lines and send only the cells that changed."""
+
+from __future__ import annotations
+
+from rich.style import Style
+from textual.geometry import Region
+from textual.strip import Strip
+from textual.widget import Widget
+
+from tuitrain.tui.look import Palette, palette_of
+from tuitrain.tui.widgets.strips import PLAIN, Row, changed_runs
+
+
+class Lines(Widget):
+    """A widget drawn from `content`; `redraw` compares with what it shows and repaints the runs of cells that differ."""
+
+    DEFAULT_CSS = "Lines { height: 1; }"
+
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own word
+        super().__init__(id=id)
+        self._shown: list[Strip] = []
+        self._shown_size = (0, 0)
+
+    @property
+    def palette(self) -> Palette:
+        """The styles of the theme in use."""
+        return palette_of(self.app.current_theme)
+
+    def content(self, width: int, height: int) -> list[Strip]:
+        """The lines to show, at most `height` of them and each `width` cells; missing ones are blank."""
+        raise NotImplementedError
+
+    def redraw(self) -> None:
+        """Compute the lines again and repaint what changed; costs nothing on the terminal when nothing did."""
+        if not self.is_mounted or not self.size:
+            return
+        if self._shown_size != self.size:
+            self.refresh()
+            return
+        new = self._lines()
+        regions = [
+            Region(start, y, end - start, 1)
+            for y, (before, after) in enumerate(zip(self._shown, new, strict=True))
+            for start, end in changed_runs(before, after)
+        ]
+        self._shown = new
+        if regions:
+            self.refresh(*regions)
+
+    def redraw_all(self) -> None:
+        """Repaint every cell, for a new theme."""
+        self._shown_size = (0, 0)
+        self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        """Textual asks for line `y`."""
+        if self._shown_size != self.size:
+            self._shown, self._shown_size = self._lines(), self.size
+        if y >= len(self._shown):
+            return Strip.blank(self.size.width, self.rich_style)
+        return self._shown[y].apply_style(self.rich_style)
+
+    def _lines(self) -> list[Strip]:
+        width, height = self.size
+        lines = [line.adjust_cell_length(width, PLAIN) for line in self.content(width, height)[:height]]
+        return lines + [Strip.blank(width, PLAIN)] * (height - len(lines))
+
+
+class Pane(Lines):
+    """Lines in a frame that shares its edges with the panes above and below: a rule with a title, edges, and a bottom for the last one.
+
+    The pane's height counts the rule, and the bottom edge where `last` is set.
+    """
+
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own word
+        super().__init__(id=id)
+        self.first = False
+        self.last = False
+
+    def body(self, width: int, height: int) -> list[Strip]:
+        """What stands inside of the frame."""
+        raise NotImplementedError
+
+    def heading(self) -> tuple[Row, Row]:
+        """The title and what stands at the right end of the rule."""
+        raise NotImplementedError
+
+    def body_height(self) -> int:
+        """Rows inside of the frame."""
+        return max(self.size.height - 1 - int(self.last), 0)
+
+    def place(self, *, first: bool, last: bool) -> None:
+        """Say where in its column the pane stands."""
+        if (first, last) != (self.first, self.last):
+            self.first, self.last = first, last
+            self.redraw()
+
+    def title_style(self) -> Style:
+        """The title's style, stronger while the pane has the focus."""
+        return self.palette.title_focus if self.has_focus else self.palette.title
+
+    def content(self, width: int, height: int) -> list[Strip]:
+        """The frame with the body in it."""
+        frame = self.palette.frame
+        inner = width - 4
+        if inner < 1:
+            return []
+        lines = [self._rule(width)]
+        room = height - 1 - int(self.last)
+        body = self.body(inner, room)[:room] if room > 0 else []
+        body += [Strip.blank(inner, PLAIN)] * (room - len(body))
+        edge = Row("│ ", frame).segments
+        end = Row(" │", frame).segments
+        lines += [Strip([*edge, *line.adjust_cell_length(inner, PLAIN), *end], width) for line in body]
+        if self.last:
+            lines.append(Row(f"╰{'─' * (width - 2)}╯", frame).strip(width))
+        return lines
+
+    def on_focus(self) -> None:
+        """Show that the keys go here."""
+        self.redraw()
+
+    def on_blur(self) -> None:
+        """Show that they no longer do."""
+        self.redraw()
+
+    def _rule(self, width: int) -> Strip:
+        frame = self.palette.frame
+        left, right = self.heading()
+        corners = "╭╮" if self.first else "├┤"
+        row = Row(corners[0], frame)
+        room = width - 2
+        if left.width and room > 4:
+            title = Row(" ", frame).join(left).add(" ", frame)
+            shown = title.strip(min(title.width, room))
+            row.segments += shown
+            row.width += shown.cell_length
+        tail = Row(" ", frame).join(right).add(" ", frame).add("─", frame) if right.width else Row()
+        if row.width + tail.width + 2 > width:
+            tail = Row()
+        row.add("─" * (width - 1 - row.width - tail.width), frame).join(tail)
+        return row.add(corners[1], frame).strip(width)

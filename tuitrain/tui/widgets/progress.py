@@ -1,0 +1,133 @@
+"""The two lines that say how far the run is and how it does, and the sentence when something is wrong."""
+
+from __future__ import annotations
+
+from rich.cells import cell_len
+from textual.strip import Strip
+
+from tuitrain.runs.record import RunRecord
+from tuitrain.tui import format as words
+from tuitrain.tui.look import state_look
+from tuitrain.tui.run_view import RunView
+from tuitrain.tui.widgets.lines import Pane
+from tuitrain.tui.widgets.strips import PLAIN, Row, rail
+from tuitrain.tui.widgets.wrap import wrap
+
+_RULE_MARKS = 10  # corners, spaces and a piece of the rule between the two ends of a heading
+_NEXT = {
+    "paused": "space goes on",
+    "stopping": "a last checkpoint is written",
+    "finished": "n trains again",
+    "stopped": "n trains again",
+    "interrupted": "n trains again",
+    "failed": "n changes the settings and tries again · o shows the log",
+}
+
+
+class Progress(Pane):
+    """Epoch, bar, step and ETA; samples per second, losses and accuracy; under them the reason of a failure."""
+
+    def __init__(self, view: RunView) -> None:
+        super().__init__(id="progress")
+        self._view = view
+
+    def notes(self, width: int) -> int:
+        """Rows that the sentence under the two lines needs in a pane `width` cells wide."""
+        lines = len(self._sentence(max(width - 4, 10)))
+        return lines + 1 if lines else 0
+
+    def heading(self) -> tuple[Row, Row]:
+        """What is trained, on what, and the state where it is not simply running."""
+        palette, record, state = self.palette, self._view.record, self._view.state
+        if record is None:
+            return Row("No run", palette.title), Row()
+        left, right = Row(record.config.title(), palette.title).add(_subject(record), palette.dim), Row()
+        if state != "running":
+            glyph, style = state_look(state, palette)
+            right.add(f"{glyph} {state}", style)
+            hint = f" · {_NEXT[state]}" if record.error is None and state in _NEXT else ""
+            if left.width + right.width + cell_len(hint) + _RULE_MARKS <= self.size.width:
+                right.add(hint, palette.dim)
+            left_room = self.size.width - right.width - _RULE_MARKS
+            if left.width > left_room > 0:
+                left = Row.of(left.strip(left_room))
+        return left, right
+
+    def body(self, width: int, height: int) -> list[Strip]:
+        """The lines."""
+        record = self._view.record
+        if record is None:
+            return [Row("press n, then Enter", self.palette.dim).strip(width)]
+        sentence = [Row(line, self.palette.bad).strip(width) for line in self._sentence(width)]
+        if sentence:
+            sentence.append(Row(_NEXT["failed"], self.palette.dim).strip(width))
+        first = self._phase_line(record, width) if self._in_phase(record) else self._step_line(record, width)
+        return [first, self._numbers(record, width), *sentence]
+
+    def _in_phase(self, record: RunRecord) -> bool:
+        return record.phase is not None or (record.step == 0 and not self._view.ended)
+
+    def _phase_line(self, record: RunRecord, width: int) -> Strip:
+        palette, phase = self.palette, record.phase
+        if phase is None:
+            return Row("preparing…", palette.primary).strip(width)
+        row = Row(f"{phase.phase}…", palette.primary).add("  ")
+        if not phase.total:
+            done = f"{phase.done:,} {phase.unit}".rstrip() if phase.done else ""
+            return row.add(done, palette.dim).strip(width)
+        counted = f"{phase.done:>{len(f'{phase.total:,}')},}/{phase.total:,} {phase.unit}".rstrip()
+        if phase.unit == "bytes":
+            counted = f"{phase.done / 1e6:.0f}/{phase.total / 1e6:.0f} MB"
+        length = max(min(width - row.width - len(counted) - 2, 40), 4)
+        return (
+            row.join(rail(phase.done / phase.total, length, palette.primary, palette.faint)).add(f"  {counted}", palette.text).strip(width)
+        )
+
+    def _step_line(self, record: RunRecord, width: int) -> Strip:
+        palette, started = self.palette, record.started
+        total = started.total_steps if started else max(record.step, 1)
+        epochs = -(-total // started.steps_per_epoch) if started else record.config.epochs
+        row = Row("epoch ", palette.dim).add(f"{max(record.epoch, 1):>{len(str(epochs))}}/{epochs}", palette.text).add(" ")
+        tail = Row("  step ", palette.dim).add(f"{record.step:>{len(f'{total:,}')},}/{total:,}", palette.text)
+        if self._view.ended:
+            tail.add("   took ", palette.dim).add(words.clock(record.running_seconds), palette.text)
+        else:
+            tail.add("   ETA ", palette.dim).right(words.remaining(record.eta_seconds()), 7, palette.text)
+        _, style = state_look(self._view.state, palette)
+        length = max(width - row.width - tail.width, 4)
+        return row.join(rail(record.step / total, length, style, palette.faint)).join(tail).strip(width)
+
+    def _numbers(self, record: RunRecord, width: int) -> Strip:
+        palette = self.palette
+        if record.step == 0:
+            waiting = "the first steps come when this is done" if self._view.alive else ""
+            return Row(waiting, palette.dim).strip(width)
+        row = Row()
+        if not self._view.ended:
+            speed = words.rate(record.samples_per_second) if self._view.state == "running" else "-"
+            row.right(speed, 7, palette.strong).add(" samples/s", palette.dim).add(" · ", palette.faint)
+        row.add("loss ", palette.dim).right(words.number(record.last_loss), 6, palette.train)
+        last = record.evals[-1] if record.evals else None
+        row.add(" · ", palette.faint).add("test ", palette.dim).right(words.number(last.loss) if last else "-", 6, palette.test)
+        accuracy = f"{last.accuracy * 100:.1f} %" if last else "-"
+        row.add(" · ", palette.faint).add("accuracy ", palette.dim).right(accuracy, 6, palette.strong)
+        if self._view.ended and record.best_accuracy is not None:
+            row.add(f"  best {record.best_accuracy * 100:.1f} %", palette.dim)
+        elif width > 76 and record.lr is not None:
+            row.add(" · ", palette.faint).add(f"lr {record.lr:g}", palette.dim)
+        return row.strip(width) if row.width <= width else Row("", PLAIN).join(row).strip(width)
+
+    def _sentence(self, width: int) -> list[str]:
+        record = self._view.record
+        if record is None or record.error is None:
+            return []
+        return wrap(record.error, width)[:2]
+
+
+def _subject(record: RunRecord) -> str:
+    """` · CIFAR-10 (50,000) · cpu`, as far as it is known."""
+    started = record.started
+    if started is None:
+        return f" · {record.config.data} data · {record.config.device}"
+    data = words.DATA_NAMES[started.data]
+    return f" · {data} ({started.train_samples:,}) · {', '.join(started.device)} · {started.strategy}"
