@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import subprocess
 import sys
@@ -56,3 +57,13 @@ def test_the_metadata_names_every_python_it_supports() -> None:
     for minor in range(10, 15):
         assert f"Python :: 3.{minor}" in text
     assert sys.version_info >= (3, 10)
+
+
+@pytest.mark.parametrize("path", sorted((PROJECT / "tuitrain").rglob("*.py")), ids=lambda path: str(path.relative_to(PROJECT)))
+def test_every_module_is_in_the_syntax_of_the_oldest_python(path: Path) -> None:
+    assert ast.parse(path.read_text(encoding="utf-8"), feature_version=(3, 10)).body
+
+
+def test_the_syntax_check_knows_what_is_newer() -> None:
+    with pytest.raises(SyntaxError):
+        ast.parse("try:\n    pass\nexcept* OSError:\n    pass\n", feature_version=(3, 10))

@@ -1,1 +1,1 @@
-"""TODO"""
+"""What a person sees: the only room that imports textual and plotext."""

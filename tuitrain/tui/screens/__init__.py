@@ -1,1 +1,1 @@
-"""TODO"""
+"""Whole screens and dialogs."""

@@ -1,1 +1,1 @@
-"""TODO"""
+"""The panes that screens are made of."""
