@@ -8,6 +8,7 @@ them in memory. Prints one JSON line: seconds per step after the first `--skip` 
 
 import argparse
 import json
+import random
 import time
 from pathlib import Path
 
@@ -29,10 +30,11 @@ class Images(Dataset[tuple[torch.Tensor, int]]):
 
     def __init__(self, folder: Path) -> None:
         classes = sorted(path.name for path in folder.iterdir())
-        # By file name first: the classes take turns, as they are mixed in the original files.
-        files = sorted((path.name, label, path) for label, name in enumerate(classes) for path in (folder / name).iterdir())
-        self.labels = [label for _, label, _ in files]
-        self.arrays = [np.asarray(Image.open(path).convert("RGB")) for _, _, path in files]
+        files = sorted((path, label) for label, name in enumerate(classes) for path in (folder / name).iterdir())
+        # The original files hold the classes in random order, and so must these: class after class does not train.
+        random.Random(0).shuffle(files)
+        self.labels = [label for _, label in files]
+        self.arrays = [np.asarray(Image.open(path).convert("RGB")) for path, _ in files]
 
     def __len__(self) -> int:
         return len(self.labels)

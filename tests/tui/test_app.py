@@ -464,7 +464,10 @@ async def test_q_while_training_asks_and_enter_stops_and_leaves(session: FakeSes
         await pilot.press("q")
         assert app.is_running
         session.end("stopped")
-        await pilot.pause(0.15)
+        for _ in range(200):
+            if not app.is_running:
+                break
+            await pilot.pause(0.02)
         assert not app.is_running
     assert (app.return_code or 0) == 0
 

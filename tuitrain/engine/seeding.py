@@ -5,12 +5,13 @@ from __future__ import annotations
 import gc
 import random
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 
 import numpy as np
 import torch
 
 from tuitrain.config import RunConfig
+from tuitrain.engine.allocator import kept_memory
 
 
 def seed_everything(seed: int) -> None:
@@ -22,7 +23,7 @@ def seed_everything(seed: int) -> None:
 
 @contextmanager
 def run_settings(config: RunConfig, device: torch.device) -> Iterator[None]:
-    """Seeds, cuDNN's flags and the current CUDA device for one run; the flags and the device are as before afterwards.
+    """Seeds, cuDNN's flags, the current CUDA device and the C library's way with memory for one run; as before afterwards.
 
     On CUDA the memory that the run leaves in torch's cache is given back, so that other people on the machine can have it.
     """
@@ -31,7 +32,7 @@ def run_settings(config: RunConfig, device: torch.device) -> Iterator[None]:
     torch.backends.cudnn.deterministic = config.deterministic
     torch.backends.cudnn.benchmark = not config.deterministic
     # The current device decides where contexts are made: nothing may touch cuda:0 while a run is on cuda:1.
-    current = torch.cuda.device(device) if device.type == "cuda" else nullcontext()
+    current = torch.cuda.device(device) if device.type == "cuda" else kept_memory()
     try:
         with current:
             yield

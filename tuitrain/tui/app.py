@@ -22,13 +22,12 @@ from tuitrain.tui.glyphs import AsciiFilter, speaks_utf8
 from tuitrain.tui.look import DARK, LIGHT
 from tuitrain.tui.messages import RunChanged
 from tuitrain.tui.run_view import RunView
-from tuitrain.tui.screens.dialogs import HelpScreen, QuitDialog
-from tuitrain.tui.screens.log import LogScreen
 from tuitrain.tui.screens.training import TrainingScreen
 from tuitrain.tui.widgets.devices import SamplerLike
 
 if TYPE_CHECKING:
     from tuitrain.session import Session
+    from tuitrain.tui.screens.log import LogScreen
 
 _POLL_SECONDS = 0.1
 
@@ -64,6 +63,7 @@ class TuitrainApp(App[None]):
         self._capture = capture
         self._log_before = LogTail()
         self._quitting = False
+        self._log_screen: LogScreen | None = None
         self.register_theme(DARK)
         self.register_theme(LIGHT)
         self.theme = DARK.name
@@ -108,21 +108,28 @@ class TuitrainApp(App[None]):
     def on_run_changed(self, message: RunChanged) -> None:
         """Let the screens look."""
         self.main.run_changed()
-        if isinstance(self.screen, LogScreen):
-            self.screen.run_changed()
+        if self._log_screen is not None and self.screen is self._log_screen:
+            self._log_screen.run_changed()
 
     # -- keys ---------------------------------------------------------------------------------------------------------
 
     def action_help(self) -> None:
         """Explain the keys."""
+        from tuitrain.tui.screens.dialogs import HelpScreen
+
         self.push_screen(HelpScreen())
 
     def action_log(self) -> None:
         """Show the whole log."""
-        self.push_screen(LogScreen(self.view, self.main.current_log))
+        from tuitrain.tui.screens.log import LogScreen
+
+        self._log_screen = LogScreen(self.view, self.main.current_log)
+        self.push_screen(self._log_screen)
 
     async def action_quit(self) -> None:
         """Leave at once, or ask first while a run is alive."""
+        from tuitrain.tui.screens.dialogs import QuitDialog
+
         if not self.view.alive:
             self.exit()
         elif self._quitting:

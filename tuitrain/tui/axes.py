@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 _ROUND = (1.0, 2.0, 2.5, 5.0, 10.0)
 _FINE = (1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)
 _FIRST_STEPS = 50
 
 
-@dataclass(frozen=True)
-class Axis:
+class Axis(msgspec.Struct, frozen=True):
     """Limits, and ticks as (position, label). With `log`, limits and positions are powers of ten (log10 of the value)."""
 
     low: float

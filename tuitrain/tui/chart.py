@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
+import msgspec
 from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
@@ -25,8 +25,7 @@ Points = Sequence[tuple[float, float]]
 _RAW, _TRAIN, _TEST, _AXES = (1, 0, 0), (2, 0, 0), (3, 0, 0), (4, 0, 0)
 
 
-@dataclass(frozen=True)
-class Drawing:
+class Drawing(msgspec.Struct, frozen=True):
     """What a chart shows. `band` holds the raw loss as (step, least, greatest), `train` and `test` points as (step, value)."""
 
     width: int
@@ -39,8 +38,7 @@ class Drawing:
     braille: bool = True
 
 
-@dataclass(frozen=True)
-class Picture:
+class Picture(msgspec.Struct, frozen=True):
     """A finished chart: its lines, and where in them the canvas is (columns from `left` on, the first `rows` lines)."""
 
     lines: list[Strip]
@@ -98,7 +96,7 @@ def extend(picture: Picture, drawing: Drawing, palette: Palette, since: float) -
         Strip.join([line.crop(0, start), patch, line.crop(end, drawing.width)])
         for line, patch in zip(picture.lines[: picture.rows], patches, strict=True)
     ]
-    return replace(picture, lines=[*lines, *picture.lines[picture.rows :]])
+    return msgspec.structs.replace(picture, lines=[*lines, *picture.lines[picture.rows :]])
 
 
 def _new_plot(width: int, height: int) -> Any:
@@ -134,7 +132,7 @@ def _window(drawing: Drawing, columns: int, first: int, last: int) -> tuple[int,
     # Dots have halves of cells; the marks of test points have whole ones and are put into the middle of theirs.
     width = (high - low) / max(last - begin, 1)
     test = [(low + (cell - begin) * width, loss) for step, loss in drawing.test if begin <= (cell := _cell(step, steps, columns)) <= last]
-    return begin, replace(drawing, steps=Axis(low, high, ()), band=band, train=train, test=test)
+    return begin, msgspec.structs.replace(drawing, steps=Axis(low, high, ()), band=band, train=train, test=test)
 
 
 def _two_before(points: Sequence[tuple[float, ...]], edge: float) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import msgspec
 
@@ -25,8 +24,7 @@ FOLDER = "a folder…"
 CIFAR10_DOWNLOAD = "170 MB download"
 
 
-@dataclass(frozen=True)
-class Field:
+class Field(msgspec.Struct, frozen=True):
     """One row: the configuration's field, its label, and what is said of it while it is right."""
 
     name: str

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 View = Literal["launch", "run"]
 
@@ -13,8 +14,7 @@ _CURVE_LEAST = 9
 _FORM_ROWS = 9
 
 
-@dataclass(frozen=True)
-class Sizes:
+class Sizes(msgspec.Struct, frozen=True):
     """Rows of each pane, its rule included and the bottom edge of a column's last pane too; 0 hides it. `left` is the left column's width,
     0 where there is one column."""
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 from rich.style import Style
 from textual.theme import Theme
 
@@ -39,8 +38,7 @@ LIGHT = Theme(
 )
 
 
-@dataclass(frozen=True)
-class Palette:
+class Palette(msgspec.Struct, frozen=True):
     """Styles by meaning. Colour is never alone: a word or a glyph always says the same."""
 
     text: Style

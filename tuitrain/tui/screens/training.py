@@ -87,6 +87,7 @@ class TrainingScreen(ThriftyScreen[None]):
 
     def on_mount(self) -> None:
         """Begin to beat."""
+        self._strategy.devices = self._devices.usable
         self._arrange(self.app.size)
         self.set_interval(BEAT_SECONDS, self._beat)
 
@@ -112,6 +113,7 @@ class TrainingScreen(ThriftyScreen[None]):
         record = self._run.record
         seen = (
             self._run.state,
+            self._run.alive,
             record and (id(record), record.run, record.phase and record.phase.phase, record.step > 0, record.replicas, len(record.evals)),
         )
         if seen == self._seen:
@@ -147,7 +149,7 @@ class TrainingScreen(ThriftyScreen[None]):
         self._too_small.display = not enough
         self._body.display = enough
         if enough:
-            self._body.arrange(size.width, size.height - 2, self.view)
+            self._body.resize_panes(size.width, size.height - 2, self.view)
 
     # -- keys ---------------------------------------------------------------------------------------------------------
 

@@ -46,7 +46,7 @@ class Body(Container):
         yield Vertical(*self._left, id="left")
         yield Vertical(*self._right, id="right")
 
-    def arrange(self, width: int, height: int, view: View) -> None:
+    def resize_panes(self, width: int, height: int, view: View) -> None:
         """Give every pane its rows; costs nothing while none changes.
 
         Args:

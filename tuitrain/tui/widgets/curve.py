@@ -6,16 +6,19 @@ import math
 import sys
 import time
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from textual.strip import Strip
 
-from tuitrain.runs.record import RunRecord
-from tuitrain.runs.series import Bin
 from tuitrain.tui.axes import step_axis, value_axis
 from tuitrain.tui.chart import Drawing, Picture, draw, extend
 from tuitrain.tui.run_view import RunView
 from tuitrain.tui.widgets.lines import Pane
 from tuitrain.tui.widgets.strips import Row
+
+if TYPE_CHECKING:
+    from tuitrain.runs.record import RunRecord
+    from tuitrain.runs.series import Bin
 
 WEIGHTS = (0.0, 0.6, 0.9, 0.97, 0.99)
 _SPIKE = 1.5

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rich.cells import cell_len
 from textual.strip import Strip
 
-from tuitrain.runs.record import RunRecord
 from tuitrain.tui import format as words
 from tuitrain.tui.look import state_look
 from tuitrain.tui.run_view import RunView
 from tuitrain.tui.widgets.lines import Pane
 from tuitrain.tui.widgets.strips import PLAIN, Row, rail
 from tuitrain.tui.widgets.wrap import wrap
+
+if TYPE_CHECKING:
+    from tuitrain.runs.record import RunRecord
 
 _RULE_MARKS = 10  # corners, spaces and a piece of the rule between the two ends of a heading
 _NEXT = {
