@@ -36,6 +36,9 @@ class FakeControl:
         self.queue: list[str] = []
         self.fresh = True
 
+    def placed(self, devices: Sequence[str]) -> None:
+        self.devices = tuple(devices)
+
     def take(self, *, wait: bool) -> Any:
         if self.fresh:
             self.boundary += 1

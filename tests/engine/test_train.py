@@ -390,3 +390,11 @@ assert "torch._dynamo" not in sys.modules
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
+
+
+def test_the_host_hears_of_the_device_before_anything_is_made(tmp_path: Path) -> None:
+    control = FakeControl(tmp_path)
+    events = train(small_config(), control)
+    next(events)
+    assert control.devices == ("cpu",)
+    events.close()

@@ -8,6 +8,7 @@ import threading
 
 import pytest
 
+from tuitrain.session.control import Control
 from tuitrain.session.threads import CPU_NICENESS, limit_openmp_spin, yield_to_the_screen
 
 
@@ -35,3 +36,21 @@ def test_only_the_calling_thread_gets_a_lower_priority() -> None:
     thread.join()
     assert seen == [max(before, CPU_NICENESS)]
     assert os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) == before
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="priorities of single threads are Linux's")
+@pytest.mark.parametrize(
+    ("devices", "lowered"), [(("cpu",), True), (("cpu", "cpu"), True), (("cuda:0",), False), (("cuda:0", "cpu"), False)]
+)
+def test_training_on_the_cpu_yields_and_feeding_a_gpu_does_not(devices: tuple[str, ...], lowered: bool) -> None:
+    seen = []
+
+    def train() -> None:
+        Control(list).placed(devices)
+        seen.append(os.getpriority(os.PRIO_PROCESS, threading.get_native_id()))
+
+    before = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+    thread = threading.Thread(target=train)
+    thread.start()
+    thread.join()
+    assert seen == [max(before, CPU_NICENESS) if lowered else before]

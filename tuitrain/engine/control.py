@@ -26,6 +26,10 @@ class Control(Protocol):
     environment: dict[str, Any]
     free_cuda_devices: Callable[[], Sequence[int]]
 
+    def placed(self, devices: Sequence[str]) -> None:
+        """The run will train on these devices. Called in the training thread, before anything is made on them."""
+        ...
+
     def take(self, *, wait: bool) -> Request | None:
         """The next request, or `None`; with `wait` it blocks until there is one."""
         ...

@@ -29,6 +29,7 @@ def train(config: RunConfig, control: Control) -> Iterator[Event]:
         ConfigError: before `RunStarted`: the configuration, the device, the data or the model cannot be trained with.
     """
     placement = place(config.device, control.free_cuda_devices)
+    control.placed((str(placement.device),))
     yield from placement.notices
     with run_settings(config, placement.device):
         yield from _train(config, control, placement.device)

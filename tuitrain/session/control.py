@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tuitrain.config import RunConfig
+from tuitrain.session.threads import yield_to_the_screen
 
 Request = Literal["pause", "resume", "stop", "interrupt", "checkpoint"]
 
@@ -27,6 +28,11 @@ class Control:
         self.free_cuda_devices = free_cuda_devices
         self._requests: queue.SimpleQueue[Request] = queue.SimpleQueue()
         self._ending = threading.Event()
+
+    def placed(self, devices: Sequence[str]) -> None:
+        """The engine says where it trains. On the CPU the calling thread, and all that it starts from now on, yields to the screen."""
+        if all(device == "cpu" for device in devices):
+            yield_to_the_screen()
 
     def ask(self, request: Request) -> None:
         """Queue a request; from any thread."""

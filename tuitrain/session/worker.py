@@ -9,14 +9,13 @@ from typing import Literal
 
 import msgspec
 
-from tuitrain.config import ConfigError, RunConfig, parse_device
+from tuitrain.config import ConfigError, RunConfig
 from tuitrain.events import Event, GpuSample, Progress, RunEnded, RunStarted
 from tuitrain.runs.folder import RunFolder
 from tuitrain.runs.record import RunRecord
 from tuitrain.session.archive import Archive
 from tuitrain.session.control import Control, Request
 from tuitrain.session.recorder import Listener, Recorder
-from tuitrain.session.threads import yield_to_the_screen
 
 SessionState = Literal["idle", "preparing", "running", "paused", "stopping", "ended"]
 
@@ -125,8 +124,6 @@ class WorkerSession:
         """The training thread: every event goes to the recorder; whatever is raised becomes a sentence, and the app lives on."""
         run, step = "", 0
         try:
-            if _trains_on_cpu(config, self._free_cuda_devices):
-                yield_to_the_screen()
             recorder.put(Progress(phase="importing torch"))
             train = self._load_train()
             for event in train(config, control):
@@ -155,10 +152,3 @@ class WorkerSession:
             self.record.config, self.record.path = resolved, folder.path
         recorder.archive = Archive(folder)
         return msgspec.structs.replace(started, run=folder.id)
-
-
-def _trains_on_cpu(config: RunConfig, free_cuda_devices: Callable[[], Sequence[int]]) -> bool:
-    devices = parse_device(config.device)
-    if isinstance(devices, tuple):
-        return all(device == "cpu" for device in devices)
-    return not free_cuda_devices()

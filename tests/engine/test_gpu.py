@@ -1,0 +1,45 @@
+"""The loop on a real NVIDIA GPU."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from engine_small import FakeControl, losses_of, of, run, small_config
+
+from tuitrain.events import Replicas, RunEnded
+
+pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an NVIDIA GPU")]
+
+
+def test_a_gpu_learns_what_the_cpu_learns(tmp_path: Path) -> None:
+    on_cpu = losses_of(run(small_config(precision="fp64"), FakeControl(tmp_path / "cpu")))
+    on_gpu = losses_of(run(small_config(precision="fp64", device="cuda:0"), FakeControl(tmp_path / "gpu")))
+    assert on_gpu == pytest.approx(on_cpu, rel=1e-9)
+
+
+def test_the_same_seed_gives_the_same_losses_bit_for_bit(tmp_path: Path) -> None:
+    first, second = (losses_of(run(small_config(device="cuda:0"), FakeControl(tmp_path / name))) for name in ("a", "b"))
+    assert first == second
+
+
+def test_the_replica_and_the_end_name_the_gpu(tmp_path: Path) -> None:
+    events = run(small_config(device="auto"), FakeControl(tmp_path))
+    assert of(Replicas, events)[0].replicas[0].device == "cuda:0"
+    assert of(RunEnded, events)[0].state == "finished"
+
+
+@pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two NVIDIA GPUs")
+def test_a_run_on_the_second_gpu_leaves_no_context_on_the_first(tmp_path: Path) -> None:
+    program = (
+        "import sys; from pathlib import Path; from engine_small import FakeControl, run, small_config; import torch, pynvml\n"
+        "def used():\n"
+        "    pynvml.nvmlInit()\n"
+        "    return pynvml.nvmlDeviceGetMemoryInfo(pynvml.nvmlDeviceGetHandleByIndex(0)).used\n"
+        f"before = used(); run(small_config(device='cuda:1'), FakeControl(Path({str(tmp_path)!r}))); print(used() - before)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=Path(__file__).parent)
+    assert int(done.stdout) < 64 * 2**20
