@@ -21,10 +21,10 @@ def first_frame(data: Path, pairs: int) -> list[Figure]:
 
     def ours() -> float:
         with runs_dir() as (_, env):
-            return _until([TUITRAIN], env, lambda text: "seed-cnn" in text and "cpu" in text)
+            return _until([TUITRAIN], env, b"seed-cnn", b"cpu")
 
     def empty() -> float:
-        return _until([sys.executable, str(HERE / "empty_app.py")], {}, lambda text: "ready" in text)
+        return _until([sys.executable, str(HERE / "empty_app.py")], {}, b"ready")
 
     taken = measure(ours, empty, max(pairs, 10), warmup=2)
     return [
@@ -38,10 +38,10 @@ def first_frame(data: Path, pairs: int) -> list[Figure]:
     ]
 
 
-def _until(argv: list[str], env: dict[str, str], shown: Callable[[str], bool]) -> float:
+def _until(argv: list[str], env: dict[str, str], *markers: bytes) -> float:
     screen = Screen(argv, env)
     try:
-        return screen.wait(shown) - screen.begin
+        return screen.until_sent(*markers) - screen.begin
     finally:
         screen.close()
 
@@ -103,33 +103,55 @@ def key_to_paint(data: Path, pairs: int) -> list[Figure]:
 
 
 def _key_delays(args: list[str], ready: Callable[[str], bool], keys: int = 200) -> list[float]:
-    """Seconds from each `?` (help opens and closes) to the first change on the screen that shows it."""
+    """Seconds from writing each `?` (help opens and closes) to the bytes that show it."""
     generator = random.Random(0)
     delays = []
     with runs_dir() as (_, env):
         screen = Screen([TUITRAIN, *args], env)
         try:
             screen.wait(ready)
-            _drain(screen, 2.0)
+            screen.discard(2.0)
             for index in range(keys):
                 opening = index % 2 == 0
                 sent = time.perf_counter()
                 screen.child.send("?")
-                delays.append(screen.wait(lambda text, opening=opening: ("Esc" in text and "closes" in text) == opening) - sent)  # type: ignore[misc]
-                _drain(screen, generator.uniform(0.02, 0.06))
+                delays.append(screen.until_sent(b"the whole log" if opening else b"Devices") - sent)
+                screen.discard(generator.uniform(0.02, 0.06))
         finally:
             screen.close()
     return delays
 
 
-def _drain(screen: Screen, seconds: float) -> None:
-    end = time.perf_counter() + seconds
-    while (left := end - time.perf_counter()) > 0:
-        screen.read(left)
-
-
 def _percentile(values: list[float], percent: int) -> float:
     return statistics.quantiles(values, n=100, method="inclusive")[percent - 1]
+
+
+def terminal_bytes(data: Path, pairs: int) -> list[Figure]:
+    """What the terminal gets while training, on average over half a minute, against the limit."""
+    lines = []
+    for columns, rows, most in ((120, 40, 1000), (80, 24, 500)):
+        with runs_dir() as (_, env):
+            screen = Screen([TUITRAIN, "run", "seed-cnn", "--device", "cpu", "--data", str(data), "--tui"], env, columns, rows)
+            try:
+                screen.wait(lambda text: "[64, 3, 32, 32]" in text)
+                screen.discard(5.0)
+                rate = screen.discard(30.0) / 30
+            finally:
+                screen.close()
+        lines.append(
+            Figure(
+                f"terminal output while training, {columns}×{rows}",
+                f"{rate:.0f} B/s",
+                "-",
+                round(rate),
+                round(rate),
+                round(rate),
+                f"≤ {most} B/s",
+                rate <= most,
+                1,
+            )
+        )
+    return lines
 
 
 ALL: dict[str, Callable[[Path, int], list[Figure]]] = {
@@ -137,4 +159,5 @@ ALL: dict[str, Callable[[Path, int], list[Figure]]] = {
     "app-speed": app_speed,
     "plain-speed": plain_speed,
     "key-to-paint": key_to_paint,
+    "terminal-bytes": terminal_bytes,
 }

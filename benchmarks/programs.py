@@ -25,12 +25,13 @@ class Screen:
     """A program in a pseudo-terminal of a given size."""
 
     def __init__(self, argv: list[str], env: dict[str, str], columns: int = 120, rows: int = 40) -> None:
-        self.bytes = 0
         self._screen = pyte.Screen(columns, rows)
         self._stream = pyte.ByteStream(self._screen)
         self.begin = time.perf_counter()
         full = {**os.environ, "TERM": "xterm-256color", "COLORTERM": "truecolor", **env}
         self.child = pexpect.spawn(argv[0], argv[1:], dimensions=(rows, columns), env=full, timeout=5)
+        # pexpect's own default waits 50 ms before each key.
+        self.child.delaybeforesend = None
 
     def text(self) -> str:
         """The screen's lines."""
@@ -44,7 +45,6 @@ class Screen:
             return True
         except pexpect.EOF:
             return False
-        self.bytes += len(data)
         self._stream.feed(data)
         return True
 
@@ -55,6 +55,26 @@ class Screen:
             if not self.read(0.05) or time.perf_counter() > end:
                 raise RuntimeError(f"the screen never showed what was waited for:\n{self.text()}")
         return time.perf_counter()
+
+    def until_sent(self, *markers: bytes, seconds: float = 20) -> float:
+        """Take in output, without drawing it, until it holds all of `markers`; the moment it did."""
+        held, end = b"", time.perf_counter() + seconds
+        while not all(marker in held for marker in markers):
+            try:
+                held += self.child.read_nonblocking(65536, timeout=end - time.perf_counter())
+            except pexpect.TIMEOUT:
+                raise RuntimeError(f"{markers!r} were not sent within {seconds} s") from None
+        return time.perf_counter()
+
+    def discard(self, seconds: float) -> int:
+        """Take in output for `seconds` without drawing it; how many bytes came."""
+        end, count = time.perf_counter() + seconds, 0
+        while (left := end - time.perf_counter()) > 0:
+            try:
+                count += len(self.child.read_nonblocking(65536, timeout=left))
+            except pexpect.TIMEOUT:
+                break
+        return count
 
     def close(self) -> None:
         """End the program, whatever it does."""

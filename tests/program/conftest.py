@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
-
-TUITRAIN = str(Path(sys.executable).with_name("tuitrain"))
 
 
 @pytest.fixture

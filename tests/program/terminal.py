@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import TracebackType
 
 import pexpect
 import pyte
 
+TUITRAIN = str(Path(sys.executable).with_name("tuitrain"))
 KEYS = {"Enter": "\r", "Esc": "\x1b", "Tab": "\t", "Space": " ", "Up": "\x1b[A", "Down": "\x1b[B", "Right": "\x1b[C", "Left": "\x1b[D"}
 
 

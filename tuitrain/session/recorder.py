@@ -6,10 +6,13 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from tuitrain.events import Checkpoint, Eval, Event, RunEnded, RunStarted, State
 from tuitrain.runs.record import RunRecord
-from tuitrain.session.archive import Archive
+
+if TYPE_CHECKING:
+    from tuitrain.session.archive import Archive
 
 BATCH_SECONDS = 0.1
 COMMIT_SECONDS = 1.0

@@ -11,9 +11,7 @@ import msgspec
 
 from tuitrain.config import ConfigError, RunConfig
 from tuitrain.events import Event, GpuSample, Progress, RunEnded, RunStarted
-from tuitrain.runs.folder import RunFolder
 from tuitrain.runs.record import RunRecord
-from tuitrain.session.archive import Archive
 from tuitrain.session.control import Control, Request
 from tuitrain.session.recorder import Listener, Recorder
 
@@ -145,6 +143,10 @@ class WorkerSession:
 
     def _open_folder(self, config: RunConfig, control: Control, recorder: Recorder, started: RunStarted) -> RunStarted:
         """Make the run's folder, now that the engine has found nothing wrong; the event with the run's id."""
+        # Not at the top: the store takes its share of the time to the first frame, which needs none of it.
+        from tuitrain.runs.folder import RunFolder
+        from tuitrain.session.archive import Archive
+
         resolved = control.resolved or config
         folder = RunFolder.create(self._runs_dir, resolved, started, control.environment)
         control.folder = folder.path

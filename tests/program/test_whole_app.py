@@ -10,8 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import TUITRAIN
-from terminal import Terminal
+from terminal import TUITRAIN, Terminal
 
 BRAILLE = "[\u2801-\u28ff]"
 SIZES = [(80, 24), (120, 40)]

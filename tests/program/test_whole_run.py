@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import TUITRAIN
-from terminal import Terminal
+from terminal import TUITRAIN, Terminal
 
 
 def tuitrain(env: dict[str, str], *args: str, cwd: Path | None = None, timeout: float = 120) -> subprocess.CompletedProcess[str]:
