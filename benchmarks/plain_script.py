@@ -28,11 +28,12 @@ def to_tensor(image: Image.Image) -> torch.Tensor:
 class Images(Dataset[tuple[torch.Tensor, int]]):
     """One split in memory as arrays; every access makes a PIL image of one and transforms it, as torchvision's CIFAR10 does."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, limit: int | None = None) -> None:
         classes = sorted(path.name for path in folder.iterdir())
         files = sorted((path, label) for label, name in enumerate(classes) for path in (folder / name).iterdir())
         # The original files hold the classes in random order, and so must these: class after class does not train.
         random.Random(0).shuffle(files)
+        files = files[:limit]
         self.labels = [label for _, label in files]
         self.arrays = [np.asarray(Image.open(path).convert("RGB")) for path, _ in files]
 
@@ -69,7 +70,7 @@ def main() -> None:
     model = make_model()
     criterion = nn.CrossEntropyLoss()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-    train = DataLoader(Images(args.folder / "train"), batch_size=64)
+    train = DataLoader(Images(args.folder / "train", 64 * args.max_steps if args.max_steps else None), batch_size=64)
     test = DataLoader(Images(args.folder / "test"), batch_size=64) if not args.max_steps else None
 
     step, durations, accuracies = 0, [], []
