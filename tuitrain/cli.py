@@ -215,8 +215,11 @@ def recipes(as_json: bool) -> None:
 def _open_app(config: RunConfig, runs_dir: Path, *, start_at_once: bool) -> int:
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise ConfigError("the app needs a terminal; without one use `tuitrain run RECIPE`.")
-    from tuitrain.tui.app import TuitrainApp
-    from tuitrain.tui.capture import Capture
+    from tuitrain.session.threads import lasting_imports
+
+    with lasting_imports():
+        from tuitrain.tui.app import TuitrainApp
+        from tuitrain.tui.capture import Capture
 
     with session_and_sampler(runs_dir) as (session, sampler), Capture() as capture:
         app = TuitrainApp(session, sampler, config, start_at_once=start_at_once, capture=capture)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import threading
@@ -9,7 +10,7 @@ import threading
 import pytest
 
 from tuitrain.session.control import Control
-from tuitrain.session.threads import CPU_NICENESS, limit_openmp_spin, yield_to_the_screen
+from tuitrain.session.threads import CPU_NICENESS, lasting_imports, limit_openmp_spin, yield_to_the_screen
 
 
 def test_spinning_is_limited_unless_the_person_has_chosen() -> None:
@@ -54,3 +55,13 @@ def test_training_on_the_cpu_yields_and_feeding_a_gpu_does_not(devices: tuple[st
     thread.start()
     thread.join()
     assert seen == [max(before, CPU_NICENESS) if lowered else before]
+
+
+def test_what_lasting_imports_make_is_not_collected_again() -> None:
+    before = gc.get_freeze_count()
+    with lasting_imports():
+        assert not gc.isenabled()
+        made = [[] for _ in range(1000)]
+    assert gc.isenabled()
+    assert gc.get_freeze_count() >= before + len(made)
+    gc.unfreeze()

@@ -1,11 +1,13 @@
-"""How training shares the processors with the screen and with other people's work."""
+"""How training shares the processors and Python's lock with the screen, and the processors with other people's work."""
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import threading
-from collections.abc import MutableMapping
+from collections.abc import Iterator, MutableMapping
+from contextlib import contextmanager
 
 # Idle OpenMP threads spin before they sleep. With GNU's default they spin so long that one other busy process makes training
 # collapse, and the screen waits for a processor; a short spin costs nothing on a quiet machine.
@@ -13,6 +15,21 @@ SPIN_COUNT = "2000"
 
 # A step below everything interactive, well above nothing: a screen that needs a millisecond gets it at once.
 CPU_NICENESS = 10
+
+
+@contextmanager
+def lasting_imports() -> Iterator[None]:
+    """For imports that stay: what they make is never looked through for garbage.
+
+    A full collection walks over every object, and torch alone brings 150,000 of them: a tenth of a second in which Python's lock is held
+    and no key is answered.
+    """
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def limit_openmp_spin(environment: MutableMapping[str, str] = os.environ) -> None:

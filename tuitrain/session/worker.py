@@ -14,6 +14,7 @@ from tuitrain.events import Event, GpuSample, Progress, RunEnded, RunStarted
 from tuitrain.runs.record import RunRecord
 from tuitrain.session.control import Control, Request
 from tuitrain.session.recorder import Listener, Recorder
+from tuitrain.session.threads import lasting_imports
 
 SessionState = Literal["idle", "preparing", "running", "paused", "stopping", "ended"]
 
@@ -33,6 +34,7 @@ class WorkerSession:
         self.record: RunRecord | None = None
         self.refusal: str | None = None
         self._load_train = load_train
+        self._loaded: Train | None = None
         self._runs_dir = runs_dir
         self._free_cuda_devices = free_cuda_devices
         self._listeners: list[Listener] = []
@@ -123,8 +125,7 @@ class WorkerSession:
         run, step = "", 0
         try:
             recorder.put(Progress(phase="importing torch"))
-            train = self._load_train()
-            for event in train(config, control):
+            for event in self._engine()(config, control):
                 if isinstance(event, RunStarted):
                     event = self._open_folder(config, control, recorder, event)
                     run = event.run
@@ -140,6 +141,12 @@ class WorkerSession:
                 self.refusal = reason
         finally:
             recorder.finish()
+
+    def _engine(self) -> Train:
+        if self._loaded is None:
+            with lasting_imports():
+                self._loaded = self._load_train()
+        return self._loaded
 
     def _open_folder(self, config: RunConfig, control: Control, recorder: Recorder, started: RunStarted) -> RunStarted:
         """Make the run's folder, now that the engine has found nothing wrong; the event with the run's id."""

@@ -42,6 +42,7 @@ class Curve(Pane, can_focus=True):
         self._shows = (0, 0)
         self._drawn_step = 0
         self._drawn_at = 0.0
+        self._keeps_picture = False
 
     def heading(self) -> tuple[Row, Row]:
         """The title with the legend, and what the keys change."""
@@ -56,15 +57,22 @@ class Curve(Pane, can_focus=True):
     def toggle_log(self) -> None:
         """Between a linear and a logarithmic loss axis."""
         self.log_scale = not self.log_scale
-        self.redraw()
+        self._answer_key()
 
     def smooth(self, by: int) -> bool:
         """Smoother or rougher; whether there was anything to change."""
         wanted = min(max(self.smoothing + by, 0), len(WEIGHTS) - 1)
         changed, self.smoothing = wanted != self.smoothing, wanted
         if changed:
-            self.redraw()
+            self._answer_key()
         return changed
+
+    def _answer_key(self) -> None:
+        """The heading answers at once; the curve follows in the next frame, because a whole new one takes some hundredths of a second."""
+        self._keeps_picture = True
+        self.redraw()
+        self._keeps_picture = False
+        self.call_after_refresh(self.redraw)
 
     def due(self) -> bool:
         """Whether new points could change the picture by now."""
@@ -84,6 +92,8 @@ class Curve(Pane, can_focus=True):
         record = self._view.record
         if record is None or len(record.loss) == 0:
             return [Row("the curve begins with the first step", self.palette.dim).strip(width)]
+        if self._keeps_picture and self._picture is not None:
+            return self._picture.lines
         if width < _LEAST[0] or height < _LEAST[1]:
             return [Row("too small for a curve", self.palette.dim).strip(width)]
         look = (id(record), width, height, self.log_scale, self.smoothing, self.app.theme)
