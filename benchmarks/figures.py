@@ -14,6 +14,7 @@ from benchmarks.pairs import Figure, figure, measure, middle
 from benchmarks.programs import HERE, TUITRAIN, Screen, busy_neighbour, headless, in_app, plain, runs_dir
 
 STEPS = 100
+APP_STEPS = 250
 
 
 def first_frame(data: Path, pairs: int) -> list[Figure]:
@@ -48,9 +49,9 @@ def _until(argv: list[str], env: dict[str, str], *markers: bytes) -> float:
 
 def app_speed(data: Path, pairs: int) -> list[Figure]:
     """Steps per second inside the app against the same run without a screen, on a quiet machine and beside a busy process."""
-    quiet = measure(lambda: in_app(str(data), STEPS), lambda: headless(str(data), STEPS), pairs)
+    quiet = measure(lambda: in_app(str(data), APP_STEPS), lambda: headless(str(data), APP_STEPS), pairs)
     with busy_neighbour():
-        busy = measure(lambda: in_app(str(data), STEPS), lambda: headless(str(data), STEPS), pairs, warmup=0)
+        busy = measure(lambda: in_app(str(data), APP_STEPS), lambda: headless(str(data), APP_STEPS), pairs, warmup=0)
     return [
         figure(
             f"training in the app, CPU{beside}",
@@ -87,7 +88,7 @@ KEYS = (("l", b"log"), ("l", b"linear"), ("+", b"smoothing"), ("-", b"smoothing"
 
 
 def key_to_paint(data: Path, pairs: int) -> list[Figure]:
-    """From writing a key to the bytes that answer it, while CPU training uses every core; the same app with its run paused stands beside it."""
+    """From writing a key to the bytes that answer it, while CPU training uses every core, beside the same app with its run paused."""
     training, paused = _key_delays(data, paused=False), _key_delays(data, paused=True)
     ours, peer = _percentile(training, 95), _percentile(paused, 95)
     return [

@@ -28,7 +28,8 @@ from tuitrain.tui.widgets.replicas import Replicas
 from tuitrain.tui.widgets.strategy import Strategy
 from tuitrain.tui.widgets.too_small import TooSmall
 
-BEAT_SECONDS = 0.5
+BEAT_SECONDS = 1.0
+"""Where training uses every core, each redraw is taken from it."""
 
 
 class TrainingScreen(ThriftyScreen[None]):
@@ -65,7 +66,6 @@ class TrainingScreen(ThriftyScreen[None]):
         self._run = view
         self._log_before = log
         self._seen: object = None
-        self._beats = 0
         self._header = Header(view)
         self._devices = Devices(sampler)
         self._devices.picked = _one_device(launch)
@@ -98,15 +98,11 @@ class TrainingScreen(ThriftyScreen[None]):
     # -- keeping up ---------------------------------------------------------------------------------------------------
 
     def _beat(self) -> None:
-        self._beats += 1
         if self.app.screen is not self:
             return
-        if self._beats % 2 == 0:
-            self._devices.sample()
-            self._strategy.devices = self._devices.usable
-            self._redraw_run()
-        elif self._run.alive and self._curve.due():
-            self._curve.redraw()
+        self._devices.sample()
+        self._strategy.devices = self._devices.usable
+        self._redraw_run()
 
     def run_changed(self) -> None:
         """New data: redraw at once where a person waits for it (a state, the first step, an evaluation); the rest keeps its pace."""
