@@ -215,8 +215,9 @@ def recipes(as_json: bool) -> None:
 def _open_app(config: RunConfig, runs_dir: Path, *, start_at_once: bool) -> int:
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise ConfigError("the app needs a terminal; without one use `tuitrain run RECIPE`.")
-    from tuitrain.session.threads import lasting_imports
+    from tuitrain.session.threads import lasting_imports, share_the_lock
 
+    share_the_lock()
     with lasting_imports():
         from tuitrain.tui.app import TuitrainApp
         from tuitrain.tui.capture import Capture
