@@ -20,7 +20,7 @@ screenshots: .venv/installed-dev
 	$(BIN)/python screenshots/make.py
 
 bench: .venv/installed-dev
-	$(BIN)/python -m benchmarks
+	$(BIN)/python -m benchmarks $(DATA)
 
 .venv/bin/pip:
 	$(PYTHON) -m venv .venv
