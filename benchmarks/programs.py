@@ -32,6 +32,8 @@ class Screen:
         self.child = pexpect.spawn(argv[0], argv[1:], dimensions=(rows, columns), env=full, timeout=5)
         # pexpect's own default waits 50 ms before each key.
         self.child.delaybeforesend = None
+        # A program that is killed while it maps a large library takes more than pexpect's 0.1 s to be gone.
+        self.child.delayafterterminate = self.child.ptyproc.delayafterterminate = 2.0
 
     def text(self) -> str:
         """The screen's lines."""
