@@ -14,7 +14,7 @@ from benchmarks.pairs import Figure, figure, measure, middle
 from benchmarks.programs import HERE, TUITRAIN, Screen, busy_neighbour, headless, in_app, plain, runs_dir
 
 STEPS = 100
-APP_STEPS = 250
+APP_STEPS = 150
 
 
 def first_frame(data: Path, pairs: int) -> list[Figure]:
