@@ -18,7 +18,7 @@ CPU_NICENESS = 10
 
 
 # A thread that wants Python's lock while another computes waits this long, and a training step wants it some sixty times. With
-# Python's own 5 ms, 40 ms of drawing a second cost 5 % of the training speed on two cores; with 1 ms, 2 %.
+# Python's own 5 ms, training all but stands still while the screen is drawn.
 SWITCH_SECONDS = 0.001
 
 
