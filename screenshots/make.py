@@ -58,7 +58,7 @@ def main() -> None:
     config = with_changes(load_recipe("seed-cnn"), {"data": "synthetic", "epochs": 2})
     for columns, rows in SIZES:
         with tempfile.TemporaryDirectory() as folder, session_and_sampler(Path(folder)) as (session, sampler):
-            asyncio.run(take(session, TuitrainApp(session, sampler, config), columns, rows))
+            asyncio.run(take(session, TuitrainApp(session, sampler, config, Path(folder)), columns, rows))
 
 
 if __name__ == "__main__":

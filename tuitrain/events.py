@@ -1,7 +1,7 @@
 """What a run says, as frozen types: the one language between the engine, the store, the screens and users' scripts.
 
-`encode` turns an event into the JSON object that `tuitrain run --json` prints. `Losses`, `Progress` and `GpuSample` stay inside:
-they feed the store and the screens and are never printed.
+`encode` turns an event into the JSON object that `tuitrain run --json` prints. `Losses`, `Progress`, `GpuSample`, `Parameters` and
+`Predictions` stay inside: they feed the store and the screens and are never printed.
 Steps and epochs count from 1; a non-finite float is `null` in JSON.
 """
 
@@ -151,8 +151,52 @@ class Progress(Event, frozen=True, kw_only=True, tag="progress"):
     unit: str = ""
 
 
+class Parameter(msgspec.Struct, frozen=True, kw_only=True):
+    """One parameter of the network: `count` numbers on `device`."""
+
+    name: str
+    shape: tuple[int, ...]
+    count: int
+    device: str
+    trainable: bool
+
+
+class Parameters(Event, frozen=True, kw_only=True, tag="parameters"):
+    """What the network is made of. `warnings`: one sentence for each layer that is kept where torch does not see it."""
+
+    rows: tuple[Parameter, ...]
+    warnings: tuple[str, ...] = ()
+
+
+class Prediction(msgspec.Struct, frozen=True, kw_only=True):
+    """What the network says of one test sample. `truth` and `predicted` are class numbers, `confidence` is 0 to 1.
+
+    `image`: 32·32·3 bytes, row by row, red, green and blue of each pixel; `None` where samples are not such images.
+    """
+
+    index: int
+    truth: int
+    predicted: int
+    confidence: float
+    image: bytes | None = None
+
+
+class Predictions(Event, frozen=True, kw_only=True, tag="predictions"):
+    """How the network did on the test samples, after the evaluation at `step`.
+
+    `confusion[truth][predicted]` counts test samples. `samples`: the worst mistakes first (the surest wrong answers), then right answers,
+    the least sure first.
+    """
+
+    step: int
+    epoch: int
+    classes: tuple[str, ...]
+    confusion: tuple[tuple[int, ...], ...]
+    samples: tuple[Prediction, ...]
+
+
 class GpuSample(Event, frozen=True, kw_only=True, tag="gpu_sample"):
-    """One device at one moment (Unix seconds): bytes, percent, watts, °C; `None` where the driver does not say."""
+    """One device, the cpu too, at one moment (Unix seconds): bytes, percent, watts, °C; `None` where nobody says."""
 
     time: float
     device: str

@@ -234,5 +234,5 @@ async def settle(pilot: Pilot[None]) -> None:
     app = pilot.app
     assert isinstance(app, TuitrainApp)
     for _ in range(2):
-        app.main._beat()
+        app.main.beat()
         await pilot.pause()

@@ -22,7 +22,7 @@ WIDE = (120, 40)
 
 
 def make(session: FakeSession, sampler: FakeSampler, config: RunConfig | None = None, **options: bool) -> TuitrainApp:
-    return TuitrainApp(session, sampler, config or seed_cnn(), **options)
+    return TuitrainApp(session, sampler, config or seed_cnn(), Path("runs"), **options)
 
 
 async def begun(pilot: Pilot[None], session: FakeSession, *, steps: int = 120) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from tuitrain.runs.series import Series
 from tuitrain.tui.axes import Axis, round_up, step_axis, step_limit, value_axis
-from tuitrain.tui.chart import Drawing, draw, extend
+from tuitrain.tui.chart import Dots, Drawing, Line, draw, extend
 from tuitrain.tui.look import DARK, palette_of
 
 PALETTE = palette_of(DARK)
@@ -76,8 +76,8 @@ def drawing(series: Series, steps: Axis, values: Axis, *, braille: bool = True, 
         steps,
         values,
         band=[(one.x, one.min, one.max) for one in raw],
-        train=[(one.x, one.mean) for one in smooth],
-        test=[(float(step), 2 - step / 500) for step in range(50, len(series) + 1, 50)],
+        lines=[Line([(one.x, one.mean) for one in smooth], PALETTE.train)],
+        dots=[Dots([(float(step), 2 - step / 500) for step in range(50, len(series) + 1, 50)], PALETTE.test)],
         braille=braille,
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pyte
 import pytest
@@ -27,7 +28,7 @@ class OnTerminal(TuitrainApp):
     """The app with an emulated terminal behind it."""
 
     def __init__(self, session: FakeSession, sampler: FakeSampler, size: tuple[int, int] = SIZE) -> None:
-        super().__init__(session, sampler, seed_cnn())
+        super().__init__(session, sampler, seed_cnn(), Path("runs"))
         self.terminal = pyte.Screen(*size)
         self.stream = pyte.Stream(self.terminal)
         self.written: list[str] = []
@@ -83,7 +84,7 @@ async def test_steady_training_stays_within_its_bytes(session: FakeSession, size
         for _ in range(seconds):
             for _ in range(2):
                 session.steps(20)
-                app.main._beat()
+                app.main.beat()
                 await pilot.pause()
         spent = app.since_last()
         assert 50 * seconds < spent < budget * seconds
@@ -99,7 +100,7 @@ async def test_nothing_is_written_when_nothing_changes(session: FakeSession, sam
         await settle(pilot)
         app.since_last()
         for _ in range(10):
-            app.main._beat()
+            app.main.beat()
             await pilot.pause()
         assert app.since_last() == 0
 

@@ -100,6 +100,11 @@ class MetricsReader:
         rows = self._query("SELECT step, epoch, loss FROM losses ORDER BY step DESC LIMIT 1")
         return (rows[0][0], rows[0][1], _number(rows[0][2])) if rows else None
 
+    def loss_at(self, step: float) -> tuple[float, float] | None:
+        """The last step up to `step` and its loss."""
+        rows = self._query("SELECT step, loss FROM losses WHERE step <= ? ORDER BY step DESC LIMIT 1", (math.floor(step),))
+        return (rows[0][0], _number(rows[0][1])) if rows else None
+
     def losses(self, lo: float, hi: float, columns: int) -> list[Bin]:
         """The losses of the steps `lo` to `hi` in at most `columns` bins, as `Series.thin` gives them.
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from tuitrain import events
 from tuitrain.config import RunConfig
 from tuitrain.events import LIVE_STATES, RunState
+from tuitrain.runs.history import DeviceHistory
 from tuitrain.runs.logtail import LogTail, describe
 from tuitrain.runs.pace import Rate, Stopwatch
 from tuitrain.runs.series import Curve, Series
@@ -47,12 +48,23 @@ class RunRecord:
         self.lr: float | None = None
         self.loss: Curve = Series()
         """Every step's training loss over the steps."""
+        self.times: Curve = Series()
+        """When each step was made, Unix seconds over the steps."""
+        self.learning_rate: Curve = Series()
+        """Over the steps that have a step event."""
+        self.speed: Curve = Series()
+        """Samples per second over the steps that have a step event."""
+        self.devices: dict[str, DeviceHistory] = {}
+        """What each device of the run did, by its name."""
         self.evals: list[events.Eval] = []
         self.best_accuracy: float | None = None
         self.best_step: int | None = None
         self.replicas: events.Replicas | None = None
         """The newest pattern of shapes."""
         self.replica_stats: events.ReplicaStats | None = None
+        self.parameters: events.Parameters | None = None
+        self.predictions: events.Predictions | None = None
+        """On the test samples, at the newest evaluation."""
         self.checkpoints: list[events.Checkpoint] = []
         self.notices: list[events.Notice] = []
         self.error: str | None = None
@@ -129,8 +141,13 @@ class RunRecord:
                 self.phase = None
             case events.Notice():
                 self.notices.append(event)
+            case events.Parameters():
+                self.parameters = event
+            case events.Predictions():
+                self.predictions = event
+            case events.GpuSample():
+                self.devices.setdefault(event.device, DeviceHistory()).add(event)
             case _:
-                # GPU samples are the sampler's to show.
                 pass
 
     def _start(self, event: events.RunStarted) -> None:
@@ -152,12 +169,18 @@ class RunRecord:
         count = len(event.losses)
         if not isinstance(self.loss, Series):
             raise RuntimeError("a run that was read from its folder gets no new losses")
-        self.loss.extend(range(event.first_step, event.first_step + count), event.losses)
+        steps = range(event.first_step, event.first_step + count)
+        if isinstance(self.times, Series):
+            self.times.extend(steps, event.times)
+        self.loss.extend(steps, event.losses)
         if count:
             self._reach(event.first_step + count - 1, event.epoch, event.losses[-1])
 
     def _add_step(self, event: events.Step) -> None:
         self.lr = event.lr
+        if isinstance(self.learning_rate, Series) and isinstance(self.speed, Series) and event.step > self._rate_step:
+            self.learning_rate.append(event.step, event.lr)
+            self.speed.append(event.step, event.samples_per_second)
         if self.started is not None:
             samples = (event.step - self._rate_step) * self._samples_per_step(self.started)
             self._rate.add(samples, event.samples_per_second)

@@ -34,6 +34,11 @@ class StoredCurve:
         with MetricsReader(self._path) as reader:
             return reader.losses(lo, hi, columns)
 
+    def at(self, x: float) -> tuple[float, float] | None:
+        """The last step up to `x` and its loss."""
+        with MetricsReader(self._path) as reader:
+            return reader.loss_at(x)
+
     def smoothed(self, weight: float) -> Curve:
         """The moving average in memory: it needs every point, about a second for a million."""
         with MetricsReader(self._path) as reader:

@@ -38,6 +38,10 @@ class Curve(Protocol):
         """At most `columns` bins of the points with `lo <= x <= hi`."""
         ...
 
+    def at(self, x: float) -> tuple[float, float] | None:
+        """The last point up to `x`, its y NaN where it was not finite; `None` where there is none."""
+        ...
+
     def smoothed(self, weight: float) -> Curve:
         """The curve's exponential moving average."""
         ...
@@ -176,6 +180,11 @@ class Series:
                 bins.append(found)
             start = end
         return bins
+
+    def at(self, x: float) -> tuple[float, float] | None:
+        """The last point up to `x`, its y NaN where it was not finite; `None` where there is none."""
+        index = bisect_right(self._x, x, 0, self._length) - 1
+        return (self._x[index], self._y[index]) if index >= 0 else None
 
     def smoothed(self, weight: float) -> Series:
         """The exponential moving average of the raw points, brought up to date.

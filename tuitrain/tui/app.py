@@ -21,13 +21,13 @@ from tuitrain.tui.capture import Capture
 from tuitrain.tui.glyphs import AsciiFilter, speaks_utf8
 from tuitrain.tui.look import DARK, LIGHT
 from tuitrain.tui.messages import RunChanged
-from tuitrain.tui.run_view import RunView
+from tuitrain.tui.run_view import RunLike, RunView
+from tuitrain.tui.screens.base import PaneScreen
 from tuitrain.tui.screens.training import TrainingScreen
 from tuitrain.tui.widgets.devices import SamplerLike
 
 if TYPE_CHECKING:
     from tuitrain.session import Session
-    from tuitrain.tui.screens.log import LogScreen
 
 _POLL_SECONDS = 0.1
 
@@ -39,6 +39,7 @@ class TuitrainApp(App[None]):
         session: hosts the run.
         sampler: says what the devices do.
         launch: what the launcher begins with.
+        runs_dir: where the runs are kept.
         start_at_once: start `launch` without waiting for Enter.
         capture: where the process's prints come from; it must be entered around `run`.
     """
@@ -46,24 +47,34 @@ class TuitrainApp(App[None]):
     CSS_PATH = Path(__file__).with_name("tuitrain.tcss")
     TITLE = "tuitrain"
     BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("n", "launcher", "New run"),
+        Binding("t", "training", "Training"),
+        Binding("o", "log", "Log"),
         Binding("question_mark", "help", "Help"),
         Binding("q", "quit", "Quit"),
         Binding("ctrl+c", "quit", show=False, system=True),
     ]
 
     def __init__(
-        self, session: Session, sampler: SamplerLike, launch: RunConfig, *, start_at_once: bool = False, capture: Capture | None = None
+        self,
+        session: Session,
+        sampler: SamplerLike,
+        launch: RunConfig,
+        runs_dir: Path,
+        *,
+        start_at_once: bool = False,
+        capture: Capture | None = None,
     ) -> None:
         self._ascii = [] if speaks_utf8(os.environ, getattr(sys.__stdout__, "encoding", None)) else [AsciiFilter()]
         super().__init__()
         self.view = RunView(session)
         self._sampler = sampler
         self._launch = launch
+        self._runs_dir = runs_dir
         self._start_at_once = start_at_once
         self._capture = capture
         self._log_before = LogTail()
         self._quitting = False
-        self._log_screen: LogScreen | None = None
         self.register_theme(DARK)
         self.register_theme(LIGHT)
         self.theme = DARK.name
@@ -89,7 +100,7 @@ class TuitrainApp(App[None]):
     def on_mount(self) -> None:
         """Listen to the session and to what is printed."""
         self.view.session.subscribe(self._heard)
-        self.theme_changed_signal.subscribe(self, lambda _: self.main.redraw_all())
+        self.theme_changed_signal.subscribe(self, lambda _: self._repaint())
         if self._capture is not None:
             self._capture.take_prints()
             self._capture.send_to(self._printed)
@@ -108,23 +119,59 @@ class TuitrainApp(App[None]):
     def on_run_changed(self, message: RunChanged) -> None:
         """Let the screens look."""
         self.main.run_changed()
-        if self._log_screen is not None and self.screen is self._log_screen:
-            self._log_screen.run_changed()
+        if isinstance(self.screen, PaneScreen) and self.screen is not self.main:
+            self.screen.run_changed()
+
+    def _repaint(self) -> None:
+        for screen in self.screen_stack:
+            if isinstance(screen, PaneScreen):
+                screen.redraw_all()
+
+    @property
+    def subject(self) -> RunLike:
+        """The run that the person looks at: the one of the topmost screen that is about a run."""
+        return next((screen.run for screen in reversed(self.screen_stack) if isinstance(screen, PaneScreen)), self.view)
 
     # -- keys ---------------------------------------------------------------------------------------------------------
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Which keys mean something now."""
+        launching = self.screen is self.main and self.main.view == "launch"
+        works = {
+            "launcher": not launching,
+            "training": self.view.record is not None and not (self.screen is self.main and not launching),
+        }
+        return works.get(action, True)
+
     def action_help(self) -> None:
-        """Explain the keys."""
+        """Explain the keys of the screen that one is on."""
         from tuitrain.tui.screens.dialogs import HelpScreen
 
-        self.push_screen(HelpScreen())
+        screen = self.screen
+        if isinstance(screen, PaneScreen):
+            self.push_screen(HelpScreen(screen.ABOUT, screen.KEYS))
+
+    def action_launcher(self) -> None:
+        """Show the launcher."""
+        self._to_main()
+        self.main.show("launch")
+
+    def action_training(self) -> None:
+        """Show the run of this app."""
+        self._to_main()
+        self.main.show("run")
 
     def action_log(self) -> None:
-        """Show the whole log."""
+        """Show the whole log of the run."""
         from tuitrain.tui.screens.log import LogScreen
 
-        self._log_screen = LogScreen(self.view, self.main.current_log)
-        self.push_screen(self._log_screen)
+        subject = self.subject
+        self.push_screen(LogScreen(subject, self.main.current_log if subject is self.view else lambda: _log_of(subject)))
+
+    def _to_main(self) -> None:
+        """Close every screen over the main one."""
+        while self.screen is not self.main:
+            self.pop_screen()
 
     async def action_quit(self) -> None:
         """Leave at once, or ask first while a run is alive."""
@@ -160,8 +207,8 @@ class TuitrainApp(App[None]):
             ("Go on", "Go on with the paused run", "go_on", main.action_go_on),
             ("Stop", "Stop the run at the next step, with a checkpoint", "stop", main.action_stop),
             ("Checkpoint", "Write a checkpoint now", "checkpoint", main.action_checkpoint),
-            ("New run", "Show the launcher", "launcher", main.action_launcher),
-            ("Training", "Show the run", "training", main.action_training),
+            ("New run", "Show the launcher", "launcher", self.action_launcher),
+            ("Training", "Show the run", "training", self.action_training),
             ("Log scale", "Linear or logarithmic loss axis", "log_scale", main.action_log_scale),
             ("Copy command", "Copy the equal tuitrain run line", "copy", main.action_copy),
         )
@@ -172,3 +219,7 @@ class TuitrainApp(App[None]):
         yield SystemCommand("Theme", "Change the colours", self.action_change_theme)
         yield SystemCommand("Keys", "Explain the keys", self.action_help)
         yield SystemCommand("Quit", "Leave tuitrain", self.action_quit)
+
+
+def _log_of(run: RunLike) -> LogTail:
+    return LogTail() if run.record is None else run.record.log

@@ -1,4 +1,4 @@
-"""The loss curve as lines of text, drawn by plotext.
+"""A chart as lines of text, drawn by plotext.
 
 plotext takes tens of milliseconds for a whole chart. While the axes hold still only the newest columns can change, so `extend` has it draw
 just those and puts them in place; cell for cell the result is what `draw` would give.
@@ -21,21 +21,45 @@ from tuitrain.tui.widgets.strips import PLAIN
 
 Points = Sequence[tuple[float, float]]
 
-# Colours are carried through plotext as marks and replaced by the theme's styles afterwards.
-_RAW, _TRAIN, _TEST, _AXES = (1, 0, 0), (2, 0, 0), (3, 0, 0), (4, 0, 0)
+# Colours are carried through plotext as marks (number, 0, 0) and replaced by styles afterwards; lines and dots count on from these.
+_AXES, _RAW, _FIRST = 1, 2, 3
+
+
+class Line(msgspec.Struct, frozen=True):
+    """A curve through points (step, value), by step."""
+
+    points: Points
+    style: Style
+
+
+class Dots(msgspec.Struct, frozen=True):
+    """Single points (step, value), by step, each with the character `mark`."""
+
+    points: Points
+    style: Style
+    mark: str = "●"
 
 
 class Drawing(msgspec.Struct, frozen=True):
-    """What a chart shows. `band` holds the raw loss as (step, least, greatest), `train` and `test` points as (step, value)."""
+    """What a chart shows. `band` holds raw values as (step, least, greatest) and lies under the lines; dots lie over them."""
 
     width: int
     height: int
     steps: Axis
     values: Axis
-    band: Sequence[tuple[float, float, float]]
-    train: Points
-    test: Points
+    band: Sequence[tuple[float, float, float]] = ()
+    lines: Sequence[Line] = ()
+    dots: Sequence[Dots] = ()
     braille: bool = True
+
+    @property
+    def curves(self) -> list[Line | Dots]:
+        """Everything that has points, in the order of drawing."""
+        return [*self.lines, *self.dots]
+
+    def empty(self) -> bool:
+        """Whether there is nothing to draw."""
+        return not (self.band or any(curve.points for curve in self.curves))
 
 
 class Picture(msgspec.Struct, frozen=True):
@@ -64,7 +88,7 @@ def draw(drawing: Drawing, palette: Palette) -> Picture:
     _add_curves(plot, drawing)
     plot.build()
     matrix = plot.monitor.matrix
-    return Picture(_to_strips(matrix, palette), left=matrix.Cols_canvas.start, rows=len(matrix.Rows_canvas))
+    return Picture(_to_strips(matrix, drawing, palette), left=matrix.Cols_canvas.start, rows=len(matrix.Rows_canvas))
 
 
 def extend(picture: Picture, drawing: Drawing, palette: Palette, since: float) -> Picture:
@@ -78,7 +102,7 @@ def extend(picture: Picture, drawing: Drawing, palette: Palette, since: float) -
     """
     columns = drawing.width - picture.left
     first = max(_cell(since, drawing.steps, columns) - 2, 0)
-    newest = max([point[0] for points in (drawing.train, drawing.test) for point in points[-1:]], default=since)
+    newest = max([point[0] for curve in drawing.curves for point in curve.points[-1:]], default=since)
     last = min(_cell(newest, drawing.steps, columns) + 2, columns - 1)
     begin, window = _window(drawing, columns, first, last)
     plot = _new_plot(last - begin + 1, picture.rows)
@@ -90,7 +114,7 @@ def extend(picture: Picture, drawing: Drawing, palette: Palette, since: float) -
     plot.yfrequency(0)
     _add_curves(plot, window)
     plot.build()
-    patches = [patch.crop(first - begin, last - begin + 1) for patch in _to_strips(plot.monitor.matrix, palette)]
+    patches = [patch.crop(first - begin, last - begin + 1) for patch in _to_strips(plot.monitor.matrix, drawing, palette)]
     start, end = picture.left + first, picture.left + last + 1
     lines = [
         Strip.join([line.crop(0, start), patch, line.crop(end, drawing.width)])
@@ -107,7 +131,7 @@ def _new_plot(width: int, height: int) -> Any:
     plot.plotsize(width, height)
     plot.axes_color("default")
     plot.canvas_color("default")
-    plot.ticks_color(_AXES)
+    plot.ticks_color(_mark(_AXES))
     return plot
 
 
@@ -125,14 +149,24 @@ def _window(drawing: Drawing, columns: int, first: int, last: int) -> tuple[int,
     per_dot = (steps.high - steps.low) / max(columns * dots - 1, 1)
     edge = steps.low + first * dots * per_dot
     band = drawing.band[_two_before(drawing.band, edge) :]
-    train = drawing.train[_two_before(drawing.train, edge) :]
-    begin = min([first, *(_cell(points[0][0], steps, columns) - 1 for points in (band, train) if points)])
+    lines = [msgspec.structs.replace(line, points=line.points[_two_before(line.points, edge) :]) for line in drawing.lines]
+    begin = min([first, *(_cell(points[0][0], steps, columns) - 1 for points in (band, *(line.points for line in lines)) if points)])
     begin = max(begin, 0)
     low, high = steps.low + begin * dots * per_dot, steps.low + (last * dots + dots - 1) * per_dot
     # Dots have halves of cells; the marks of test points have whole ones and are put into the middle of theirs.
     width = (high - low) / max(last - begin, 1)
-    test = [(low + (cell - begin) * width, loss) for step, loss in drawing.test if begin <= (cell := _cell(step, steps, columns)) <= last]
-    return begin, msgspec.structs.replace(drawing, steps=Axis(low, high, ()), band=band, train=train, test=test)
+    marks = [
+        msgspec.structs.replace(
+            shown,
+            points=[
+                (low + (cell - begin) * width, value)
+                for step, value in shown.points
+                if begin <= (cell := _cell(step, steps, columns)) <= last
+            ],
+        )
+        for shown in drawing.dots
+    ]
+    return begin, msgspec.structs.replace(drawing, steps=Axis(low, high, ()), band=band, lines=lines, dots=marks)
 
 
 def _two_before(points: Sequence[tuple[float, ...]], edge: float) -> int:
@@ -144,23 +178,31 @@ def _two_before(points: Sequence[tuple[float, ...]], edge: float) -> int:
 
 def _add_curves(plot: Any, drawing: Drawing) -> None:
     place = drawing.values.position
-    line = "braille" if drawing.braille else "*"
     if drawing.band:
         xs = [step for step, _, _ in drawing.band for _ in (0, 1)]
         ys = [place(value) for _, low, high in drawing.band for value in (low, high)]
-        plot.plot(xs, ys, marker="braille" if drawing.braille else ".", color=_RAW)
-    if drawing.train:
-        plot.plot([step for step, _ in drawing.train], [place(value) for _, value in drawing.train], marker=line, color=_TRAIN)
-    if drawing.test:
-        plot.scatter([step for step, _ in drawing.test], [place(value) for _, value in drawing.test], marker="●", color=_TEST)
-    if not (drawing.band or drawing.train or drawing.test):
+        plot.plot(xs, ys, marker="braille" if drawing.braille else ".", color=_mark(_RAW))
+    for number, line in enumerate(drawing.lines, _FIRST):
+        if line.points:
+            xs, ys = [step for step, _ in line.points], [place(value) for _, value in line.points]
+            plot.plot(xs, ys, marker="braille" if drawing.braille else "*", color=_mark(number))
+    for number, marks in enumerate(drawing.dots, _FIRST + len(drawing.lines)):
+        if marks.points:
+            xs, ys = [step for step, _ in marks.points], [place(value) for _, value in marks.points]
+            plot.scatter(xs, ys, marker=marks.mark, color=_mark(number))
+    if drawing.empty():
         # plotext draws no axes without a signal; this one lies outside of them.
-        plot.scatter([drawing.steps.low - 1], [drawing.values.low - 1], color=_AXES)
+        plot.scatter([drawing.steps.low - 1], [drawing.values.low - 1], color=_mark(_AXES))
 
 
-def _to_strips(matrix: Any, palette: Palette) -> list[Strip]:
+def _mark(number: int) -> tuple[int, int, int]:
+    return (number, 0, 0)
+
+
+def _to_strips(matrix: Any, drawing: Drawing, palette: Palette) -> list[Strip]:
     """plotext keeps rows from the bottom up, with a colour for each cell."""
-    styles: dict[object, Style] = {_RAW: palette.raw, _TRAIN: palette.train, _TEST: palette.test, _AXES: palette.dim}
+    inks = [palette.dim, palette.raw, *(curve.style for curve in drawing.curves)]
+    styles: dict[object, Style] = {_mark(number): style for number, style in enumerate(inks, _AXES)}
     strips = []
     for markers, colours in zip(reversed(matrix.marker), reversed(matrix.fullground), strict=True):
         segments: list[Segment] = []

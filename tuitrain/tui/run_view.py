@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from tuitrain.runs.record import RunRecord
@@ -11,8 +11,54 @@ if TYPE_CHECKING:
 ENDED = ("finished", "stopped", "failed", "interrupted", "lost")
 
 
+class RunLike(Protocol):
+    """What panes ask about a run; all answers come from memory and at once."""
+
+    @property
+    def record(self) -> RunRecord | None:
+        """What is known of it; `None` where there is no run."""
+        ...
+
+    @property
+    def alive(self) -> bool:
+        """Whether somebody still works on it."""
+        ...
+
+    @property
+    def state(self) -> str:
+        """One word: idle without a run, else what it does or how it ended."""
+        ...
+
+    @property
+    def ended(self) -> bool:
+        """Whether there is a run and it is over."""
+        ...
+
+
+class StoredView:
+    """A run that was read from its folder."""
+
+    def __init__(self, record: RunRecord) -> None:
+        self.record: RunRecord | None = record
+
+    @property
+    def alive(self) -> bool:
+        """Whether a process trains it."""
+        return self.record is not None and self.record.live
+
+    @property
+    def state(self) -> str:
+        """The state that the folder tells."""
+        return "idle" if self.record is None else self.record.state
+
+    @property
+    def ended(self) -> bool:
+        """Whether it is over."""
+        return self.state in ENDED
+
+
 class RunView:
-    """What panes ask about the run; all answers come from memory and at once."""
+    """The run of this app's own session."""
 
     def __init__(self, session: Session) -> None:
         self.session = session

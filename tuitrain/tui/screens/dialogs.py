@@ -9,28 +9,16 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.strip import Strip
 
+from tuitrain.tui.screens.base import Help
 from tuitrain.tui.thrift import ThriftyModal
 from tuitrain.tui.widgets.lines import Pane
 from tuitrain.tui.widgets.strips import Row
 
 QUIT_CHOICES = (("Stop and save", "stop"), ("Keep training, stay here", "stay"))
-HELP = (
-    ("", "Starting"),
-    ("Enter", "start what the launcher shows"),
-    ("↑ ↓ Tab", "move between fields and panes"),
-    ("space", "choose, toggle, or edit a field; Esc leaves it"),
-    ("← →", "the next choice of a field"),
-    ("f", "train on CIFAR-10 (downloads 170 MB once)"),
-    ("y", "copy the equal tuitrain run line"),
-    ("", "Training"),
-    ("space", "pause, go on"),
-    ("x", "stop at the next step, with a checkpoint"),
-    ("c", "write a checkpoint now"),
-    ("l", "loss axis: linear or logarithmic"),
-    ("+ -", "smoother, rougher"),
+EVERYWHERE: Help = (
     ("", "Everywhere"),
     ("n  t", "new run, training"),
-    ("o", "the whole log"),
+    ("o", "log of the run"),
     ("Ctrl+P", "all commands, and the themes"),
     ("?  q", "this help, quit"),
 )
@@ -112,30 +100,37 @@ class QuitDialog(ThriftyModal[str]):
 
 
 class _HelpText(_Box):
-    def __init__(self) -> None:
+    def __init__(self, about: str, lines: Help) -> None:
         super().__init__("Keys", "? or Esc closes")
+        self._about = about
+        self._help = lines
         self.styles.width = 66
-        self.styles.height = len(HELP) + 2
+        self.styles.height = len(lines) + 3
 
     def body(self, width: int, height: int) -> list[Strip]:
         palette = self.palette
-        lines = []
-        for key, text in HELP:
-            row = Row(f"  {key:<9}", palette.key).add(text, palette.text) if key else Row(text, palette.strong)
+        lines = [Row(self._about, palette.dim).strip(width)]
+        for key, text in self._help:
+            row = Row(f"  {key:<14}", palette.key).add(text, palette.text) if key else Row(text, palette.strong)
             lines.append(row.strip(width))
         return lines
 
 
 class HelpScreen(ThriftyModal[None]):
-    """The keys."""
+    """The keys of the screen below, and those that work everywhere."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("question_mark,escape,q,enter", "leave", "Close"),
     ]
 
+    def __init__(self, about: str, lines: Help) -> None:
+        super().__init__()
+        self._about = about
+        self._lines = lines
+
     def compose(self) -> ComposeResult:
         """The box."""
-        yield _HelpText()
+        yield _HelpText(self._about, (*self._lines, *EVERYWHERE))
 
     def action_leave(self) -> None:
         """Back to where one was."""

@@ -2,39 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import ClassVar
 
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.widget import Widget
 
 from tuitrain.runs.logtail import LogTail
-from tuitrain.tui.run_view import RunView
-from tuitrain.tui.thrift import ThriftyScreen
-from tuitrain.tui.widgets.header import Header
-from tuitrain.tui.widgets.keybar import KeyBar
+from tuitrain.tui.run_view import RunLike
+from tuitrain.tui.screens.base import Help, PaneScreen
 from tuitrain.tui.widgets.log import LogView
 
 
-class LogScreen(ThriftyScreen[None]):
+class LogScreen(PaneScreen):
     """Every line that is kept, with the run's state above."""
 
+    ABOUT = "Notices, and everything that was printed."
+    KEYS: ClassVar[Help] = (("↑ ↓ PgUp PgDn", "scroll"), ("Home  End", "the oldest line, follow the newest"))
     BINDINGS: ClassVar[list[BindingType]] = [Binding("o", "leave", "Close"), Binding("escape", "leave", show=False)]
 
-    def __init__(self, view: RunView, log: Callable[[], LogTail]) -> None:
-        super().__init__()
-        self._header = Header(view)
+    def __init__(self, run: RunLike, log: Callable[[], LogTail]) -> None:
+        super().__init__(run)
         self._log = LogView(log)
 
-    def compose(self) -> ComposeResult:
-        """Header, log, keys."""
-        yield self._header
-        yield self._log
-        yield KeyBar()
+    def panes(self) -> Iterable[Widget]:
+        """The log."""
+        return (self._log,)
 
-    def on_mount(self) -> None:
-        """Follow the log once a second."""
-        self.set_interval(1.0, self.run_changed)
+    def beat(self) -> None:
+        """Follow the log."""
+        self._log.redraw()
 
     def run_changed(self) -> None:
         """Show what is new."""

@@ -2,37 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import ClassVar
 
-from textual import events
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.geometry import Size
+from textual.widget import Widget
 
 from tuitrain.config import RunConfig, command_line, parse_device
 from tuitrain.runs.logtail import LogTail
 from tuitrain.tui.chart import load as load_plotext
-from tuitrain.tui.layout import View, fits
+from tuitrain.tui.layout import View
 from tuitrain.tui.run_view import RunView
-from tuitrain.tui.thrift import ThriftyScreen
+from tuitrain.tui.screens.base import Help, PaneScreen
 from tuitrain.tui.widgets.body import Body
 from tuitrain.tui.widgets.curve import Curve
 from tuitrain.tui.widgets.devices import Devices, SamplerLike
-from tuitrain.tui.widgets.header import Header
-from tuitrain.tui.widgets.keybar import KeyBar
 from tuitrain.tui.widgets.launcher import Launcher
-from tuitrain.tui.widgets.lines import Lines
 from tuitrain.tui.widgets.log import LogPane
 from tuitrain.tui.widgets.progress import Progress
 from tuitrain.tui.widgets.replicas import Replicas
 from tuitrain.tui.widgets.strategy import Strategy
-from tuitrain.tui.widgets.too_small import TooSmall
-
-BEAT_SECONDS = 1.0
-"""Where training uses every core, each redraw is taken from it."""
 
 
-class TrainingScreen(ThriftyScreen[None]):
+class TrainingScreen(PaneScreen):
     """Panes that read the run's record and the sampler at their own pace.
 
     Args:
@@ -44,16 +36,29 @@ class TrainingScreen(ThriftyScreen[None]):
     """
 
     AUTO_FOCUS = "#launcher"
+    ABOUT = "The launcher, and the run that trains here."
+    KEYS: ClassVar[Help] = (
+        ("", "Starting"),
+        ("Enter", "start what the launcher shows"),
+        ("↑ ↓ Tab", "move between fields and panes"),
+        ("space", "choose, toggle, or edit a field; Esc leaves it"),
+        ("← →", "the next choice of a field"),
+        ("f", "train on CIFAR-10 (downloads 170 MB once)"),
+        ("y", "copy the equal tuitrain run line"),
+        ("", "Training"),
+        ("space", "pause, go on"),
+        ("x", "stop at the next step, with a checkpoint"),
+        ("c", "write a checkpoint now"),
+        ("l", "loss axis: linear or logarithmic"),
+        ("+ -", "smoother, rougher"),
+    )
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "start", "Start"),
         Binding("space", "pause", "Pause"),
         Binding("space", "go_on", "Go on"),
         Binding("x", "stop", "Stop"),
         Binding("c", "checkpoint", "Checkpoint"),
-        Binding("n", "launcher", "New run"),
-        Binding("t", "training", "Training"),
         Binding("f", "use_cifar10", "CIFAR-10"),
-        Binding("o", "app.log", "Log"),
         Binding("l", "log_scale", "Log scale"),
         Binding("plus", "smooth(1)", "Smoothing", key_display="+/-"),
         Binding("minus", "smooth(-1)", show=False),
@@ -61,12 +66,11 @@ class TrainingScreen(ThriftyScreen[None]):
     ]
 
     def __init__(self, view: RunView, sampler: SamplerLike, launch: RunConfig, *, log: LogTail, utf8: bool) -> None:
-        super().__init__()
+        super().__init__(view)
         self.view: View = "launch"
         self._run = view
         self._log_before = log
         self._seen: object = None
-        self._header = Header(view)
         self._devices = Devices(sampler)
         self._devices.picked = _one_device(launch)
         self._strategy = Strategy()
@@ -76,30 +80,20 @@ class TrainingScreen(ThriftyScreen[None]):
         self._curve = Curve(view, braille=utf8)
         self._replicas = Replicas(view)
         self._body = Body(self._devices, self._strategy, self._log, self._launcher, self._progress, self._curve, self._replicas)
-        self._too_small = TooSmall(view)
 
-    def compose(self) -> ComposeResult:
-        """The panes; which of them show is decided by `_arrange`."""
-        yield self._header
-        yield self._body
-        yield self._too_small
-        yield KeyBar()
+    def panes(self) -> Iterable[Widget]:
+        """The panes; which of them show is decided by `place_panes`."""
+        return (self._body,)
 
     def on_mount(self) -> None:
-        """Begin to beat."""
+        """The strategies that the devices allow."""
         self._strategy.devices = self._devices.usable
-        self._arrange(self.app.size)
-        self.set_interval(BEAT_SECONDS, self._beat)
-
-    def on_resize(self, event: events.Resize) -> None:
-        """Give the panes their new sizes."""
-        self._arrange(event.size)
+        super().on_mount()
 
     # -- keeping up ---------------------------------------------------------------------------------------------------
 
-    def _beat(self) -> None:
-        if self.app.screen is not self:
-            return
+    def beat(self) -> None:
+        """What the devices do, and the run."""
         self._devices.sample()
         self._strategy.devices = self._devices.usable
         self._redraw_run()
@@ -123,29 +117,21 @@ class TrainingScreen(ThriftyScreen[None]):
     def _redraw_run(self) -> None:
         record = self._run.record
         self._devices.in_use = record.started.device if self.view == "run" and record and record.started else None
-        self._arrange(self.app.size)
+        self.rearrange()
         for pane in (self._header, self._log, self._launcher, self._progress, self._replicas, self._too_small):
             if pane.display:
                 pane.redraw()
         if self._curve.due() or self._run.ended:
             self._curve.redraw()
 
-    def redraw_all(self) -> None:
-        """Repaint everything, for a new theme."""
-        for lines in self.query(Lines):
-            lines.redraw_all()
-
     def current_log(self) -> LogTail:
         """The log of the run that is shown, or what was printed before there was one."""
         record = self._run.record
         return self._log_before if record is None else record.log
 
-    def _arrange(self, size: Size) -> None:
-        enough = fits(size.width, size.height)
-        self._too_small.display = not enough
-        self._body.display = enough
-        if enough:
-            self._body.resize_panes(size.width, size.height - 2, self.view)
+    def place_panes(self, width: int, height: int) -> None:
+        """Give every pane its rows."""
+        self._body.resize_panes(width, height, self.view)
 
     # -- keys ---------------------------------------------------------------------------------------------------------
 
@@ -158,8 +144,6 @@ class TrainingScreen(ThriftyScreen[None]):
             "go_on": run and state == "paused",
             "stop": run and state in ("preparing", "running", "paused"),
             "checkpoint": run and state in ("running", "paused"),
-            "launcher": run,
-            "training": not run and self._run.record is not None,
             "use_cifar10": not run and self._launcher.form.offers_download,
             "log_scale": run,
             "smooth": run,
@@ -201,14 +185,6 @@ class TrainingScreen(ThriftyScreen[None]):
         """A checkpoint at the next step."""
         self._run.session.checkpoint()
         self.notify("A checkpoint is written at the next step.")
-
-    def action_launcher(self) -> None:
-        """Show the launcher."""
-        self.show("launch")
-
-    def action_training(self) -> None:
-        """Show the run."""
-        self.show("run")
 
     def action_use_cifar10(self) -> None:
         """Train on CIFAR-10, downloaded when the run starts."""

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from textual.strip import Strip
 
 from tuitrain.tui.axes import step_axis, value_axis
-from tuitrain.tui.chart import Drawing, Picture, draw, extend
-from tuitrain.tui.run_view import RunView
+from tuitrain.tui.chart import Dots, Drawing, Line, Picture, draw, extend
+from tuitrain.tui.run_view import RunLike
 from tuitrain.tui.widgets.lines import Pane
 from tuitrain.tui.widgets.strips import Row
 
@@ -30,7 +30,7 @@ _LEAST = (20, 4)
 class Curve(Pane, can_focus=True):
     """Training loss, raw faintly and smoothed, and the test loss after each evaluation."""
 
-    def __init__(self, view: RunView, *, braille: bool) -> None:
+    def __init__(self, view: RunLike, *, braille: bool) -> None:
         super().__init__(id="curve")
         self._view = view
         self._braille = braille
@@ -113,7 +113,7 @@ class Curve(Pane, can_focus=True):
         same_bins = (shows[0] > columns) == (self._shows[0] > columns)
         newer = record.evals[self._shows[1] : shows[1]]
         held = before is not None and (before.steps, before.values) == (drawing.steps, drawing.values)
-        if self._picture is not None and held and same_bins and drawing.train:
+        if self._picture is not None and held and same_bins and drawing.lines[0].points:
             picture = extend(self._picture, drawing, self.palette, min([since, *(float(event.step) for event in newer)]))
         else:
             picture = draw(drawing, self.palette)
@@ -135,8 +135,8 @@ class Curve(Pane, can_focus=True):
             steps=steps,
             values=value_axis(_telling(raw, smooth, tests), height, log=self.log_scale, held=held),
             band=[(one.x, max(one.min, least), one.max) for one in raw if one.max >= least] if weight else (),
-            train=[(one.x, one.mean) for one in smooth if one.mean >= least],
-            test=[point for point in tests if point[1] >= least],
+            lines=[Line([(one.x, one.mean) for one in smooth if one.mean >= least], self.palette.train)],
+            dots=[Dots([point for point in tests if point[1] >= least], self.palette.test)],
             braille=self._braille,
         )
 

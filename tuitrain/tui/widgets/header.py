@@ -9,7 +9,7 @@ from textual.strip import Strip
 from tuitrain.text import clean
 from tuitrain.tui import format as words
 from tuitrain.tui.look import state_look
-from tuitrain.tui.run_view import RunView
+from tuitrain.tui.run_view import RunLike
 from tuitrain.tui.widgets.lines import Lines
 from tuitrain.tui.widgets.strips import Row, spread
 
@@ -17,7 +17,7 @@ from tuitrain.tui.widgets.strips import Row, spread
 class Header(Lines):
     """` tuitrain · host … ● run-id  running 00:03:12`."""
 
-    def __init__(self, view: RunView) -> None:
+    def __init__(self, view: RunLike) -> None:
         super().__init__(id="header")
         self._view = view
         self._host = clean(socket.gethostname())

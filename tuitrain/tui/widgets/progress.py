@@ -9,7 +9,7 @@ from textual.strip import Strip
 
 from tuitrain.tui import format as words
 from tuitrain.tui.look import state_look
-from tuitrain.tui.run_view import RunView
+from tuitrain.tui.run_view import RunLike
 from tuitrain.tui.widgets.lines import Pane
 from tuitrain.tui.widgets.strips import PLAIN, Row, rail
 from tuitrain.tui.widgets.wrap import wrap
@@ -31,7 +31,7 @@ _NEXT = {
 class Progress(Pane):
     """Epoch, bar, step and ETA; samples per second, losses and accuracy; under them the reason of a failure."""
 
-    def __init__(self, view: RunView) -> None:
+    def __init__(self, view: RunLike) -> None:
         super().__init__(id="progress")
         self._view = view
 

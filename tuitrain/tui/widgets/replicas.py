@@ -6,7 +6,7 @@ from textual.strip import Strip
 
 from tuitrain.events import Replica, ReplicaStat
 from tuitrain.tui import format as words
-from tuitrain.tui.run_view import RunView
+from tuitrain.tui.run_view import RunLike
 from tuitrain.tui.widgets.lines import Pane
 from tuitrain.tui.widgets.strips import Row
 
@@ -14,7 +14,7 @@ from tuitrain.tui.widgets.strips import Row
 class Replicas(Pane):
     """One line for each replica, from the real tensors of training; the ones that do not fit are counted."""
 
-    def __init__(self, view: RunView) -> None:
+    def __init__(self, view: RunLike) -> None:
         super().__init__(id="replicas")
         self._view = view
 

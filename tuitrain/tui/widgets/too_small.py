@@ -7,7 +7,7 @@ from textual.strip import Strip
 from tuitrain.tui import format as words
 from tuitrain.tui.layout import LEAST
 from tuitrain.tui.look import state_look
-from tuitrain.tui.run_view import RunView
+from tuitrain.tui.run_view import RunLike
 from tuitrain.tui.widgets.lines import Lines
 from tuitrain.tui.widgets.strips import Row
 from tuitrain.tui.widgets.wrap import wrap
@@ -16,7 +16,7 @@ from tuitrain.tui.widgets.wrap import wrap
 class TooSmall(Lines):
     """One sentence that says what is needed, and how the run is doing."""
 
-    def __init__(self, view: RunView) -> None:
+    def __init__(self, view: RunLike) -> None:
         super().__init__(id="too-small")
         self._view = view
 

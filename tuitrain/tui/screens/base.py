@@ -1,0 +1,94 @@
+"""What every whole screen has: the header, the keys, words for `?`, and a sentence in place of its panes where there is no room."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from textual import events
+from textual.app import ComposeResult
+from textual.widget import Widget
+
+from tuitrain.tui.layout import fits
+from tuitrain.tui.run_view import RunLike
+from tuitrain.tui.thrift import ThriftyScreen
+from tuitrain.tui.widgets.header import Header
+from tuitrain.tui.widgets.keybar import KeyBar
+from tuitrain.tui.widgets.lines import Lines
+from tuitrain.tui.widgets.too_small import TooSmall
+
+Help = tuple[tuple[str, str], ...]
+"""Lines of `?` as (keys, what they do); a line without keys is a heading."""
+
+BEAT_SECONDS = 1.0
+"""Where training uses every core, each redraw is taken from it."""
+
+
+class PaneScreen(ThriftyScreen[None]):
+    """Header, panes, keys.
+
+    Args:
+        run: the run that the screen is about, for its header and for the keys that show more of it.
+    """
+
+    KEYS: ClassVar[Help] = ()
+    ABOUT: ClassVar[str] = ""
+    """What the screen is for, in one sentence."""
+
+    def __init__(self, run: RunLike) -> None:
+        super().__init__()
+        self.run = run
+        self._header = Header(run)
+        self._too_small = TooSmall(run)
+        self._panes: tuple[Widget, ...] = ()
+
+    def panes(self) -> Iterable[Widget]:
+        """The widgets between header and keys; asked once."""
+        raise NotImplementedError
+
+    def place_panes(self, width: int, height: int) -> None:
+        """Give the panes their sizes. `height` is what header and keys leave."""
+
+    def beat(self) -> None:
+        """Once a second while the screen is on top: redraw what lives."""
+
+    def run_changed(self) -> None:
+        """The run has something new."""
+
+    def compose(self) -> ComposeResult:
+        """Header, panes, keys."""
+        self._panes = tuple(self.panes())
+        yield self._header
+        yield from self._panes
+        yield self._too_small
+        yield KeyBar()
+
+    def on_mount(self) -> None:
+        """Begin to beat."""
+        self.rearrange()
+        self.set_interval(BEAT_SECONDS, self._beat)
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Give the panes their new sizes."""
+        self.rearrange()
+
+    def rearrange(self) -> None:
+        """Show the panes, or the sentence that says how much room they need."""
+        size = self.app.size
+        enough = fits(size.width, size.height)
+        self._too_small.display = not enough
+        for pane in self._panes:
+            pane.display = enough
+        if enough:
+            self.place_panes(size.width, size.height - 2)
+
+    def redraw_all(self) -> None:
+        """Repaint everything, for a new theme."""
+        for lines in self.query(Lines):
+            lines.redraw_all()
+
+    def _beat(self) -> None:
+        if self.app.screen is self:
+            self._header.redraw()
+            self._too_small.redraw()
+            self.beat()
