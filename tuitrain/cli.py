@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,10 +20,12 @@ from tuitrain.config import ConfigError, RunConfig, load_recipe, nearest, recipe
 
 if TYPE_CHECKING:
     from tuitrain.devices.sampler import Sampler
+    from tuitrain.events import Progress
     from tuitrain.session.worker import Train, WorkerSession
 
 USAGE_ERROR = 2
 JOIN_SECONDS = 30.0
+FETCH_JOIN_SECONDS = 2.0
 FIRST_SAMPLE_SECONDS = 3.0
 
 
@@ -223,15 +226,20 @@ def _open_app(config: RunConfig, runs_dir: Path, *, start_at_once: bool) -> int:
         from tuitrain.tui.capture import Capture
 
     with session_and_sampler(runs_dir) as (session, sampler), Capture() as capture:
-        app = TuitrainApp(session, sampler, config, runs_dir, start_at_once=start_at_once, capture=capture)
+        app = TuitrainApp(session, sampler, config, runs_dir, start_at_once=start_at_once, capture=capture, download=download_cifar10)
         app.run()
-    return app.return_code or 0
+    code = app.return_code or 0
+    if not app.fetch.join(FETCH_JOIN_SECONDS):
+        # Its thread may be inside an import of torch or wait for a disk; what it leaves behind the next download removes.
+        sys.stderr.flush()
+        os._exit(code)
+    return code
 
 
 @contextmanager
 def session_and_sampler(runs_dir: Path) -> Iterator[tuple[WorkerSession, Sampler]]:
     """A session and a sampler, wired; at the end every thread of theirs is stopped and joined."""
-    from tuitrain.devices.inventory import free_cuda_devices, gpu_events
+    from tuitrain.devices.inventory import device_events, free_cuda_devices
     from tuitrain.devices.sampler import Sampler
     from tuitrain.session.threads import limit_openmp_spin
     from tuitrain.session.worker import WorkerSession
@@ -241,13 +249,12 @@ def session_and_sampler(runs_dir: Path) -> Iterator[tuple[WorkerSession, Sampler
     os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
     sampler = Sampler()
     session = WorkerSession(_load_train, runs_dir, lambda: free_cuda_devices(sampler.wait(FIRST_SAMPLE_SECONDS)))
-    sampler.subscribe(lambda snapshot: session.note_samples(gpu_events(snapshot)))
+    sampler.subscribe(lambda snapshot: session.note_samples(device_events(snapshot)))
     sampler.start()
     try:
         yield session, sampler
     finally:
-        session.interrupt()
-        ended = session.join(JOIN_SECONDS)
+        ended = _end(session)
         sampler.stop()
         if not ended:
             # A thread that is still inside torch would abort the interpreter's own exit.
@@ -256,7 +263,32 @@ def session_and_sampler(runs_dir: Path) -> Iterator[tuple[WorkerSession, Sampler
             os._exit(1)
 
 
+def _end(session: WorkerSession) -> bool:
+    """Let a run that is alive end, and wait for what it wants done afterwards; whether the run ended in time."""
+    if session.state != "ended":
+        session.interrupt()
+    deadline = time.monotonic() + JOIN_SECONDS
+    while session.state not in ("idle", "ended"):
+        session.join(0.2)
+        if time.monotonic() > deadline:
+            return False
+    if not session.join(0.5):
+        print("tuitrain: waiting for on_end, a minute at most; Ctrl+C leaves it running", file=sys.stderr)
+        while not session.join(1.0):
+            pass
+    return True
+
+
 def _load_train() -> Train:
     from tuitrain.engine.train import train
 
     return train
+
+
+def download_cifar10(ending: Callable[[], bool]) -> Iterator[Progress]:
+    """The engine's download, imported when it is asked for: it takes torch with it."""
+    from tuitrain.session.threads import lasting_imports
+
+    with lasting_imports():
+        from tuitrain.engine.download import fetch_cifar10
+    yield from fetch_cifar10(ending)

@@ -80,6 +80,14 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     rdzv_endpoint: str | None = None
     name: str = ""
     note: str = ""
+    on_end: Annotated[str | None, Meta(description="a shell command, or none")] = None
+    """What the shell runs once, in tuitrain's working directory, when the run has ended and all of it is on disk.
+
+    It learns of the run from its environment: TUITRAIN_RUN (the run's id), TUITRAIN_STATE (finished, stopped, failed or interrupted),
+    TUITRAIN_NAME (the run's name, or its recipe where it has none), TUITRAIN_STEP (the last step), TUITRAIN_ACCURACY (the best test
+    accuracy, 0 to 1; empty without any) and TUITRAIN_FOLDER (the run's folder). Its output goes to the run's log. It has 60 seconds;
+    with & at its end it goes on by itself.
+    """
 
     def title(self) -> str:
         """What the run is called on a screen."""
@@ -181,7 +189,7 @@ def _check_string(field: str, value: str) -> None:
         raise ConfigError(f"{field}: {clean(value)!r} holds control characters; it must be {allowed(field)}.")
     if field == "model" and value not in MODELS and not _IMPORT_STRING.fullmatch(value):
         raise ConfigError(f"model: {value!r} is not known; it must be {allowed('model')}.{nearest(value, MODELS)}")
-    if field == "data" and not value:
+    if field in ("data", "on_end") and not value.strip():
         raise _not_allowed(field, value)
     if field == "device":
         parse_device(value)
@@ -329,9 +337,9 @@ OPTIONS = ("data", "device", "strategy", "epochs", "max_steps", "batch_size", "l
 
 
 def command_line(config: RunConfig) -> str:
-    """The `tuitrain run …` line that starts the same run."""
-    base = load_recipe(config.recipe) if config.recipe in recipe_names() else DEFAULTS
-    words = ["tuitrain", "run", config.recipe]
+    """The `tuitrain run …` line that starts the same run; a recipe of one's own is written as changes of the first built-in one."""
+    base = load_recipe(config.recipe if config.recipe in recipe_names() else recipe_names()[0])
+    words = ["tuitrain", "run", base.recipe]
     for field in FIELDS:
         value = getattr(config, field)
         if field == "recipe" or value == getattr(base, field):

@@ -57,10 +57,18 @@ def follow(session: Session, config: RunConfig, printer: Printer) -> int:
             printer.close()
         while not session.join(1.0):
             pass
+        _print_notices(batches)
     if session.refusal is not None:
         print(f"tuitrain: {session.refusal}", file=sys.stderr)
         return REFUSED
     return 128 + received[0] if received else code
+
+
+def _print_notices(batches: queue.SimpleQueue[Sequence[Event]]) -> None:
+    """What was said after the run's last event: the notices of its `on_end`, which are no part of the run's events any more."""
+    while not batches.empty():
+        for event in batches.get():
+            _notice_to_stderr(event)
 
 
 @contextmanager
@@ -73,7 +81,8 @@ def _signals_interrupt(session: Session) -> Iterator[list[int]]:
             sys.stderr.write("\x1b[?25h" if sys.stderr.isatty() else "")
             os._exit(128 + number)
         received.append(number)
-        print("tuitrain: ending after this step, with a checkpoint; once more ends at once", file=sys.stderr)
+        what = "on_end" if session.state == "ended" else "after this step, with a checkpoint"
+        print(f"tuitrain: ending {what}; once more ends at once", file=sys.stderr)
         session.interrupt()
 
     previous = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
@@ -146,6 +155,8 @@ class BarPrinter:
                 self._phase(event)
             elif isinstance(event, Step):
                 self._step(event)
+            elif isinstance(event, events.RunEnded) and event.state in ("finished", "failed"):
+                self._progress.console.bell()
             if not isinstance(event, Step) and (line := _line(event, self._started)) is not None:
                 self._progress.console.print(line, markup=False, highlight=False)
             _notice_to_stderr(event)

@@ -1,4 +1,4 @@
-"""Every path: the runs folder and the cache."""
+"""Every path: the runs folder, the cache, and what the app remembers."""
 
 from __future__ import annotations
 
@@ -24,3 +24,14 @@ def cache_dir() -> Path:
 def cifar10_dirs() -> tuple[Path, ...]:
     """Where CIFAR-10 is looked for, in this order: our cache, then `./data`, torchvision's custom."""
     return (cache_dir() / "cifar10" / "cifar-10-batches-py", Path("data") / "cifar-10-batches-py")
+
+
+def cifar10_on_disk() -> bool:
+    """Whether one of these folders holds all six batches."""
+    batches = (*(f"data_batch_{number}" for number in range(1, 6)), "test_batch")
+    return any(all((folder / batch).is_file() for batch in batches) for folder in cifar10_dirs())
+
+
+def last_launch() -> Path:
+    """The file that holds the configuration last started from the app."""
+    return platformdirs.user_state_path("tuitrain") / "last-launch.toml"

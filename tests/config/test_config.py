@@ -28,7 +28,7 @@ from tuitrain.text import clean
 CONTRACT_FIELDS = (
     "recipe model data device output_device strategy epochs max_steps batch_size loss optimizer lr momentum weight_decay shuffle augment "
     "dropout seed deterministic precision compile batch_dim even_split log_every_steps checkpoint_every_steps checkpoint_every_minutes "
-    "keep_checkpoints max_restarts nnodes rdzv_endpoint name note"
+    "keep_checkpoints max_restarts nnodes rdzv_endpoint name note on_end"
 ).split()
 
 
@@ -91,6 +91,8 @@ def test_every_recipe_says_in_one_line_what_it_is(name: str) -> None:
         ("name", "7", "7"),
         ("data", "/some/folder", "/some/folder"),
         ("model", "nets.small:make_model", "nets.small:make_model"),
+        ("on_end", "echo $TUITRAIN_RUN >> done.txt", "echo $TUITRAIN_RUN >> done.txt"),
+        ("on_end", "none", None),
     ],
 )
 def test_a_typed_value_becomes_the_fields_type(field: str, text: str, value: object) -> None:
@@ -114,6 +116,8 @@ def test_a_typed_value_becomes_the_fields_type(field: str, text: str, value: obj
         ("optimizer", "adm", "optimizer: 'adm' is not allowed; it must be one of sgd, adam, adamw. Did you mean 'adam'?"),
         ("lerning_rate", "1", "lerning_rate: there is no such field."),
         ("epoch", "1", "epoch: there is no such field. Did you mean 'epochs'?"),
+        ("on_end", " ", "on_end: '' is not allowed; it must be a shell command, or none."),
+        ("on_end", "a\nb", "on_end: 'a·b' holds control characters; it must be a shell command, or none."),
         ("strategy", "split", "strategy: 'split' is not allowed; it must be one of auto, single."),
     ],
 )
@@ -218,6 +222,7 @@ def test_device_values(spec: str, expected: object) -> None:
         ({}, "tuitrain run seed-cnn"),
         ({"lr": 0.1, "max_steps": 300}, "tuitrain run seed-cnn --max-steps 300 --lr 0.1"),
         ({"shuffle": True}, "tuitrain run seed-cnn --set shuffle=true"),
+        ({"on_end": "echo 'a b'"}, """tuitrain run seed-cnn --set 'on_end=echo '"'"'a b'"'"''"""),
         ({"name": "two words", "data": "/a b"}, "tuitrain run seed-cnn --data '/a b' --name 'two words'"),
     ],
 )
@@ -232,3 +237,9 @@ def test_every_field_can_be_written_on_the_command_line_it_gives() -> None:
     line = command_line(config)
     for part in ("--max-steps 5", "momentum=0.5", "augment=crop-flip", "'note=x y'", "checkpoint_every_steps=9"):
         assert part in line
+
+
+def test_the_command_line_of_a_recipe_of_ones_own_runs_too(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text('model = "my_package.nets:make_model"\nlr = 0.5\n')
+    config = load_recipe(str(tmp_path / "mine.toml"))
+    assert command_line(config) == "tuitrain run seed-cnn --set model=my_package.nets:make_model --lr 0.5 --name mine"

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 
-from tuitrain.devices import DeviceSample, DeviceSnapshot, HostSample, ProcessSample, busy_words, choices, free_cuda_devices, gpu_events
+import msgspec
+
+from tuitrain.devices import DeviceSample, DeviceSnapshot, HostSample, ProcessSample, busy_words, choices, device_events, free_cuda_devices
+from tuitrain.events import GpuSample
 
 GIB = 2**30
 HOST = HostSample(name="Some CPU", cores=2, cpu_percent=10.0, ram_used=20 * GIB, ram_total=64 * GIB)
@@ -70,17 +73,17 @@ def test_a_process_that_cannot_be_seen_is_named_by_its_number() -> None:
     assert busy_words(DeviceSample(nvml_index=0, processes=(foreign,))) == f"busy: pid {2**22 + 3} (not visible here)"
 
 
-def test_events_are_of_the_cards_that_cuda_offers() -> None:
+def test_events_are_of_the_cards_that_cuda_offers_and_of_the_cpu() -> None:
     seen = snapshot(
         DeviceSample(nvml_index=1, cuda_index=0, memory_used=7, utilization=80, power=412.5, temperature=61),
         DeviceSample(nvml_index=0, status="hidden", utilization=1),
     )
-    (event,) = gpu_events(seen)
-    assert (event.time, event.device, event.memory_used, event.utilization, event.power, event.temperature) == (
-        5.0,
-        "cuda:0",
-        7,
-        80,
-        412.5,
-        61,
-    )
+    card, cpu = device_events(seen)
+    assert card == GpuSample(time=5.0, device="cuda:0", memory_used=7, utilization=80, power=412.5, temperature=61)
+    assert cpu == GpuSample(time=5.0, device="cpu", memory_used=20 * GIB, utilization=10, power=None, temperature=None)
+
+
+def test_a_cpu_that_was_not_counted_yet_says_so() -> None:
+    first = msgspec.structs.replace(snapshot(), host=msgspec.structs.replace(HOST, cpu_percent=None, ram_used=None))
+    (cpu,) = device_events(first)
+    assert (cpu.utilization, cpu.memory_used) == (None, None)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from engine_small import FakeControl, losses_of, of, run, small_config
+from engine_small import CLASSES, FakeControl, losses_of, of, run, small_config
 from torch import nn
 
 from tuitrain.engine import checkpoint
@@ -19,6 +19,7 @@ from tuitrain.engine.checkpoint import BadCheckpoint, Position
 from tuitrain.engine.data import load_data
 from tuitrain.engine.models import build_model
 from tuitrain.engine.optim import autocast, make_criterion, make_optimizer, update
+from tuitrain.engine.predictions import Answers
 from tuitrain.engine.strategies.single import Single
 from tuitrain.events import Checkpoint, Notice, RunEnded
 
@@ -184,7 +185,9 @@ def test_the_newest_and_the_best_are_kept(tmp_path: Path, monkeypatch: pytest.Mo
     accuracies = iter([0.2, 0.9, 0.3, 0.9, 0.4, 0.5])
 
     def scored(self: Evaluator) -> Any:
-        return Score(1.0, 1.0, next(accuracies))
+        answers = Answers(self.split)
+        answers.add(torch.zeros(len(self.split), CLASSES))
+        return Score(1.0, 1.0, next(accuracies), answers)
         yield
 
     monkeypatch.setattr(Evaluator, "run", scored)

@@ -127,18 +127,24 @@ def test_thinning_is_exact_where_columns_end_with_buckets(path):
             assert found.mean == pytest.approx(expected.mean)
 
 
-def test_the_pyramid_is_the_same_however_it_came_about(tmp_path):
+def test_the_pyramids_are_the_same_however_they_came_about(tmp_path):
     values = [math.sin(number / 7) for number in range(9_000)]
     one, many = tmp_path / "one.sqlite", tmp_path / "many.sqlite"
-    write(one, losses(1, values))
+    write(one, losses(1, values), *(step(number, value, rate=value) for number, value in enumerate(values, 1)))
     for start in range(0, 9_000, 1_700):
         writer = MetricsWriter(many)
         for inner in range(start, min(start + 1_700, 9_000), 170):
-            writer.append([losses(inner + 1, values[inner : inner + 170])])
-            assert writer.commit()
+            block = values[inner : inner + 170]
+            # A block's losses and its step events may be in different commits.
+            for batch in ([losses(inner + 1, block)], [step(inner + 1 + i, value, rate=value) for i, value in enumerate(block)]):
+                writer.append(batch)
+                assert writer.commit()
         writer.close()
-    query = "SELECT level, bucket, count, min, round(mean, 9), max FROM pyramid ORDER BY level, bucket"
-    assert rows(one, query) == rows(many, query)
+    for table in ("pyramid", "lr_pyramid", "speed_pyramid"):
+        query = f"SELECT level, bucket, count, min, round(mean, 9), max FROM {table} ORDER BY level, bucket"
+        assert rows(one, query) == rows(many, query)
+    speeds = "SELECT bucket, count, min, round(mean, 9), max FROM {} WHERE level = 2 ORDER BY bucket"
+    assert rows(one, speeds.format("speed_pyramid")) == rows(one, speeds.format("pyramid"))
     assert rows(one, "SELECT count FROM pyramid WHERE level = 1 AND bucket = 3") == [(FACTOR,)]
     assert rows(one, "SELECT count, min, max FROM pyramid WHERE level = 3") == [(9_000, min(values), max(values))]
 
@@ -193,6 +199,7 @@ def test_a_run_that_goes_on_from_a_checkpoint_makes_its_later_steps_again(path):
         assert [event.step for _, event in reader.evals()] == [10]
         assert max(found.max for found in reader.losses(1, 1000, 2)) == pytest.approx(2.9)
     assert rows(path, "SELECT count FROM pyramid WHERE level = 1") == [(13,)]
+    assert rows(path, "SELECT count FROM speed_pyramid WHERE level = 1") == [(11,)]
 
 
 # -- locks, kills, damage ---------------------------------------------------------------------------------------------

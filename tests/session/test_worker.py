@@ -3,85 +3,18 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from small_sessions import BOUND, Heard, count_to, session_of, started
 
 from tuitrain.config import DEFAULTS, ConfigError, RunConfig
-from tuitrain.events import Event, Losses, Notice, RunEnded, RunStarted, State, Step
+from tuitrain.events import Event, GpuSample, Losses, Notice, Parameter, Parameters, Predictions, RunEnded, State, Step
+from tuitrain.runs.record import RunRecord
+from tuitrain.session import archive
 from tuitrain.session.control import Control
 from tuitrain.session.worker import WorkerSession
-
-BOUND = 20.0
-
-
-def started(steps: int) -> RunStarted:
-    return RunStarted(
-        recipe="custom",
-        device=("cpu",),
-        strategy="single",
-        data="random",
-        parameters=1,
-        train_samples=steps,
-        test_samples=0,
-        steps_per_epoch=steps,
-        total_steps=steps,
-    )
-
-
-def count_to(steps: int) -> Callable[[RunConfig, Control], Iterator[Event]]:
-    """An engine that obeys requests between steps, and after its last step waits for one."""
-
-    def train(config: RunConfig, control: Control) -> Iterator[Event]:
-        yield started(steps)
-        assert control.folder.is_dir()
-        yield State(state="running")
-        for step in range(1, steps + 1):
-            yield Losses(first_step=step, epoch=1, losses=(1 / step,), times=(float(step),))
-            yield Step(step=step, epoch=1, loss=1 / step, lr=0.1, samples_per_second=1.0)
-        request = control.take(wait=True)
-        if request == "pause":
-            yield State(state="paused")
-            assert control.take(wait=True) == "resume"
-            yield State(state="running")
-            request = control.take(wait=True)
-        yield RunEnded(state="interrupted" if request == "interrupt" else "stopped", step=steps)
-
-    return train
-
-
-class Heard:
-    """A listener that keeps everything and says when the run is over."""
-
-    def __init__(self) -> None:
-        self.events: list[Event] = []
-        self.batches: list[int] = []
-        self.over = threading.Event()
-        self.changed = threading.Condition()
-
-    def __call__(self, batch: Sequence[Event]) -> None:
-        with self.changed:
-            self.events += batch
-            self.batches.append(len(batch))
-            self.changed.notify_all()
-        if not batch:
-            self.over.set()
-
-    def wait_for(self, kind: type[Event], count: int = 1) -> None:
-        with self.changed:
-            assert self.changed.wait_for(lambda: sum(isinstance(event, kind) for event in self.events) >= count, BOUND)
-
-
-@pytest.fixture
-def heard() -> Heard:
-    return Heard()
-
-
-def session_of(train: Callable[[RunConfig, Control], Iterator[Event]], folder: Path, heard: Heard) -> WorkerSession:
-    session = WorkerSession(lambda: train, folder, lambda: [])
-    session.subscribe(heard)
-    return session
 
 
 def test_a_run_is_recorded_and_told_in_order(tmp_path: Path, heard: Heard) -> None:
@@ -198,3 +131,63 @@ def test_no_thread_is_left(tmp_path: Path, heard: Heard) -> None:
     session.stop()
     assert session.join(BOUND)
     assert set(threading.enumerate()) == before
+
+
+PARAMETERS = Parameters(rows=(Parameter(name="w", shape=(2, 3), count=6, device="cpu", trainable=True),))
+
+
+def predictions(step: int) -> Predictions:
+    return Predictions(step=step, epoch=1, classes=("a",), confusion=((4,),), samples=())
+
+
+def telling(config: RunConfig, control: Control) -> Iterator[Event]:
+    """An engine that says what its network is, and twice what that says of the test samples."""
+    yield started(2)
+    yield PARAMETERS
+    for step in (1, 2):
+        yield predictions(step)
+    control.take(wait=True)
+    yield RunEnded(state="stopped", step=2)
+
+
+def test_parameters_and_the_newest_predictions_are_kept(tmp_path: Path, heard: Heard) -> None:
+    session = session_of(telling, tmp_path, heard)
+    session.start(DEFAULTS)
+    session.stop()
+    assert session.join(BOUND)
+    assert session.record is not None
+    assert (session.record.parameters, session.record.predictions) == (PARAMETERS, predictions(2))
+    assert session.record.path is not None
+    kept = RunRecord.load(session.record.path)
+    assert (kept.parameters, kept.predictions) == (PARAMETERS, predictions(2))
+
+
+def test_a_disk_that_refuses_the_predictions_is_one_notice(tmp_path: Path, heard: Heard, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(folder: Path, event: Event) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(archive, "write_network", full)
+    session = session_of(telling, tmp_path, heard)
+    session.start(DEFAULTS)
+    session.stop()
+    assert session.join(BOUND)
+    assert session.record is not None
+    assert session.record.state == "stopped"
+    (notice,) = session.record.notices
+    assert notice.text.startswith("The run's parameters and predictions cannot be written: No space left on device.")
+
+
+def test_samples_of_the_runs_own_devices_are_kept(tmp_path: Path, heard: Heard) -> None:
+    session = session_of(telling, tmp_path, heard)
+    session.start(DEFAULTS)
+    heard.wait_for(Predictions)
+    for device in ("cpu", "cuda:0"):
+        sample = GpuSample(time=5.0, device=device, memory_used=7, utilization=80, power=None, temperature=None)
+        session.note_samples([sample])
+    session.stop()
+    assert session.join(BOUND)
+    assert session.record is not None
+    assert session.record.path is not None
+    for record in (session.record, RunRecord.load(session.record.path)):
+        assert list(record.devices) == ["cpu"]
+        assert record.devices["cpu"].utilization.at(5.0) == (5.0, 80.0)

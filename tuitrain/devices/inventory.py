@@ -71,9 +71,9 @@ def _size(size: int) -> str:
     return f"{gib:.0f} GiB" if gib >= 10 else f"{gib:.1f} GiB" if gib >= 1 else f"{size / 2**20:.0f} MiB"
 
 
-def gpu_events(snapshot: DeviceSnapshot) -> list[GpuSample]:
-    """The snapshot as events for a run's store: one for each card that CUDA offers, named as `--device` names it."""
-    return [
+def device_events(snapshot: DeviceSnapshot) -> list[GpuSample]:
+    """The snapshot as events for a run's store: one for each card that CUDA offers, named as `--device` names it, and one for the cpu."""
+    cards = [
         GpuSample(
             time=snapshot.time,
             device=f"cuda:{card.cuda_index}",
@@ -85,3 +85,7 @@ def gpu_events(snapshot: DeviceSnapshot) -> list[GpuSample]:
         for card in snapshot.devices
         if card.cuda_index is not None
     ]
+    host = snapshot.host
+    percent = None if host.cpu_percent is None else round(host.cpu_percent)
+    cpu = GpuSample(time=snapshot.time, device=CPU, memory_used=host.ram_used, utilization=percent, power=None, temperature=None)
+    return [*cards, cpu]

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from tuitrain.engine.data import Split, batch
 from tuitrain.engine.outputs import logits
+from tuitrain.engine.predictions import Answers
 from tuitrain.events import Progress
 
 PROGRESS_SECONDS = 0.2
@@ -20,11 +21,12 @@ PROGRESS_SECONDS = 0.2
 
 @dataclass(frozen=True)
 class Score:
-    """`loss`: mean over samples. `loss_sum`: sum over batches of their mean losses. `accuracy`: 0 to 1."""
+    """`loss`: mean over samples. `loss_sum`: sum over batches of their mean losses. `accuracy`: 0 to 1. `answers`: of each sample."""
 
     loss: float
     loss_sum: float
     accuracy: float
+    answers: Answers
 
 
 @dataclass(frozen=True)
@@ -61,8 +63,9 @@ class Evaluator:
             self.model.train()
 
     def _batches(self) -> Generator[Progress, None, Score | None]:
-        # loss over samples, loss over batches, right answers: kept on the device until the end.
-        sums = torch.zeros(3, dtype=torch.float64, device=self.split.labels.device)
+        # loss over samples, loss over batches: kept on the device until the end, as the answers are.
+        sums = torch.zeros(2, dtype=torch.float64, device=self.split.labels.device)
+        answers = Answers(self.split)
         total, told = -(-len(self.split) // self.batch_size), 0.0
         for number in range(total):
             if self.ending():
@@ -70,16 +73,16 @@ class Evaluator:
             if time.monotonic() - told >= PROGRESS_SECONDS:
                 told = time.monotonic()
                 yield Progress(phase="evaluating", done=number, total=total, unit="batches")
-            sums += self._batch(slice(number * self.batch_size, (number + 1) * self.batch_size))
-        loss, loss_sum, right = sums.tolist()
-        return Score(loss / len(self.split), loss_sum, right / len(self.split))
+            sums += self._batch(slice(number * self.batch_size, (number + 1) * self.batch_size), answers)
+        loss, loss_sum, right = torch.cat((sums, answers.right().double()[None])).tolist()
+        return Score(loss / len(self.split), loss_sum, right / len(self.split), answers)
 
     @torch.no_grad()
-    def _batch(self, rows: slice) -> Tensor:
+    def _batch(self, rows: slice, answers: Answers) -> Tensor:
         inputs, labels = batch(self.split, rows, self.dtype, self.batch_dim)
         with self.autocast:
             outputs = self.model(inputs)
         scores = logits(outputs)
         loss = self.criterion(scores, labels).double()
-        right = (scores.argmax(1) == labels).sum()
-        return torch.stack((loss * len(labels), loss, right.double()))
+        answers.add(scores)
+        return torch.stack((loss * len(labels), loss))

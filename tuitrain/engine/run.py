@@ -47,6 +47,7 @@ class Run:
         self.strategy: Strategy = Single(trained, criterion, device, precision)
         self.losses = LossLog(device, config.log_every_steps)
         self.keeper = Keeper(control.folder / "checkpoints", config, model, self.optimizer)
+        self._classes = prepared.dataset.classes
         self._evaluator: Evaluator | None = None
         if prepared.dataset.test is not None:
             self._evaluator = Evaluator(
@@ -93,6 +94,7 @@ class Run:
             if score is None:
                 return
             yield Eval(step=self.step, epoch=self.epoch, loss=score.loss, loss_sum=score.loss_sum, accuracy=score.accuracy)
+            yield score.answers.event(self.step, self.epoch, self._classes)
             self._is_best = self._best_accuracy is None or score.accuracy > self._best_accuracy
             self._best_accuracy = score.accuracy if self._is_best else self._best_accuracy
         self.evaluated = True

@@ -11,6 +11,7 @@ from tuitrain.config import RunConfig
 from tuitrain.engine.control import Control as Control
 from tuitrain.engine.data import Interrupted
 from tuitrain.engine.failures import RunFailed, describe, is_out_of_memory
+from tuitrain.engine.parameters import notices, parameters_event
 from tuitrain.engine.placement import place
 from tuitrain.engine.prepare import prepare
 from tuitrain.engine.run import Run
@@ -43,6 +44,9 @@ def _train(config: RunConfig, control: Control, device: torch.device) -> Iterato
         return
     yield prepared.started()
     yield State(state="running")
+    parameters = parameters_event(prepared.model)
+    yield parameters
+    yield from notices(parameters)
     run = Run(prepared, control)
     try:
         end = yield from _loop(run)

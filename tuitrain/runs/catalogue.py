@@ -16,6 +16,7 @@ from tuitrain.config import RunConfig, load_environment, load_recipe, nearest
 from tuitrain.events import LIVE_STATES, RunState
 from tuitrain.runs.errors import RunError
 from tuitrain.runs.folder import CHECKPOINTS, CONFIG
+from tuitrain.runs.label import read_label
 from tuitrain.runs.status import STATE, is_lost, read_status
 from tuitrain.text import clean
 
@@ -45,6 +46,7 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     started: str = ""
     host: str = ""
     pid: int | None = None
+    note: str = ""
     error: str | None = None
     broken: str | None = None
 
@@ -59,7 +61,7 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
         return {field: msgspec.to_builtins(getattr(self, field)) for field in fields}
 
 
-_INTERNAL = ("path", "error", "broken")
+_INTERNAL = ("path", "note", "error", "broken")
 
 
 def list_runs(runs_dir: Path) -> list[RunSummary]:
@@ -68,16 +70,34 @@ def list_runs(runs_dir: Path) -> list[RunSummary]:
     Raises:
         RunError: the folder cannot be read.
     """
+    now = time.time()
+    runs = [summarize(folder, now) for folder in map(Path, folders(runs_dir)) if is_run(folder)]
+    return sorted(runs, key=newest_first, reverse=True)
+
+
+def folders(runs_dir: Path) -> list[str]:
+    """The paths of the folders in `runs_dir` that may be runs; none where there is no such folder.
+
+    Raises:
+        RunError: it cannot be read.
+    """
     try:
         with os.scandir(runs_dir) as entries:
-            folders = [Path(entry) for entry in entries if not entry.name.startswith(".") and entry.is_dir()]
+            return [entry.path for entry in entries if not entry.name.startswith(".") and entry.is_dir()]
     except FileNotFoundError:
         return []
     except OSError as error:
         raise RunError(f"--runs-dir: {clean(str(runs_dir))} cannot be read: {error.strerror}.") from None
-    now = time.time()
-    runs = [_summarize(folder, now) for folder in folders if (folder / STATE).exists() or (folder / CONFIG).exists()]
-    return sorted(runs, key=lambda run: (run.started, run.run), reverse=True)
+
+
+def is_run(folder: Path) -> bool:
+    """Whether a folder holds a run, be it a damaged one."""
+    return any(os.path.exists(folder / name) for name in (STATE, CONFIG))
+
+
+def newest_first(run: RunSummary) -> tuple[str, str]:
+    """What the list is sorted by, in descending order."""
+    return run.started, run.run
 
 
 def find(runs_dir: Path, ref: str) -> RunSummary:
@@ -102,12 +122,12 @@ def find(runs_dir: Path, ref: str) -> RunSummary:
 
 
 def config_of(run: RunSummary) -> RunConfig:
-    """The resolved configuration that a run was made with.
+    """The resolved configuration that a run was made with, under the name and note of its label.
 
     Raises:
         ConfigError: its run.toml cannot be read.
     """
-    return load_recipe(str(run.path / CONFIG))
+    return read_label(run.path).over(load_recipe(str(run.path / CONFIG)))
 
 
 def environment_of(run: RunSummary) -> dict[str, Any]:
@@ -153,8 +173,7 @@ def delete(runs_dir: Path, ref: str) -> RunSummary:
         RunError: there is no such run, it is live, or its folder cannot be removed.
     """
     run = find(runs_dir, ref)
-    if run.live:
-        raise RunError(f"RUN: {run.run} is {run.state} (pid {run.pid} on {run.host}); stop it first.")
+    check_deletable(run)
     hidden = run.path.with_name(f".deleted-{secrets.token_hex(4)}-{run.path.name}")
     try:
         run.path.rename(hidden)
@@ -162,6 +181,16 @@ def delete(runs_dir: Path, ref: str) -> RunSummary:
     except OSError as error:
         raise RunError(f"RUN: {run.run} cannot be removed: {clean(str(error))}.") from None
     return run
+
+
+def check_deletable(run: RunSummary) -> None:
+    """Whether a run may be deleted.
+
+    Raises:
+        RunError: it is live.
+    """
+    if run.live:
+        raise RunError(f"RUN: {run.run} is {run.state} (pid {run.pid} on {run.host}); stop it first.")
 
 
 class _Manifest(msgspec.Struct):
@@ -181,11 +210,20 @@ def _readable(path: Path) -> str:
     return os.fsencode(path).decode("utf-8", errors="replace")
 
 
-def _summarize(folder: Path, now: float) -> RunSummary:
+def summarize(folder: Path, now: float) -> RunSummary:
+    """The row of the run in `folder`, whatever state its files are in; `now` is Unix seconds."""
     try:
         status = read_status(folder)
     except RunError as error:
-        return RunSummary(path=folder, run=clean(folder.name), started=_started_of(folder.name), broken=str(error))
+        label = read_label(folder)
+        return RunSummary(
+            path=folder,
+            run=clean(folder.name),
+            name=label.name_or(""),
+            started=_started_of(folder.name),
+            note=label.note_or(""),
+            broken=str(error),
+        )
     return RunSummary(
         path=folder,
         run=status.run,
@@ -202,6 +240,7 @@ def _summarize(folder: Path, now: float) -> RunSummary:
         started=status.started,
         host=status.host,
         pid=status.pid,
+        note=status.note,
         error=status.error,
     )
 

@@ -113,6 +113,7 @@ def _first_status(run: str, config: RunConfig, started: RunStarted, now: float) 
     return RunStatus(
         run=run,
         name=config.name,
+        note=config.note,
         recipe=started.recipe,
         state="queued",
         device=started.device,

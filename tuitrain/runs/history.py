@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from tuitrain.events import GpuSample
 from tuitrain.runs.series import Curve, Series
@@ -12,12 +13,29 @@ class DeviceHistory:
     """Curves over Unix seconds: percent, bytes and watts; a gap where nobody knows."""
 
     def __init__(self) -> None:
-        self.utilization: Curve = Series()
-        self.memory: Curve = Series()
-        self.power: Curve = Series()
+        self._utilization, self._memory, self._power = Series(), Series(), Series()
+        self.utilization: Curve = self._utilization
+        self.memory: Curve = self._memory
+        self.power: Curve = self._power
 
     def add(self, sample: GpuSample) -> None:
         """Take in one sample; one that is not newer than the last is passed over, as a clock that was set back gives."""
-        for curve, value in ((self.utilization, sample.utilization), (self.memory, sample.memory_used), (self.power, sample.power)):
-            if isinstance(curve, Series) and (len(curve) == 0 or sample.time > curve[-1][0]):
-                curve.append(sample.time, math.nan if value is None else value)
+        self.extend((sample,))
+
+    def extend(self, samples: Sequence[GpuSample]) -> None:
+        """Take in samples of this device, in the order in which they came; see `add`."""
+        newest = self._power[-1][0] if len(self._power) else -math.inf
+        times: list[float] = []
+        taken: list[GpuSample] = []
+        for sample in samples:
+            if sample.time > newest:
+                newest = sample.time
+                times.append(newest)
+                taken.append(sample)
+        self._utilization.extend(times, [_number(sample.utilization) for sample in taken])
+        self._memory.extend(times, [_number(sample.memory_used) for sample in taken])
+        self._power.extend(times, [_number(sample.power) for sample in taken])
+
+
+def _number(value: float | None) -> float:
+    return math.nan if value is None else value

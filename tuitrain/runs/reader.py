@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import sqlite3
+import threading
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -12,9 +14,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from tuitrain.events import Checkpoint, Eval, Event, Notice, Replicas, ReplicaStats, State, Step
+from tuitrain.events import Checkpoint, Eval, Event, GpuSample, Notice, Replicas, ReplicaStats, State, Step
 from tuitrain.runs.errors import RunError
-from tuitrain.runs.schema import FACTOR, LEVELS, VERSION
+from tuitrain.runs.schema import FACTOR, LEVELS, LOSS, VERSION, Column
 from tuitrain.runs.series import Bin, Series, Tally
 from tuitrain.text import clean
 
@@ -66,16 +68,19 @@ class MetricsReader:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._lock = threading.Lock()
         if not path.is_file():
             raise RunError(f"{clean(path.parent.name)}: there is no {path.name}.")
         try:
             self._connection = _connect(path)
         except sqlite3.Error as error:
             raise self._damaged(error) from None
+        self._close = weakref.finalize(self, self._connection.close)
         version = self._query("PRAGMA user_version")[0][0]
         if version != VERSION:
             self.close()
             raise RunError(f"{clean(path.parent.name)}: {path.name} has version {version}, and this tuitrain reads version {VERSION}.")
+        self._tables = {name for (name,) in self._query("SELECT name FROM sqlite_master")}
 
     def __enter__(self) -> MetricsReader:
         return self
@@ -84,29 +89,44 @@ class MetricsReader:
         self.close()
 
     def close(self) -> None:
-        """Let go of the file."""
-        self._connection.close()
+        """Let go of the file, as the end of the reader does too."""
+        self._close()
 
     def last_step(self) -> int:
         """The newest step with a loss; 0 without any."""
         return int(self._query("SELECT max(step) FROM losses")[0][0] or 0)
 
-    def count(self) -> int:
-        """How many steps have a loss, finite or not."""
-        return int(self._query("SELECT count(*) FROM losses")[0][0])
+    def has_pyramid(self, column: Column) -> bool:
+        """Whether `bins` can gather a column; files of older versions lack some pyramids."""
+        return column.pyramid in self._tables
+
+    def count(self, column: Column = LOSS) -> int:
+        """How many steps have a number in a column, finite or not."""
+        if column.table == "losses":
+            # Every step has a loss, and counting a million rows takes a while.
+            first, last = (self._query(f"SELECT {end}(step) FROM losses")[0][0] for end in ("min", "max"))
+            return 0 if first is None else int(last - first) + 1
+        if self.has_pyramid(column):
+            return int(self._query(f"SELECT total(count) FROM {column.pyramid} WHERE level = {LEVELS}")[0][0])
+        return int(self._query(f"SELECT count(*) FROM {column.table}")[0][0])
 
     def last_loss(self) -> tuple[int, int, float] | None:
         """Step, epoch and loss of the newest step."""
         rows = self._query("SELECT step, epoch, loss FROM losses ORDER BY step DESC LIMIT 1")
         return (rows[0][0], rows[0][1], _number(rows[0][2])) if rows else None
 
-    def loss_at(self, step: float) -> tuple[float, float] | None:
-        """The last step up to `step` and its loss."""
-        rows = self._query("SELECT step, loss FROM losses WHERE step <= ? ORDER BY step DESC LIMIT 1", (math.floor(step),))
+    def at(self, column: Column, step: float) -> tuple[float, float] | None:
+        """The last step up to `step` that is in a column's table, and its number."""
+        query = f"SELECT step, {column.name} FROM {column.table} WHERE step <= ? ORDER BY step DESC LIMIT 1"
+        rows = self._query(query, (math.floor(max(min(step, _LARGEST_STEP), 0)),))
         return (rows[0][0], _number(rows[0][1])) if rows else None
 
     def losses(self, lo: float, hi: float, columns: int) -> list[Bin]:
-        """The losses of the steps `lo` to `hi` in at most `columns` bins, as `Series.thin` gives them.
+        """The losses of the steps `lo` to `hi`, as `bins` gives them."""
+        return self.bins(LOSS, lo, hi, columns)
+
+    def bins(self, column: Column, lo: float, hi: float, columns: int) -> list[Bin]:
+        """The numbers of the steps `lo` to `hi` in at most `columns` bins, as `Series.thin` gives them; the column has a pyramid.
 
         Reads at most about `64 * columns` rows, however many steps there are. A long range is gathered from the pyramid: a bucket that
         lies over the edge between two columns is counted with the one that holds its middle.
@@ -115,24 +135,30 @@ class MetricsReader:
         if first > last:
             return []
         if last - first < columns:
-            return [Bin(step, loss, loss, loss) for step, loss in self._query(_LOSSES, (first, last))]
+            return [Bin(step, value, value, value) for step, value in self._query(_finite(column), (first, last))]
         bins: list[Bin | None] = []
-        tally, column, begin, end = Tally(), 0, first, first
-        for start, stop, count, total, low, high in self._buckets(first, last, columns):
+        tally, filling, begin, end = Tally(), 0, first, first
+        for start, stop, count, total, low, high in self._buckets(column, first, last, columns):
             into = min(int(((start + stop) / 2 - lo) / (hi - lo) * columns), columns - 1)
-            if into != column:
+            if into != filling:
                 bins.append(tally.as_bin((begin + end) / 2))
-                tally, column, begin = Tally(), into, start
+                tally, filling, begin = Tally(), into, start
             end = stop
             tally.add(count, total, low, high)
         bins.append(tally.as_bin((begin + end) / 2))
         return [found for found in bins if found is not None]
 
-    def series(self) -> Series:
-        """Every loss in memory: up to a second for a million steps."""
+    def points(self, column: Column, after: float = 0) -> Iterator[tuple[list[float], list[float]]]:
+        """The steps after `after` and their numbers, page by page."""
+        query = f"SELECT step, {column.name} FROM {column.table} WHERE step > ? ORDER BY step LIMIT ?"
+        for page in self._pages(query, math.floor(after)):
+            yield [row[0] for row in page], [_number(row[1]) for row in page]
+
+    def series(self, column: Column = LOSS) -> Series:
+        """A whole column in memory: up to a second for a million steps."""
         series = Series()
-        for page in self._pages("SELECT step, loss FROM losses WHERE step > ? ORDER BY step LIMIT ?"):
-            series.extend([row[0] for row in page], [_number(row[1]) for row in page])
+        for steps, values in self.points(column):
+            series.extend(steps, values)
         return series
 
     def evals(self) -> list[tuple[float, Eval]]:
@@ -150,8 +176,18 @@ class MetricsReader:
 
     def last_step_event(self) -> Step | None:
         """The newest step event."""
-        rows = self._query(f"{_STEP_EVENTS} ORDER BY s.step DESC LIMIT 1")
-        return _step(rows[0])[1] if rows else None
+        newest = self.last_step_events(1)
+        return newest[0] if newest else None
+
+    def last_step_events(self, count: int) -> list[Step]:
+        """The newest `count` step events, in the order of their steps."""
+        rows = self._query(f"{_STEP_EVENTS} ORDER BY s.step DESC LIMIT ?", (count,))
+        return [_step(row)[1] for row in reversed(rows)]
+
+    def gpu_samples(self, after: int = 0) -> Iterator[list[tuple[int, GpuSample]]]:
+        """What the run's devices did, page by page, each sample with its place; only those after the place `after`."""
+        for page in self._pages(_GPU_SAMPLES, after):
+            yield [(row[0], _gpu_sample(row)) for row in page]
 
     def checkpoints(self) -> list[tuple[float, Checkpoint]]:
         """Time and event of every checkpoint that was announced; its folder may be gone since."""
@@ -183,29 +219,29 @@ class MetricsReader:
         except msgspec.MsgspecError as error:
             raise self._damaged(error) from None
 
-    def _buckets(self, first: int, last: int, columns: int) -> Iterator[tuple[int, int, int, float, float, float]]:
+    def _buckets(self, column: Column, first: int, last: int, columns: int) -> Iterator[tuple[int, int, int, float, float, float]]:
         """First and last step, count, sum, least and greatest of buckets that together hold the steps `first` to `last`."""
         for segment in cover(first, last, columns):
             width = FACTOR**segment.level
             if segment.level:
-                rows = self._query(_BUCKETS, (segment.level, segment.first, segment.last))
+                rows = self._query(_buckets(column), (segment.level, segment.first, segment.last))
                 for bucket, count, low, mean, high in rows:
                     if count:
                         yield bucket * width + 1, (bucket + 1) * width, count, mean * count, low, high
             else:
-                for step, loss in self._query(_LOSSES, (segment.first + 1, segment.last + 1)):
-                    yield step, step, 1, loss, loss, loss
+                for step, value in self._query(_finite(column), (segment.first + 1, segment.last + 1)):
+                    yield step, step, 1, value, value, value
 
-    def _pages(self, query: str) -> Iterator[list[tuple[Any, ...]]]:
-        """The rows of a query with the parameters (steps after this one, how many), whose first column is the step."""
-        step = 0
-        while rows := self._query(query, (step, PAGE_ROWS)):
+    def _pages(self, query: str, after: int = 0) -> Iterator[list[tuple[Any, ...]]]:
+        """The rows of a query with the parameters (places after this one, how many), whose first column is the place, like the step."""
+        while rows := self._query(query, (after, PAGE_ROWS)):
             yield rows
-            step = rows[-1][0]
+            after = rows[-1][0]
 
     def _query(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         try:
-            return self._connection.execute(query, values).fetchall()
+            with self._lock:
+                return self._connection.execute(query, values).fetchall()
         except sqlite3.Error as error:
             raise self._damaged(error) from None
 
@@ -215,8 +251,18 @@ class MetricsReader:
 
 # What a reader needs of a step event, first of all the step; its loss and epoch are those of the step.
 _STEP_EVENTS = "SELECT s.step, l.time, l.epoch, l.loss, s.lr, s.samples_per_second FROM step_events s LEFT JOIN losses l USING (step)"
-_LOSSES = "SELECT step, loss FROM losses WHERE step BETWEEN ? AND ? AND loss IS NOT NULL ORDER BY step"
-_BUCKETS = "SELECT bucket, count, min, mean, max FROM pyramid WHERE level = ? AND bucket BETWEEN ? AND ? ORDER BY bucket"
+_GPU_SAMPLES = """
+SELECT rowid, time, device, memory_used, utilization, power, temperature FROM gpu_samples WHERE rowid > ? ORDER BY rowid LIMIT ?
+"""
+_LARGEST_STEP = 2**53
+
+
+def _finite(column: Column) -> str:
+    return f"SELECT step, {column.name} FROM {column.table} WHERE step BETWEEN ? AND ? AND {column.name} IS NOT NULL ORDER BY step"
+
+
+def _buckets(column: Column) -> str:
+    return f"SELECT bucket, count, min, mean, max FROM {column.pyramid} WHERE level = ? AND bucket BETWEEN ? AND ? ORDER BY bucket"
 
 
 def _number(stored: float | None) -> float:
@@ -228,6 +274,13 @@ def _step(row: tuple[Any, ...]) -> tuple[float, Step]:
     step, time, epoch, loss, lr, samples_per_second = row
     event = Step(step=step, epoch=epoch or 0, loss=_number(loss), lr=_number(lr), samples_per_second=_number(samples_per_second))
     return time or 0.0, event
+
+
+def _gpu_sample(row: tuple[Any, ...]) -> GpuSample:
+    _, time, device, memory_used, utilization, power, temperature = row
+    return GpuSample(
+        time=time, device=clean(device), memory_used=memory_used, utilization=utilization, power=power, temperature=temperature
+    )
 
 
 def _connect(path: Path) -> sqlite3.Connection:

@@ -11,6 +11,7 @@ import math
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tuitrain import events
 from tuitrain.config import RunConfig
@@ -19,6 +20,9 @@ from tuitrain.runs.history import DeviceHistory
 from tuitrain.runs.logtail import LogTail, describe
 from tuitrain.runs.pace import Rate, Stopwatch
 from tuitrain.runs.series import Curve, Series
+
+if TYPE_CHECKING:
+    from tuitrain.runs.stored import StoredRun
 
 
 class RunRecord:
@@ -38,6 +42,8 @@ class RunRecord:
         """The run's id; empty until its folder is made."""
         self.path: Path | None = None
         """The run's folder; the host sets it."""
+        self.stored: StoredRun | None = None
+        """Where the curves come from when the record was read from the run's folder."""
         self.state: RunState = "queued"
         self.phase: events.Progress | None = None
         """What goes on where no steps are made (decoding, evaluating ...), or `None`."""
@@ -74,7 +80,8 @@ class RunRecord:
         self._rate_step = 0
         self._running = Stopwatch(clock, ran_seconds)
         self._stepped_at = clock()
-        self._eval_seconds = 0.0
+        self.eval_seconds = 0.0
+        """How long the newest evaluation took."""
 
     @staticmethod
     def load(folder: Path) -> RunRecord:
@@ -110,7 +117,11 @@ class RunRecord:
             return None
         steps = max(started.total_steps - self.step, 0)
         evaluations = math.ceil(steps / started.steps_per_epoch) if started.test_samples else 0
-        return steps * self._samples_per_step(started) / rate + evaluations * self._eval_seconds
+        return steps * self._samples_per_step(started) / rate + evaluations * self.eval_seconds
+
+    def begin_after(self, step: int) -> None:
+        """The events that come next are about what was done after `step`."""
+        self.step = self._rate_step = step
 
     def apply(self, event: events.Event) -> None:
         """Take in one event; only one thread may call this."""
@@ -153,7 +164,7 @@ class RunRecord:
     def _start(self, event: events.RunStarted) -> None:
         self.started = event
         self.run = event.run or self.run
-        self.step = self._rate_step = event.resumed_from or 0
+        self.begin_after(event.resumed_from or 0)
         self.phase = None
 
     def _enter(self, state: RunState) -> None:
@@ -195,7 +206,7 @@ class RunRecord:
             self.last_loss, self.epoch, self.step = loss, epoch, step
 
     def _add_eval(self, event: events.Eval) -> None:
-        self._eval_seconds = self._clock() - self._stepped_at
+        self.eval_seconds = self._clock() - self._stepped_at
         self.phase = None
         if event.accuracy > (-math.inf if self.best_accuracy is None else self.best_accuracy):
             self.best_step, self.best_accuracy = event.step, event.accuracy

@@ -2,47 +2,23 @@
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from tuitrain.config import load_recipe
-from tuitrain.events import State
-from tuitrain.runs.folder import CONFIG, LOG, METRICS
-from tuitrain.runs.logtail import LOG_LEVELS, LOG_LINES, LogTail
+from tuitrain.config import RunConfig, load_recipe
+from tuitrain.events import Eval, State
+from tuitrain.runs.folder import CONFIG
+from tuitrain.runs.label import read_label
+from tuitrain.runs.network import read_parameters, read_predictions
 from tuitrain.runs.reader import MetricsReader
 from tuitrain.runs.record import RunRecord
-from tuitrain.runs.series import Bin, Curve
-from tuitrain.runs.status import RunStatus, from_utc, is_lost, read_status
+from tuitrain.runs.schema import TIME
+from tuitrain.runs.status import RunStatus, is_lost, read_status
+from tuitrain.runs.stored import stored_run
 
-_LOG_BYTES = 512 * 1024
-
-
-class StoredCurve:
-    """The losses of a run on disk as a curve. Each call opens the file anew, so nothing stays open and the newest points are seen."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def __len__(self) -> int:
-        with MetricsReader(self._path) as reader:
-            return reader.count()
-
-    def thin(self, lo: float, hi: float, columns: int) -> list[Bin]:
-        """At most `columns` bins of the steps `lo` to `hi`, whose cost does not grow with the length of the run."""
-        with MetricsReader(self._path) as reader:
-            return reader.losses(lo, hi, columns)
-
-    def at(self, x: float) -> tuple[float, float] | None:
-        """The last step up to `x` and its loss."""
-        with MetricsReader(self._path) as reader:
-            return reader.loss_at(x)
-
-    def smoothed(self, weight: float) -> Curve:
-        """The moving average in memory: it needs every point, about a second for a million."""
-        with MetricsReader(self._path) as reader:
-            return reader.series().smoothed(weight)
+# Enough for the speed of the last two seconds.
+_PACE_EVENTS = 256
 
 
 def load_record(path: Path) -> RunRecord:
@@ -53,27 +29,48 @@ def load_record(path: Path) -> RunRecord:
         ConfigError: its configuration cannot.
     """
     status = read_status(path)
-    with MetricsReader(path / METRICS) as reader:
-        record = RunRecord(load_recipe(str(path / CONFIG)), ran_seconds=_running_seconds(reader.states(), status))
-        _replay(record, status, reader)
-    record.path = path
-    record.loss = StoredCurve(path / METRICS)
-    record.log = _read_log(path / LOG)
+    stored = stored_run(path)
+    config = read_label(path).over(load_recipe(str(path / CONFIG)))
+    record = stored.metrics.ask(lambda reader: _replay(config, status, reader))
+    record.path, record.stored = path, stored
+    record.loss, record.times, record.learning_rate, record.speed = stored.loss, stored.times, stored.learning_rate, stored.speed
+    record.devices = stored.devices()
+    record.parameters, record.predictions = read_parameters(path), read_predictions(path)
+    record.log = stored.log()
     record.state = "lost" if is_lost(status, time.time()) else status.state
     record.error = status.error
     return record
 
 
-def _replay(record: RunRecord, status: RunStatus, reader: MetricsReader) -> None:
+def _replay(config: RunConfig, status: RunStatus, reader: MetricsReader) -> RunRecord:
+    """A record to which everything happened that is more than a curve."""
+    record = RunRecord(config, ran_seconds=_running_seconds(reader.states(), status))
     record.apply(status.as_started())
-    for timed in (reader.notices(), reader.checkpoints(), reader.evals()):
+    evals = reader.evals()
+    for timed in (reader.notices(), reader.checkpoints(), evals):
         for _, event in timed:
             record.apply(event)
-    for newest in (reader.replicas(), reader.replica_stats(), reader.last_step_event()):
+    for newest in (reader.replicas(), reader.replica_stats()):
         if newest is not None:
             record.apply(newest)
+    steps = reader.last_step_events(_PACE_EVENTS)
+    if steps:
+        record.begin_after(steps[0].step - 1)
+    for step in steps:
+        record.apply(step)
     if last := reader.last_loss():
         record.step, record.epoch, record.last_loss = last
+    record.eval_seconds = _eval_seconds(evals, reader)
+    return record
+
+
+def _eval_seconds(evals: Sequence[tuple[float, Eval]], reader: MetricsReader) -> float:
+    """How long the newest evaluation took: from its step to its end."""
+    if not evals:
+        return 0.0
+    ended, newest = evals[-1]
+    stepped = reader.at(TIME, newest.step)
+    return 0.0 if stepped is None else max(ended - stepped[1], 0.0)
 
 
 def _running_seconds(states: Iterable[tuple[float, State]], status: RunStatus) -> float:
@@ -84,20 +81,3 @@ def _running_seconds(states: Iterable[tuple[float, State]], status: RunStatus) -
             seconds += moment - since
         since = moment if event.state == "running" else None
     return seconds + (max(status.heartbeat - since, 0.0) if since is not None else 0.0)
-
-
-def _read_log(path: Path) -> LogTail:
-    """The newest lines of a `log.txt`; without one, none."""
-    log = LogTail()
-    try:
-        with path.open("rb") as file:
-            file.seek(max(os.path.getsize(path) - _LOG_BYTES, 0))
-            lines = file.read().decode("utf-8", errors="replace").splitlines()
-    except OSError:
-        return log
-    for line in lines[-LOG_LINES:]:
-        words = line.split(" ", 2)
-        moment = from_utc(words[0])
-        if len(words) == 3 and words[1] in LOG_LEVELS and moment is not None:
-            log.add(words[1], words[2], moment)
-    return log

@@ -1,16 +1,44 @@
 """The tables of a run's metrics file, for its writer and its readers."""
 
+from __future__ import annotations
+
+from typing import NamedTuple
+
 VERSION = 1
 FACTOR = 64
 LEVELS = 5
 """A billion steps lie in one bucket of the last level."""
 
-SCHEMA = """
-CREATE TABLE losses (step INTEGER PRIMARY KEY, epoch INTEGER NOT NULL, loss REAL, time REAL NOT NULL);
-CREATE TABLE pyramid (
+
+class Column(NamedTuple):
+    """One number for each step: where it stands, and the table of its pyramid (`None`: it has none)."""
+
+    table: str
+    name: str
+    pyramid: str | None
+
+
+LOSS = Column("losses", "loss", "pyramid")
+TIME = Column("losses", "time", None)
+LEARNING_RATE = Column("step_events", "lr", "lr_pyramid")
+SPEED = Column("step_events", "samples_per_second", "speed_pyramid")
+
+GATHERED = (LOSS, LEARNING_RATE, SPEED)
+"""The columns that have a pyramid."""
+
+
+def pyramid_schema(column: Column) -> str:
+    """What makes the pyramid of a column."""
+    return f"""
+CREATE TABLE {column.pyramid} (
     level INTEGER NOT NULL, bucket INTEGER NOT NULL, count INTEGER NOT NULL, min REAL, mean REAL, max REAL,
     PRIMARY KEY (level, bucket)
 ) WITHOUT ROWID;
+"""
+
+
+SCHEMA = f"""
+CREATE TABLE losses (step INTEGER PRIMARY KEY, epoch INTEGER NOT NULL, loss REAL, time REAL NOT NULL);
 CREATE TABLE step_events (step INTEGER PRIMARY KEY, lr REAL, samples_per_second REAL);
 CREATE TABLE evals (step INTEGER PRIMARY KEY, epoch INTEGER NOT NULL, loss REAL, loss_sum REAL, accuracy REAL, time REAL NOT NULL);
 CREATE TABLE replicas (step INTEGER PRIMARY KEY, event BLOB NOT NULL);
@@ -21,14 +49,24 @@ CREATE TABLE states (id INTEGER PRIMARY KEY, time REAL NOT NULL, state TEXT NOT 
 CREATE TABLE gpu_samples (
     time REAL NOT NULL, device TEXT NOT NULL, memory_used INTEGER, utilization INTEGER, power REAL, temperature INTEGER
 );
+{"".join(map(pyramid_schema, GATHERED))}
 """
 
-FIRST_LEVEL = f"""
-INSERT INTO pyramid SELECT 1, (step - 1) / {FACTOR}, count(loss), min(loss), avg(loss), max(loss)
-FROM losses WHERE step > :bucket * {FACTOR} GROUP BY (step - 1) / {FACTOR}
-"""
 
-NEXT_LEVEL = f"""
-INSERT INTO pyramid SELECT :level, bucket / {FACTOR}, sum(count), min(min), sum(mean * count) / sum(count), max(max)
-FROM pyramid WHERE level = :level - 1 AND bucket >= :bucket * {FACTOR} GROUP BY bucket / {FACTOR}
+def forget_buckets(column: Column) -> str:
+    """Deletes the buckets of a level from one on."""
+    return f"DELETE FROM {column.pyramid} WHERE level = :level AND bucket >= :bucket"
+
+
+def gather_buckets(column: Column, level: int) -> str:
+    """Gathers the buckets of a level, from one on, from the level below it; the lowest is gathered from the steps themselves."""
+    if level == 1:
+        number = column.name
+        return f"""
+INSERT INTO {column.pyramid} SELECT 1, (step - 1) / {FACTOR}, count({number}), min({number}), avg({number}), max({number})
+FROM {column.table} WHERE step > :bucket * {FACTOR} GROUP BY (step - 1) / {FACTOR}
+"""
+    return f"""
+INSERT INTO {column.pyramid} SELECT :level, bucket / {FACTOR}, sum(count), min(min), sum(mean * count) / sum(count), max(max)
+FROM {column.pyramid} WHERE level = :level - 1 AND bucket >= :bucket * {FACTOR} GROUP BY bucket / {FACTOR}
 """

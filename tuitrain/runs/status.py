@@ -13,6 +13,7 @@ import msgspec
 
 from tuitrain.events import LIVE_STATES, DataKind, RunStarted, RunState
 from tuitrain.runs.errors import RunError
+from tuitrain.runs.label import read_label
 from tuitrain.runs.record import RunRecord
 from tuitrain.text import clean
 
@@ -30,6 +31,7 @@ class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
 
     run: str
     name: str
+    note: str = ""
     recipe: str
     state: RunState
     device: tuple[str, ...]
@@ -101,7 +103,9 @@ def from_utc(text: str) -> float | None:
 
 
 def read_status(folder: Path) -> RunStatus:
-    """What the `state.json` in a run folder says. The run's id is the folder's name, so that a renamed copy is a run of its own.
+    """What the `state.json` in a run folder says, under the name and note of its label.
+
+    The run's id is the folder's name, so that a renamed copy is a run of its own.
 
     Raises:
         RunError: it is missing or damaged.
@@ -113,8 +117,10 @@ def read_status(folder: Path) -> RunStatus:
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise RunError(f"{clean(folder.name)}: {STATE} is damaged: {clean(str(error))}.") from None
     texts = {field: clean(value) for field in RunStatus.__struct_fields__ if isinstance(value := getattr(status, field), str)}
+    label = read_label(folder)
+    told = {"name": label.name_or(texts["name"]), "note": label.note_or(texts["note"])}
     device = tuple(map(clean, status.device))
-    return msgspec.structs.replace(status, **{**texts, "run": clean(folder.name), "device": device})
+    return msgspec.structs.replace(status, **{**texts, **told, "run": clean(folder.name), "device": device})
 
 
 class ThisProcess(msgspec.Struct, frozen=True):

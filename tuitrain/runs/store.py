@@ -1,8 +1,8 @@
 """The metrics of a run on disk: one SQLite file, one writer, any number of readers.
 
 The journal is SQLite's rollback journal: WAL does not work over network file systems, where shared machines keep their home folders.
-Above the losses lies a pyramid, so that a curve of any length opens at once: at level L, bucket B holds the count, least, mean and greatest
-of the finite losses of the steps B * 64**L + 1 to (B + 1) * 64**L.
+Above the losses, the learning rates and the speeds lie pyramids, so that a curve of any length opens at once: at level L, bucket B holds
+the count, least, mean and greatest of the finite numbers of the steps B * 64**L + 1 to (B + 1) * 64**L.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tuitrain import events
 from tuitrain.events import Event
 from tuitrain.runs.errors import RunError
 from tuitrain.runs.reader import MetricsReader
-from tuitrain.runs.schema import FACTOR, FIRST_LEVEL, LEVELS, NEXT_LEVEL, SCHEMA, VERSION
+from tuitrain.runs.schema import FACTOR, GATHERED, LEVELS, SCHEMA, VERSION, Column, forget_buckets, gather_buckets, pyramid_schema
 
 __all__ = ["MetricsReader", "MetricsWriter"]
 
@@ -42,7 +42,8 @@ class MetricsWriter:
 
     def __init__(self, path: Path) -> None:
         self._buffer: list[tuple[float, Event]] = []
-        self._first_changed: int | None = None
+        # By table, the first step that was written or forgotten since the last commit.
+        self._first_changed: dict[str, int] = {}
         self.error: str | None = None
         """Why the last commit wrote nothing, `None` when it wrote."""
         try:
@@ -64,13 +65,14 @@ class MetricsWriter:
         """
         if not self._buffer:
             return True
-        self._first_changed = None
+        self._first_changed = {}
         try:
             self._connection.execute("BEGIN IMMEDIATE")
             for now, event in self._buffer:
                 self._write(now, event)
-            if self._first_changed is not None:
-                self._update_pyramid(self._first_changed)
+            for column in GATHERED:
+                if column.table in self._first_changed:
+                    self._update_pyramid(column, self._first_changed[column.table])
             self._connection.execute("COMMIT")
         except sqlite3.Error as error:
             self.error = str(error)
@@ -102,6 +104,18 @@ class MetricsWriter:
             raise RunError(f"{path.name}: a newer tuitrain made these metrics (version {version}, this one knows {VERSION}).")
         if version == 0:
             self._connection.executescript(f"BEGIN IMMEDIATE; {SCHEMA} PRAGMA user_version = {VERSION}; COMMIT;")
+        else:
+            self._add_pyramids()
+
+    def _add_pyramids(self) -> None:
+        """Files that were made before a column had its pyramid get it now."""
+        tables = {name for (name,) in self._connection.execute("SELECT name FROM sqlite_master")}
+        for column in GATHERED:
+            if column.pyramid not in tables:
+                self._connection.execute("BEGIN IMMEDIATE")
+                self._connection.execute(pyramid_schema(column))
+                self._update_pyramid(column, 1)
+                self._connection.execute("COMMIT")
 
     def _roll_back(self) -> None:
         if self._connection.in_transaction:
@@ -113,6 +127,7 @@ class MetricsWriter:
                 self._write_losses(event)
             case events.Step():
                 self._insert("step_events", event.step, _finite(event.lr), _finite(event.samples_per_second))
+                self._change_from("step_events", event.step)
             case events.Eval():
                 self._insert("evals", event.step, event.epoch, _finite(event.loss), _finite(event.loss_sum), _finite(event.accuracy), now)
             case events.Replicas():
@@ -143,25 +158,25 @@ class MetricsWriter:
             for index, (loss, moment) in enumerate(zip(event.losses, event.times, strict=True))
         )
         self._connection.executemany("INSERT OR REPLACE INTO losses VALUES (?, ?, ?, ?)", rows)
-        self._change_from(event.first_step)
+        self._change_from("losses", event.first_step)
 
     def _rewind(self, step: int) -> None:
         """Forget what lies after `step`: a run that goes on from a checkpoint makes those steps again."""
         for table in _STEP_TABLES:
             self._connection.execute(f"DELETE FROM {table} WHERE step > ?", (step,))
-        self._change_from(step + 1)
+            self._change_from(table, step + 1)
 
-    def _change_from(self, step: int) -> None:
-        self._first_changed = step if self._first_changed is None else min(self._first_changed, step)
+    def _change_from(self, table: str, step: int) -> None:
+        self._first_changed[table] = min(step, self._first_changed.get(table, step))
 
-    def _update_pyramid(self, first_step: int) -> None:
+    def _update_pyramid(self, column: Column, first_step: int) -> None:
         """Gather again, level by level, the buckets that hold steps from `first_step` on."""
         bucket = first_step - 1
         for level in range(1, LEVELS + 1):
             bucket //= FACTOR
             values = {"level": level, "bucket": bucket}
-            self._connection.execute("DELETE FROM pyramid WHERE level = :level AND bucket >= :bucket", values)
-            self._connection.execute(NEXT_LEVEL if level > 1 else FIRST_LEVEL, values)
+            self._connection.execute(forget_buckets(column), values)
+            self._connection.execute(gather_buckets(column, level), values)
 
 
 def _finite(value: float) -> float | None:

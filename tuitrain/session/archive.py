@@ -1,11 +1,15 @@
-"""What the recorder writes of a live run: metrics, TensorBoard, state and log. A disk that refuses costs a notice, never the run."""
+"""What the recorder writes of a live run: metrics, TensorBoard, parameters, predictions, state and log.
+
+A disk that refuses costs a notice, never the run.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tuitrain.events import Event, Notice
+from tuitrain.events import Event, Notice, Parameters, Predictions
 from tuitrain.runs.folder import METRICS, TENSORBOARD, RunFolder
+from tuitrain.runs.network import write_network
 from tuitrain.runs.record import RunRecord
 from tuitrain.runs.store import MetricsWriter
 from tuitrain.runs.tensorboard import TensorBoardWriter
@@ -23,6 +27,7 @@ class Archive:
         self._metrics = MetricsWriter(folder.path / METRICS)
         self._tensorboard: TensorBoardWriter | None = None
         self._curves: list[Event] = []
+        self._network: dict[type, Parameters | Predictions] = {}
         self._logged = 0
         self._said: set[str] = set()
 
@@ -30,11 +35,13 @@ class Archive:
         """Keep the events for the next `commit`."""
         self._metrics.append(batch)
         self._curves += batch
+        self._network |= {type(event): event for event in batch if isinstance(event, (Parameters, Predictions))}
 
     def commit(self, record: RunRecord) -> list[Notice]:
         """Write what is kept. What cannot be written is tried again next time; a notice says so the first time."""
         problems = [] if self._metrics.commit() else self._complain("metrics", self._metrics.error or "unknown reason")
         problems += self._try("TensorBoard file", self._write_curves)
+        problems += self._try("parameters and predictions", self._write_network)
         problems += self._try("log", lambda: self._write_log(record))
         problems += self._try("state", lambda: self._folder.write_state(self._folder.status.with_record(record)))
         return problems
@@ -56,6 +63,11 @@ class Archive:
             self._tensorboard = TensorBoardWriter(self._folder.path / TENSORBOARD)
         self._tensorboard.write(self._curves)
         self._curves = []
+
+    def _write_network(self) -> None:
+        for kind, event in list(self._network.items()):
+            write_network(self._folder.path, event)
+            del self._network[kind]
 
     def _write_log(self, record: RunRecord) -> None:
         lines, total = record.log.since(self._logged)

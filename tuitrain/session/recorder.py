@@ -29,6 +29,8 @@ class Recorder:
 
     def __init__(self, record: RunRecord, listeners: Sequence[Listener]) -> None:
         self.archive: Archive | None = None
+        self.afterwards: Callable[[], None] | None = None
+        """Called last of all, from this thread, when everything is written and told."""
         self._record = record
         self._listeners = listeners
         self._events: queue.SimpleQueue[Event | None] = queue.SimpleQueue()
@@ -67,6 +69,8 @@ class Recorder:
             if batch:
                 self._tell(batch)
         self._tell([])
+        if self.afterwards is not None:
+            self.afterwards()
 
     def _next_batch(self) -> tuple[list[Event], bool]:
         """What comes within a batch's time after the first event, and whether more may come; empty after a second without any."""

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
 from tuitrain.config import ConfigError, RunConfig
-from tuitrain.events import Event, GpuSample, Progress, RunEnded, RunStarted
+from tuitrain.events import Event, GpuSample, Notice, Progress, RunEnded, RunStarted
 from tuitrain.runs.record import RunRecord
 from tuitrain.session.control import Control, Request
 from tuitrain.session.recorder import Listener, Recorder
 from tuitrain.session.threads import lasting_imports
+
+if TYPE_CHECKING:
+    from tuitrain.runs.folder import RunFolder
+    from tuitrain.session.on_end import OnEnd
 
 SessionState = Literal["idle", "preparing", "running", "paused", "stopping", "ended"]
 
@@ -22,7 +27,7 @@ Train = Callable[[RunConfig, Control], Iterator[Event]]
 
 
 class WorkerSession:
-    """Trains in a thread of its own and records in another; both are joined by `join`.
+    """Trains in a thread of its own and records in another; `join` joins both, and the one of the run's `on_end`.
 
     Args:
         load_train: gives the engine's train function. It is called in the training thread, because it imports torch.
@@ -41,10 +46,11 @@ class WorkerSession:
         self._control: Control | None = None
         self._recorder: Recorder | None = None
         self._thread: threading.Thread | None = None
+        self._commands: list[OnEnd] = []
 
     @property
     def state(self) -> SessionState:
-        """What the session does now; "ended" only when both threads have let go of the run."""
+        """What the session does now; "ended" only when both threads have let go of the run, be its `on_end` over or not."""
         if self.record is None or self._control is None:
             return "idle"
         if not self._alive():
@@ -83,8 +89,12 @@ class WorkerSession:
         self._ask("stop")
 
     def interrupt(self) -> None:
-        """The same as `stop`, for a run that a signal ends."""
-        self._ask("interrupt")
+        """The same as `stop`, for a run that a signal ends; when the run has ended already, its `on_end` is ended."""
+        if self._alive():
+            self._ask("interrupt")
+            return
+        for command in self._commands:
+            command.end()
 
     def checkpoint(self) -> None:
         """Ask for a checkpoint at the next step boundary."""
@@ -93,7 +103,8 @@ class WorkerSession:
     def subscribe(self, listener: Listener) -> None:
         """Call `listener` with each batch of events of the runs started from now on, from the recorder's thread; it must not block.
 
-        An empty batch is the last one of a run, also of one that was refused.
+        An empty batch is the last one of a run, also of one that was refused. Nothing comes after it but the notices of the run's
+        `on_end`, from a thread of its own.
         """
         self._listeners.append(listener)
 
@@ -107,11 +118,15 @@ class WorkerSession:
                 self._recorder.put(sample)
 
     def join(self, timeout: float) -> bool:
-        """Wait at most `timeout` seconds for both threads of the run to end; whether they have."""
+        """Wait at most `timeout` seconds for both threads of the run and for its `on_end`; whether all have ended."""
         if self._thread is None or self._recorder is None:
             return True
+        end = time.monotonic() + timeout
         self._thread.join(timeout)
-        return not self._thread.is_alive() and self._recorder.join(timeout)
+        # The recorder starts `on_end` before it ends.
+        if self._thread.is_alive() or not self._recorder.join(max(end - time.monotonic(), 0.0)):
+            return False
+        return all(command.join(max(end - time.monotonic(), 0.0)) for command in self._commands)
 
     def _ask(self, request: Request) -> None:
         if self._control is not None and self._alive():
@@ -160,4 +175,19 @@ class WorkerSession:
         if self.record is not None:
             self.record.config, self.record.path = resolved, folder.path
         recorder.archive = Archive(folder)
+        if resolved.on_end is not None:
+            recorder.afterwards = lambda: self._run_on_end(folder)
         return msgspec.structs.replace(started, run=folder.id)
+
+    def _run_on_end(self, folder: RunFolder) -> None:
+        """On the recorder's thread, when the run has ended and is archived."""
+        from tuitrain.session.on_end import OnEnd
+
+        assert self.record is not None
+        command = OnEnd(self.record.config.on_end or "", self.record, folder, self._tell)
+        self._commands = [*(earlier for earlier in self._commands if not earlier.join(0)), command]
+        command.start()
+
+    def _tell(self, notice: Notice) -> None:
+        for listener in self._listeners:
+            listener([notice])

@@ -1,0 +1,149 @@
+"""Names and notes given afterwards: kept beside the run's own files, and shown wherever the run is."""
+
+import os
+import shutil
+import time
+
+import msgspec
+import pytest
+from small_runs import make_run
+
+from tuitrain.config import ConfigError, load_recipe, with_changes
+from tuitrain.runs import report
+from tuitrain.runs.catalogue import check_deletable, config_of, find, list_runs, show
+from tuitrain.runs.label import Label, annotate, read_label, rename
+from tuitrain.runs.record import RunRecord
+from tuitrain.runs.shelf import Shelf
+from tuitrain.runs.status import read_status
+
+NAMED = with_changes(load_recipe("seed-cnn"), {"name": "first", "note": "as started"})
+
+
+@pytest.fixture
+def named(runs_dir):
+    return make_run(runs_dir, NAMED)
+
+
+def test_without_a_label_the_run_is_called_what_it_was_started_with(runs_dir, named):
+    [run] = list_runs(runs_dir)
+    assert (run.name, run.note) == ("first", "as started")
+    assert read_label(named.path) == Label()
+
+
+def test_a_new_name_and_note_are_seen_everywhere(runs_dir, named):
+    rename(named.path, "  second ")
+    annotate(named.path, "warm-up")
+    [run] = list_runs(runs_dir)
+    assert (run.name, run.note) == ("second", "warm-up")
+    assert (config_of(run).name, config_of(run).note) == ("second", "warm-up")
+    assert (read_status(named.path).name, RunRecord.load(named.path).config.title()) == ("second", "second")
+    assert msgspec.json.decode(report.runs(runs_dir, as_json=True))[0]["name"] == "second"
+    assert (show(run)["name"], show(run)["config"]["note"]) == ("second", "warm-up")
+    assert "second" in report.show(runs_dir, named.id, as_json=False)
+    assert "note" not in run.to_json()
+
+
+def test_the_run_goes_on_writing_its_state_and_the_name_stays(runs_dir, named):
+    rename(named.path, "second")
+    named.write_state(msgspec.structs.replace(named.status, step=99))
+    [run] = list_runs(runs_dir)
+    assert (run.name, run.step) == ("second", 99)
+
+
+def test_an_empty_name_is_the_recorded_one_and_an_empty_note_is_none(runs_dir, named):
+    rename(named.path, "second")
+    rename(named.path, "   ")
+    annotate(named.path, "")
+    [run] = list_runs(runs_dir)
+    assert (run.name, run.note) == ("first", "")
+
+
+def test_one_of_the_two_leaves_the_other(named):
+    rename(named.path, "second")
+    annotate(named.path, "x")
+    rename(named.path, "third")
+    assert read_label(named.path) == Label(name="third", note="x")
+
+
+def test_control_characters_are_replaced_going_in_and_coming_out(runs_dir, named):
+    rename(named.path, "a\x1b[2J\u202eb")
+    assert msgspec.json.decode((named.path / "label.json").read_bytes()) == {"name": "a·[2J·b"}
+    (named.path / "label.json").write_bytes(msgspec.json.encode({"name": "\x9bx", "note": "\x07深"}))
+    [run] = list_runs(runs_dir)
+    assert (run.name, run.note) == ("·x", "·深")
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b'{"name": 3}', b"\xff\xfe", b"[]"])
+def test_a_damaged_label_is_none(runs_dir, named, content):
+    (named.path / "label.json").write_bytes(content)
+    assert list_runs(runs_dir)[0].name == "first"
+    rename(named.path, "again")
+    assert list_runs(runs_dir)[0].name == "again"
+
+
+def test_a_run_without_a_state_has_its_label_too(runs_dir, named):
+    rename(named.path, "second")
+    (named.path / "state.json").unlink()
+    [run] = list_runs(runs_dir)
+    assert (run.state, run.name) == ("lost", "second")
+
+
+def test_a_folder_that_is_gone_is_a_sentence(named):
+    shutil.rmtree(named.path)
+    with pytest.raises(ConfigError, match=r"label\.json cannot be written: No such file or directory\."):
+        rename(named.path, "x")
+
+
+def test_a_copied_folder_keeps_its_label(runs_dir, named):
+    rename(named.path, "second")
+    shutil.copytree(named.path, runs_dir / "20990101-0000-copy-aaa")
+    assert find(runs_dir, "20990101").name == "second"
+
+
+# -- the list for somebody who looks at it for long -------------------------------------------------------------------------
+
+
+def test_the_shelf_says_what_the_list_says(runs_dir, named):
+    shelf = Shelf(runs_dir)
+    other = make_run(runs_dir, started="2020-01-01T00:00:00.000Z")
+    (runs_dir / "notes").mkdir()
+    assert shelf.read() == list_runs(runs_dir)
+    assert len(shelf.read()) == 2
+    rename(other.path, "changed")
+    assert [run.name for run in shelf.read()] == ["first", "changed"]
+    named.write_state(msgspec.structs.replace(named.status, step=7))
+    assert shelf.read()[0].step == 7
+    (other.path / "state.json").write_text("{")
+    assert shelf.read()[1].broken
+    shutil.rmtree(other.path)
+    assert shelf.read() == list_runs(runs_dir)
+
+
+def test_the_shelf_reads_an_unchanged_run_once_and_a_live_one_always(runs_dir, named, monkeypatch):
+    live = make_run(runs_dir, state="running", boot_id="another")
+    shelf = Shelf(runs_dir)
+    assert [run.state for run in shelf.read()].count("lost") == 1
+    read = []
+    real = type(runs_dir).read_bytes
+    monkeypatch.setattr(type(runs_dir), "read_bytes", lambda self: (read.append(self), real(self))[1])
+    shelf.read()
+    assert not read
+    live.write_state(msgspec.structs.replace(live.status, host="elsewhere", heartbeat=time.time()))
+    assert {run.state for run in shelf.read()} == {"running", "finished"}
+    read.clear()
+    shelf.read()
+    assert {path.parent for path in read} == {live.path}
+
+
+def test_no_folder_is_an_empty_shelf_and_a_file_is_a_sentence(runs_dir):
+    assert Shelf(runs_dir).read() == []
+    runs_dir.touch()
+    with pytest.raises(ConfigError, match="cannot be read: Not a directory"):
+        Shelf(runs_dir).read()
+
+
+def test_only_ended_runs_may_be_deleted(runs_dir, named):
+    check_deletable(find(runs_dir, named.id))
+    live = make_run(runs_dir, state="paused")
+    with pytest.raises(ConfigError, match=rf"{live.id} is paused \(pid {os.getpid()} on .*\); stop it first\."):
+        check_deletable(find(runs_dir, live.id))

@@ -1,0 +1,75 @@
+"""Parameters and predictions in the run folder: in and out again, whole or not at all."""
+
+import msgspec
+import pytest
+
+from tuitrain.events import Parameter, Parameters, Prediction, Predictions
+from tuitrain.runs.network import PARAMETERS, PREDICTIONS, read_parameters, read_predictions, write_network
+from tuitrain.runs.record import RunRecord
+
+ROW = Parameter(name="0.weight", shape=(32, 3, 5, 5), count=2400, device="cpu", trainable=True)
+TOLD = Parameters(rows=(ROW,), warnings=("blocks: 3 layers are kept in a plain Python list",))
+SAMPLE = Prediction(index=4, truth=0, predicted=1, confidence=0.75, image=bytes(range(256)) * 12)
+SAID = Predictions(step=20, epoch=2, classes=("cat", "dog"), confusion=((3, 4), (5, 6)), samples=(SAMPLE,))
+
+
+def test_what_is_written_is_read(run_folder):
+    for event in (TOLD, SAID):
+        write_network(run_folder.path, event)
+    assert (read_parameters(run_folder.path), read_predictions(run_folder.path)) == (TOLD, SAID)
+    record = RunRecord.load(run_folder.path)
+    assert (record.parameters, record.predictions) == (TOLD, SAID)
+
+
+def test_the_newest_predictions_replace_the_ones_before(run_folder):
+    write_network(run_folder.path, SAID)
+    newer = msgspec.structs.replace(SAID, step=40, samples=(msgspec.structs.replace(SAMPLE, image=None),))
+    write_network(run_folder.path, newer)
+    assert read_predictions(run_folder.path) == newer
+    assert not list(run_folder.path.glob(f".{PREDICTIONS}*"))
+
+
+def test_a_run_without_them_loads(run_folder):
+    record = RunRecord.load(run_folder.path)
+    assert (record.parameters, record.predictions) == (None, None)
+
+
+def torn(path):
+    path.write_bytes(path.read_bytes()[:-20])
+
+
+def other(path):
+    path.write_bytes(b"[]")
+
+
+@pytest.mark.parametrize("damage", [torn, other, lambda path: path.write_bytes(b"\xff" * 99), lambda path: (path.unlink(), path.mkdir())])
+def test_damage_is_the_same_as_nothing(run_folder, damage):
+    for event, name in ((TOLD, PARAMETERS), (SAID, PREDICTIONS)):
+        write_network(run_folder.path, event)
+        damage(run_folder.path / name)
+    record = RunRecord.load(run_folder.path)
+    assert (record.parameters, record.predictions) == (None, None)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"confusion": ((1, 2),)},
+        {"confusion": ((1, 2), (3,))},
+        {"samples": (msgspec.structs.replace(SAMPLE, truth=2),)},
+        {"samples": (msgspec.structs.replace(SAMPLE, predicted=-1),)},
+        {"samples": (msgspec.structs.replace(SAMPLE, image=b"short"),)},
+    ],
+)
+def test_numbers_that_do_not_fit_each_other_are_damage(run_folder, changes):
+    write_network(run_folder.path, msgspec.structs.replace(SAID, **changes))
+    assert read_predictions(run_folder.path) is None
+
+
+def test_texts_of_a_foreign_folder_are_cleaned(run_folder):
+    row = msgspec.structs.replace(ROW, name="a\x1b[2J", device="\u202ecpu")
+    write_network(run_folder.path, Parameters(rows=(row,), warnings=("x\ny",)))
+    write_network(run_folder.path, msgspec.structs.replace(SAID, classes=("\x07", "猫"), confusion=()))
+    told, said = read_parameters(run_folder.path), read_predictions(run_folder.path)
+    assert (told.rows[0].name, told.rows[0].device, told.warnings) == ("a·[2J", "·cpu", ("x·y",))
+    assert said.classes == ("·", "猫")

@@ -1,0 +1,225 @@
+"""The curves and devices of a run on disk: what they say, that they follow a live run cheaply, and what is left of them after damage."""
+
+import gc
+import math
+import shutil
+import sqlite3
+
+import pytest
+from small_runs import STARTED, losses, make_run, step
+
+from tuitrain.events import GpuSample, State
+from tuitrain.runs.errors import RunError
+from tuitrain.runs.folder import METRICS
+from tuitrain.runs.reader import MetricsReader
+from tuitrain.runs.record import RunRecord
+from tuitrain.runs.store import MetricsWriter
+from tuitrain.runs.stored import stored_run
+
+CURVES = ["loss", "times", "learning_rate", "speed"]
+
+
+def write(folder, *batch):
+    writer = MetricsWriter(folder / METRICS)
+    writer.append(batch)
+    assert writer.close() == 0
+
+
+def sample(time, device="cpu", **values):
+    return GpuSample(**{"time": time, "device": device, "memory_used": 5, "utilization": 50, "power": None, "temperature": None, **values})
+
+
+@pytest.fixture
+def long_run(runs_dir):
+    """A live record of 5,000 steps, and the folder of the same run."""
+    live = RunRecord(None)
+    values = [2 + math.sin(number / 50) for number in range(5000)]
+    batch = [State(state="running")]
+    for first in range(0, 5000, 100):
+        batch.append(losses(first + 1, values[first : first + 100]))
+        batch += [step(first + 1 + i, loss, rate=100.0 + first) for i, loss in enumerate(values[first : first + 100])]
+    for event in [STARTED, *batch]:
+        live.apply(event)
+    return live, make_run(runs_dir, batch=batch).path
+
+
+@pytest.mark.parametrize("name", CURVES)
+def test_curves_equal_those_of_the_live_record(long_run, name):
+    live, folder = long_run
+    kept, made = getattr(RunRecord.load(folder), name), getattr(live, name)
+    assert len(kept) == len(made) == 5000
+    for x in (0.5, 1, 17.3, 4999, 5000, 1e300):
+        assert kept.at(x) == made.at(x)
+    assert kept.at(-math.inf) is None
+    # Columns of whole buckets: there the pyramid's bins are exactly those of the points.
+    for lo, hi, columns in ((1, 40, 80), (1, 4097, 64), (1000, 1040, 100)):
+        assert len(kept.thin(lo, hi, columns)) == len(made.thin(lo, hi, columns))
+    exact = kept.thin(1, 64, 100)
+    assert exact == made.thin(1, 64, 100)
+    for smoothed in (kept.smoothed(0.9), kept.smoothed(0.9)):
+        assert smoothed.thin(1, 5000, 50) == made.smoothed(0.9).thin(1, 5000, 50)
+
+
+def test_thinning_a_long_run_reads_few_rows(long_run, monkeypatch):
+    _, folder = long_run
+    record = RunRecord.load(folder)
+    record.loss.thin(1, 5000, 10)
+    read = []
+    asked = MetricsReader._query
+
+    def counting(self, query, values=()):
+        rows = asked(self, query, values)
+        read.append(len(rows))
+        return rows
+
+    monkeypatch.setattr(MetricsReader, "_query", counting)
+    for name in ("loss", "learning_rate", "speed"):
+        assert getattr(record, name).thin(1, 5000, 10)
+    assert sum(read) < 3 * 700
+
+
+def test_smoothing_reads_the_points_once_and_then_what_is_new(long_run, monkeypatch):
+    _, folder = long_run
+    record = RunRecord.load(folder)
+    pages = []
+    asked = MetricsReader.points
+
+    def counting(self, column, after=0):
+        for page in asked(self, column, after):
+            pages.append(len(page[0]))
+            yield page
+
+    monkeypatch.setattr(MetricsReader, "points", counting)
+    assert len(record.loss.smoothed(0.9)) == 5000
+    record.loss.smoothed(0.5)
+    write(folder, losses(5001, [1.0, 1.0]))
+    # A record that is read anew shares what the first one has in memory.
+    assert len(RunRecord.load(folder).loss.smoothed(0.5)) == 5002
+    assert pages == [5000, 2]
+
+
+def test_a_run_that_went_back_to_a_checkpoint_is_smoothed_anew(long_run):
+    from msgspec.structs import replace
+
+    _, folder = long_run
+    record = RunRecord.load(folder)
+    assert record.loss.smoothed(0.5).at(5000)[1] < 10
+    write(folder, replace(STARTED, resumed_from=10), losses(11, [100.0, math.nan]))
+    again = record.loss.smoothed(0.5)
+    assert (len(again), len(record.loss)) == (12, 12)
+    assert again.at(11)[1] > 40
+
+
+def test_a_live_run_is_followed(runs_dir):
+    folder = make_run(runs_dir, batch=[State(state="running"), losses(1, [3.0]), sample(1.0), sample(1.0, "cuda:0")]).path
+    first = RunRecord.load(folder)
+    write(folder, losses(2, [2.0]), step(2, 2.0), sample(2.0, utilization=70), sample(1.5))
+    second = RunRecord.load(folder)
+    assert (second.step, second.last_loss, len(first.loss), len(second.speed)) == (2, 2.0, 2, 1)
+    history = second.devices["cpu"]
+    assert history is first.devices["cpu"]
+    assert [history.utilization.at(moment) for moment in (0.5, 1.9, 9.0)] == [None, (1.0, 50.0), (2.0, 70.0)]
+    assert len(history.memory) == 2, "a clock that went back gives no point"
+    assert math.isnan(history.power.at(2.0)[1])
+    assert sorted(second.devices) == ["cpu", "cuda:0"]
+
+
+def test_devices_of_a_hostile_file_are_cleaned(runs_dir):
+    folder = make_run(runs_dir, batch=[sample(1.0, "cpu\x1b[2J")]).path
+    assert list(RunRecord.load(folder).devices) == ["cpu·[2J"]
+
+
+def test_runs_are_shared_only_while_somebody_looks(run_folder):
+    first = stored_run(run_folder.path)
+    assert stored_run(run_folder.path) is first
+    copy = run_folder.path.with_name("copy")
+    shutil.copytree(run_folder.path, copy)
+    assert stored_run(copy) is not first
+    number = id(first)
+    kept = first.loss
+    del first
+    gc.collect()
+    assert len(kept) == 20
+    assert id(stored_run(run_folder.path)) != number or stored_run(run_folder.path).loss is not kept
+
+
+def test_a_file_of_an_older_version_is_read_too(long_run):
+    live, folder = long_run
+    with sqlite3.connect(folder / METRICS) as connection:
+        for table in ("lr_pyramid", "speed_pyramid"):
+            connection.execute(f"DROP TABLE {table}")
+    connection.close()
+    record = RunRecord.load(folder)
+    assert record.speed.thin(1, 5000, 40) == live.speed.thin(1, 5000, 40)
+    assert (len(record.speed), len(record.learning_rate)) == (5000, 5000)
+
+
+def test_a_writer_gives_an_older_file_what_it_lacks(long_run):
+    _, folder = long_run
+    before = RunRecord.load(folder).speed.thin(1, 5000, 20)
+    with sqlite3.connect(folder / METRICS) as connection:
+        for table in ("lr_pyramid", "speed_pyramid"):
+            connection.execute(f"DROP TABLE {table}")
+    connection.close()
+    write(folder)
+    with MetricsReader(folder / METRICS) as reader:
+        from tuitrain.runs.schema import SPEED
+
+        assert reader.bins(SPEED, 1, 5000, 20) == before
+
+
+def test_curves_of_a_file_that_vanishes_or_is_torn_never_raise(long_run):
+    _, folder = long_run
+    record = RunRecord.load(folder)
+    record.loss.smoothed(0.5)
+    path = folder / METRICS
+    path.write_bytes(b"nonsense" * 1000)
+    for name in CURVES:
+        curve = getattr(record, name)
+        curve.thin(1, 5000, 10), curve.at(9), curve.smoothed(0.5), len(curve)
+    with pytest.raises(RunError, match=r"metrics\.sqlite"):
+        RunRecord.load(folder)
+    path.unlink()
+    for name in CURVES:
+        curve = getattr(record, name)
+        curve.thin(1, 5000, 10), curve.at(9), curve.smoothed(0.5), len(curve)
+    with pytest.raises(RunError, match=r"metrics\.sqlite"):
+        RunRecord.load(folder)
+
+
+def test_a_commit_that_was_cut_off_while_the_file_is_open_is_mended(long_run):
+    """The file is held open when its writer dies in the middle of a commit and leaves a journal behind."""
+    _, folder = long_run
+    record = RunRecord.load(folder)
+    path = folder / METRICS
+    journal = path.with_name(f"{path.name}-journal")
+    writer = sqlite3.connect(path, isolation_level=None)
+    writer.execute("PRAGMA cache_size = 1")
+    writer.execute("BEGIN IMMEDIATE")
+    writer.execute("UPDATE losses SET loss = loss + 1000")
+    torn, old = path.read_bytes(), journal.read_bytes()
+    writer.execute("ROLLBACK")
+    writer.close()
+    path.write_bytes(torn)
+    journal.write_bytes(old)
+    assert max(found.max for found in record.loss.thin(1, 5000, 100)) < 10
+    assert record.loss.at(5000)[1] < 10
+
+
+def test_pace_of_a_live_run_of_another_process(runs_dir):
+    batch = [State(state="running"), losses(1, [3.0] * 10, start=1000.0)]
+    batch += [step(number, 3.0, rate=640.0 if number % 2 else 320.0) for number in range(1, 11)]
+    folder = make_run(runs_dir, batch=batch, state="running").path
+    record = RunRecord.load(folder)
+    assert 400 < record.samples_per_second < 460
+    assert record.eta_seconds() == pytest.approx(10 * 64 / record.samples_per_second)
+
+
+def test_the_time_of_evaluations_is_known(runs_dir, monkeypatch):
+    from small_runs import evaluation
+
+    from tuitrain.runs import store
+
+    monkeypatch.setattr(store.time, "time", lambda: 1012.5)
+    folder = make_run(runs_dir, batch=[losses(1, [3.0] * 10), evaluation(10, 1, 0.5)]).path
+    assert RunRecord.load(folder).eval_seconds == pytest.approx(2.5)

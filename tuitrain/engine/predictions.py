@@ -1,0 +1,110 @@
+"""What the model says of each test sample, kept on the device until the evaluation is over."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from tuitrain.engine.data import Split
+from tuitrain.events import Prediction, Predictions
+from tuitrain.text import clean
+
+SHOWN_MISTAKES = 48
+SHOWN_SAMPLES = 64
+LARGEST_MATRIX = 100
+"""With more classes than this nobody can read a confusion matrix, and none is made."""
+
+# Scores are looked at in blocks of about this many samples: few calls for the device, and little of its memory.
+_BLOCK_SAMPLES = 4096
+
+
+class Answers:
+    """Takes the scores of a split's samples in their order.
+
+    Args:
+        split: the samples, on the model's device.
+    """
+
+    def __init__(self, split: Split) -> None:
+        self._split = split
+        self._held: list[Tensor] = []
+        self._held_samples = 0
+        self._predicted: list[Tensor] = []
+        self._confidence: list[Tensor] = []
+
+    def add(self, scores: Tensor) -> None:
+        """Take the next samples' scores [B, C], a float tensor without a gradient on the split's device."""
+        # A model may write all its answers into one and the same tensor.
+        self._held.append(scores.clone())
+        self._held_samples += len(scores)
+        if self._held_samples >= _BLOCK_SAMPLES:
+            self._digest()
+
+    def right(self) -> Tensor:
+        """How many samples the model is right about, 0-dim, on the device."""
+        return (self._all(self._predicted) == self._split.labels).sum()
+
+    def event(self, step: int, epoch: int, classes: Sequence[str]) -> Predictions:
+        """What the evaluation at `step` shows.
+
+        Args:
+            step: the step after which it was, from 1.
+            epoch: the epoch of that step.
+            classes: the name of each class number; where there are more class numbers, these stand for themselves.
+        """
+        truth, predicted = self._split.labels, self._all(self._predicted)
+        count = max(len(classes), int(torch.maximum(truth.max(), predicted.max())) + 1)
+        names = (*map(clean, classes), *map(str, range(len(classes), count)))
+        return Predictions(
+            step=step,
+            epoch=epoch,
+            classes=names,
+            confusion=_confusion(truth, predicted, count) if count <= LARGEST_MATRIX else (),
+            samples=self._samples(predicted),
+        )
+
+    def _digest(self) -> None:
+        """Keep of the scores that are held which class is the highest, and how sure that is."""
+        scores = torch.cat(self._held)
+        self._held, self._held_samples = [], 0
+        predicted = scores.argmax(1)
+        # The softmax of the highest score; a model that gives no numbers is not sure of anything.
+        confidence = torch.softmax(scores, 1).gather(1, predicted[:, None])[:, 0]
+        self._predicted.append(predicted)
+        self._confidence.append(confidence.float().nan_to_num(0.0))
+
+    def _all(self, blocks: list[Tensor]) -> Tensor:
+        if self._held:
+            self._digest()
+        return torch.cat(blocks)
+
+    def _samples(self, predicted: Tensor) -> tuple[Prediction, ...]:
+        """The surest mistakes, then the right answers that were least sure, each with its image."""
+        truth, confidence = self._split.labels, self._all(self._confidence)
+        wrong = predicted != truth
+        surest = confidence.argsort(descending=True, stable=True)
+        mistakes = surest[wrong[surest]][:SHOWN_MISTAKES]
+        least_sure = confidence.argsort(stable=True)
+        right = least_sure[~wrong[least_sure]][: SHOWN_SAMPLES - len(mistakes)]
+        chosen = torch.cat((mistakes, right))
+        columns = [column.tolist() for column in (chosen, truth[chosen], predicted[chosen], confidence[chosen])]
+        rows = zip(*columns, _images(self._split.inputs, chosen), strict=True)
+        return tuple(
+            Prediction(index=index, truth=label, predicted=said, confidence=sure, image=image) for index, label, said, sure, image in rows
+        )
+
+
+def _confusion(truth: Tensor, predicted: Tensor, count: int) -> tuple[tuple[int, ...], ...]:
+    """How often each class [row] was taken for each class [column]."""
+    cells = torch.bincount(truth * count + predicted, minlength=count * count)
+    return tuple(map(tuple, cells.view(count, count).tolist()))
+
+
+def _images(inputs: Tensor, chosen: Tensor) -> list[bytes | None]:
+    """The chosen samples as 32·32·3 bytes, row by row, each pixel's red, green and blue; `None` for each where they are no such images."""
+    if inputs.dtype != torch.uint8 or tuple(inputs.shape[1:]) != (3, 32, 32):
+        return [None] * len(chosen)
+    pixels = inputs[chosen].permute(0, 2, 3, 1).contiguous().cpu().numpy()
+    return [image.tobytes() for image in pixels]

@@ -1,0 +1,59 @@
+"""What a run's folder keeps of its network: the parameters, and what it says of the test samples since the newest evaluation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from tuitrain.events import Parameters, Predictions
+from tuitrain.runs.files import write_atomically
+from tuitrain.text import clean
+
+PARAMETERS = "parameters.json"
+PREDICTIONS = "predictions.msgpack"
+
+_IMAGE_BYTES = 32 * 32 * 3
+
+
+def write_network(folder: Path, event: Parameters | Predictions) -> None:
+    """Replace the file of `event`'s kind in a run folder.
+
+    Raises:
+        OSError: it cannot be written; the old one is as it was.
+    """
+    if isinstance(event, Parameters):
+        write_atomically(folder / PARAMETERS, msgspec.json.encode(event))
+    else:
+        write_atomically(folder / PREDICTIONS, msgspec.msgpack.encode(event))
+
+
+def read_parameters(folder: Path) -> Parameters | None:
+    """The parameters that a run folder keeps; `None` where the file is missing or damaged."""
+    try:
+        found = msgspec.json.decode((folder / PARAMETERS).read_bytes(), type=Parameters)
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+    rows = tuple(msgspec.structs.replace(row, name=clean(row.name), device=clean(row.device)) for row in found.rows)
+    return Parameters(rows=rows, warnings=tuple(map(clean, found.warnings)))
+
+
+def read_predictions(folder: Path) -> Predictions | None:
+    """The newest predictions that a run folder keeps; `None` where the file is missing or damaged."""
+    try:
+        found = msgspec.msgpack.decode((folder / PREDICTIONS).read_bytes(), type=Predictions)
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+    if not _is_whole(found):
+        return None
+    return msgspec.structs.replace(found, classes=tuple(map(clean, found.classes)))
+
+
+def _is_whole(found: Predictions) -> bool:
+    """Whether every number and image is what a screen may rely on."""
+    count = len(found.classes)
+    matrix = not found.confusion or [len(row) for row in found.confusion] == [count] * count
+    return matrix and all(
+        0 <= sample.truth < count and 0 <= sample.predicted < count and (sample.image is None or len(sample.image) == _IMAGE_BYTES)
+        for sample in found.samples
+    )

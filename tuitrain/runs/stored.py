@@ -1,0 +1,185 @@
+"""The curves of a run on disk, read when they are asked for and shared by all who look at the run.
+
+A record of a live run is read anew every second; what is in memory of its curves and devices stays, and only what is new is read.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from tuitrain.events import GpuSample
+from tuitrain.runs.errors import RunError
+from tuitrain.runs.folder import LOG, METRICS
+from tuitrain.runs.history import DeviceHistory
+from tuitrain.runs.logfile import LogFile
+from tuitrain.runs.logtail import LogTail
+from tuitrain.runs.reader import MetricsReader
+from tuitrain.runs.schema import LEARNING_RATE, LOSS, SPEED, TIME, Column
+from tuitrain.runs.series import Bin, Curve, Series
+from tuitrain.text import clean
+
+T = TypeVar("T")
+
+
+class Metrics:
+    """A metrics file that stays open between two questions, without a lock on it. Any thread may ask.
+
+    Args:
+        path: the SQLite file of a run folder.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        self._reader: MetricsReader | None = None
+
+    def ask(self, question: Callable[[MetricsReader], T]) -> T:
+        """The answer of the file as it is now.
+
+        Raises:
+            RunError: the file is missing, damaged, or of a newer tuitrain.
+        """
+        reader = self._open()
+        try:
+            return question(reader)
+        except RunError:
+            # A writer that was killed leaves something to mend, which opening the file does.
+            with self._lock:
+                self._reader = None if self._reader is reader else self._reader
+            return question(self._open())
+
+    def _open(self) -> MetricsReader:
+        with self._lock:
+            if self._reader is None:
+                self._reader = MetricsReader(self._path)
+            return self._reader
+
+
+class StoredCurve:
+    """One column of a run's metrics over the steps. What cannot be read is left out: a screen that draws it must not fail.
+
+    Args:
+        metrics: the file.
+        column: which number of each step.
+    """
+
+    def __init__(self, metrics: Metrics, column: Column) -> None:
+        self._metrics = metrics
+        self._column = column
+        self._lock = threading.Lock()
+        self._points = Series()
+
+    def __len__(self) -> int:
+        return self._ask(lambda reader: reader.count(self._column), 0)
+
+    def thin(self, lo: float, hi: float, columns: int) -> list[Bin]:
+        """At most `columns` bins of the steps `lo` to `hi`.
+
+        Its cost does not grow with the length of the run, but for times and runs of older versions: these are read into memory once.
+        """
+        if self._ask(lambda reader: reader.has_pyramid(self._column), True):
+            return self._ask(lambda reader: reader.bins(self._column, lo, hi, columns), [])
+        return self._in_memory().thin(lo, hi, columns)
+
+    def at(self, x: float) -> tuple[float, float] | None:
+        """The last step up to `x` and its number."""
+        return self._ask(lambda reader: reader.at(self._column, x), None)
+
+    def smoothed(self, weight: float) -> Curve:
+        """The moving average in memory. The first call reads every point, about a second for a million; later ones what is new."""
+        return self._in_memory().smoothed(weight)
+
+    def _in_memory(self) -> Series:
+        with self._lock:
+            if not self._still_holds():
+                self._points = Series()
+            self._ask(self._follow, None)
+            return self._points
+
+    def _follow(self, reader: MetricsReader) -> None:
+        after = self._points[-1][0] if len(self._points) else 0
+        for steps, values in reader.points(self._column, after):
+            self._points.extend(steps, values)
+
+    def _still_holds(self) -> bool:
+        """Whether the newest point in memory is one of the file: a run that goes on from a checkpoint makes its later steps again."""
+        if not len(self._points):
+            return True
+        x, y = self._points[-1]
+        found = self.at(x)
+        return found is not None and found[0] == x and (found[1] == y or (math.isnan(found[1]) and math.isnan(y)))
+
+    def _ask(self, question: Callable[[MetricsReader], T], otherwise: T) -> T:
+        try:
+            return self._metrics.ask(question)
+        except RunError:
+            return otherwise
+
+
+class StoredRun:
+    """What all records of one run on disk share.
+
+    Args:
+        folder: the run's folder.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.metrics = Metrics(folder / METRICS)
+        self.loss, self.times = StoredCurve(self.metrics, LOSS), StoredCurve(self.metrics, TIME)
+        self.learning_rate, self.speed = StoredCurve(self.metrics, LEARNING_RATE), StoredCurve(self.metrics, SPEED)
+        self._log = LogFile(folder / LOG)
+        self._devices: dict[str, DeviceHistory] = {}
+        self._samples = 0
+        self._lock = threading.Lock()
+
+    def log(self) -> LogTail:
+        """The newest lines of the log up to now."""
+        with self._lock:
+            return self._log.follow()
+
+    def devices(self) -> dict[str, DeviceHistory]:
+        """What each device did up to now.
+
+        Raises:
+            RunError: the metrics cannot be read.
+        """
+        with self._lock:
+            self.metrics.ask(self._follow_devices)
+            return dict(self._devices)
+
+    def _follow_devices(self, reader: MetricsReader) -> None:
+        for page in reader.gpu_samples(self._samples):
+            by_device: dict[str, list[GpuSample]] = {}
+            for _, sample in page:
+                by_device.setdefault(sample.device, []).append(sample)
+            for device, samples in by_device.items():
+                self._devices.setdefault(device, DeviceHistory()).extend(samples)
+            self._samples = page[-1][0]
+
+
+_shared: weakref.WeakValueDictionary[tuple[str, int, int], StoredRun] = weakref.WeakValueDictionary()
+_shared_lock = threading.Lock()
+
+
+def stored_run(folder: Path) -> StoredRun:
+    """The run in `folder`, the same one as long as anybody holds it and its metrics are the same file.
+
+    Raises:
+        RunError: there are no metrics.
+    """
+    try:
+        status = (folder / METRICS).stat()
+    except OSError as error:
+        raise RunError(f"{clean(folder.name)}: {METRICS} cannot be read: {error.strerror}.") from None
+    key = (os.path.abspath(folder), status.st_dev, status.st_ino)
+    with _shared_lock:
+        run = _shared.get(key)
+        if run is None:
+            run = _shared[key] = StoredRun(folder)
+        return run
