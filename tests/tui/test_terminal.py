@@ -21,7 +21,7 @@ from tuitrain.tui.widgets.lines import Lines, Pane
 from tuitrain.tui.widgets.strips import Row
 
 SIZE = (120, 40)
-_SAFE = re.compile(r"\x1b\[[0-9;]*[Hm]|[^\x00-\x1f\x7f-\x9f]")
+_SAFE = re.compile(r"\x1b\[[0-9;]*[CHm]|[^\x00-\x1f\x7f-\x9f]")
 
 
 class OnTerminal(TuitrainApp):
@@ -35,7 +35,9 @@ class OnTerminal(TuitrainApp):
 
     def _display(self, screen: Screen[object], renderable: RenderableType | None) -> None:
         if isinstance(renderable, CompositorUpdate) and not self._batch_count:
-            text = renderable.render_segments(self.console)
+            update = self.thrifty(renderable)
+            assert isinstance(update, CompositorUpdate)
+            text = update.render_segments(self.console)
             self.written.append(text)
             self.stream.feed(text)
         super()._display(screen, renderable)

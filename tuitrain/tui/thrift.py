@@ -1,113 +1,156 @@
-"""Fewer bytes to the terminal: an update sends the changed cells alone, and colours only where they change.
+"""Fewer bytes to the terminal: only cells that differ from what it shows are sent, and colours only where they change.
 
-Textual's own partial update starts every changed line at the left edge of its widget and gives each piece its full style; over a slow
-link that is ten times as much as what changed.
+Textual's own updates start every changed line at the left edge of its widget, give each piece its full style, and paint a screen
+several times while it opens; over a slow link that is ten times as much as what changed.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import TypeVar
 
 from rich.color import Color, ColorSystem
-from rich.console import COLOR_SYSTEMS, Console
+from rich.console import COLOR_SYSTEMS, Console, RenderableType
 from rich.style import Style
-from textual._compositor import ChopsUpdate, Compositor, LayoutUpdate
-from textual.screen import ModalScreen, Screen
+from textual._compositor import ChopsUpdate, CompositorUpdate, LayoutUpdate
+from textual.app import App
+from textual.events import Resize
+from textual.screen import Screen
 from textual.strip import Strip
 
-from tuitrain.tui.widgets.strips import PLAIN
+from tuitrain.tui.widgets.strips import PLAIN, Cell, cells, differing_runs
 
 Result = TypeVar("Result")
+Piece = tuple[int, int, Strip]
+"""Column and row of the first cell, and the cells."""
+
 _PROBE = "x"
 _RESET = "\x1b[0m"
+_UNKNOWN: Cell = ("\0", None)
+
+
+class Shadow:
+    """What the terminal shows, cell by cell, as far as it is known."""
+
+    def __init__(self) -> None:
+        self._lines: list[list[Cell]] = []
+
+    def forget(self) -> None:
+        """Nothing is known any more: the next update sends all of its cells."""
+        self._lines = []
+
+    def take(self, x: int, y: int, new: list[Cell]) -> list[tuple[int, int]]:
+        """Note that `new` is shown from column `x` of row `y` on; the runs [start, end) of it that the terminal does not show yet."""
+        while len(self._lines) <= y:
+            self._lines.append([])
+        line = self._lines[y]
+        end = x + len(new)
+        line += [_UNKNOWN] * (end - len(line))
+        if x and not line[x][0]:
+            # Half of a wide character is written over, and the terminal blanks its other half.
+            line[x - 1] = _UNKNOWN
+        runs = differing_runs(line[x:end], new)
+        line[x:end] = new
+        return runs
 
 
 class _Output:
-    """Terminal output under construction; it knows the style that the terminal has."""
+    """Terminal output under construction; it knows the style and the place that the terminal's cursor has."""
 
     def __init__(self, console: Console) -> None:
         self._system = COLOR_SYSTEMS.get(console.color_system or "")
         self._style: Style | None = None
+        self._place = (-1, -1)
         self._parts: list[str] = []
 
-    def go_to(self, x: int, y: int) -> None:
-        self._parts.append(f"\x1b[{y + 1};{x + 1}H")
-
-    def add(self, strip: Strip) -> None:
-        for text, style, control in strip:
-            if control:
-                continue
+    def add(self, x: int, y: int, run: list[Cell], *, to_edge: bool) -> None:
+        self._go_to(x, y)
+        for text, style in run:
             style = style or PLAIN
             if style != self._style:
                 self._parts.append(_change(self._style, style, self._system))
                 self._style = style
             self._parts.append(text)
+        # Behind the last column terminals differ in where the cursor is.
+        self._place = (-1, -1) if to_edge else (x + len(run), y)
 
     def text(self) -> str:
-        return "".join([*self._parts, _RESET])
+        return "".join([*self._parts, _RESET]) if self._parts else ""
+
+    def _go_to(self, x: int, y: int) -> None:
+        here, row = self._place
+        if row != y or x < here:
+            self._parts.append(f"\x1b[{y + 1};{x + 1}H")
+        elif x > here:
+            self._parts.append(f"\x1b[{x - here}C" if x - here > 1 else "\x1b[C")
 
 
-class CellsUpdate(ChopsUpdate):
-    """The spans of a partial update, cropped on both sides."""
+class ThriftyUpdate(CompositorUpdate):
+    """An update that sends what the terminal does not show yet."""
+
+    def __init__(self, shadow: Shadow, pieces: Iterable[Piece]) -> None:
+        self._shadow = shadow
+        self._pieces = pieces
 
     def render_segments(self, console: Console) -> str:
-        """The update as terminal output."""
+        """The update as terminal output; the shadow then holds it."""
         out = _Output(console)
-        for y, left, right in self.spans:
-            at = -1
-            for end, (x, strip) in zip(self.chop_ends[y], self.chops[y].items(), strict=False):
-                first, last = max(x, left), min(end, right)
-                if strip is None or first >= last:
-                    continue
-                if first != at:
-                    out.go_to(first, y)
-                out.add(strip.crop(first - x, last - x))
-                at = last
+        for x, y, strip in self._pieces:
+            new = cells(strip)
+            for start, end in self._shadow.take(x, y, new):
+                out.add(x + start, y, new[start:end], to_edge=x + end >= console.width)
         return out.text()
 
 
-class LinesUpdate(LayoutUpdate):
-    """All lines."""
-
-    def render_segments(self, console: Console) -> str:
-        """The update as terminal output."""
-        out = _Output(console)
-        for y, line in enumerate(self.strips, self.region.y):
-            out.go_to(self.region.x, y)
-            for strip in line:
-                out.add(strip)
-        return out.text()
-
-
-class CellsCompositor(Compositor):
-    """A compositor with thrifty updates."""
-
-    def render_partial_update(self) -> ChopsUpdate | None:
-        """The update, or `None` when nothing is dirty."""
-        update = super().render_partial_update()
-        return None if update is None else CellsUpdate(update.chops, update.spans, update.chop_ends)
-
-    def render_full_update(self, simplify: bool = False) -> LayoutUpdate:
-        """The whole screen."""
-        update = super().render_full_update(simplify)
-        return LinesUpdate(update.strips, update.region)
-
-
-class ThriftyScreen(Screen[Result]):
-    """A screen that is drawn so."""
+class ThriftyApp(App[Result]):
+    """An app that is drawn so, whatever screen is on top."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._compositor = CellsCompositor()
+        self.shadow = Shadow()
+
+    def thrifty(self, renderable: RenderableType | CompositorUpdate | None) -> RenderableType | CompositorUpdate | None:
+        """A thrifty update in place of one of Textual's."""
+        if isinstance(renderable, LayoutUpdate):
+            return ThriftyUpdate(self.shadow, _lines(renderable))
+        if isinstance(renderable, ChopsUpdate):
+            return ThriftyUpdate(self.shadow, _spans(renderable))
+        return renderable
+
+    def _display(self, screen: Screen[object], renderable: RenderableType | None) -> None:
+        super()._display(screen, self.thrifty(renderable))  # type: ignore[arg-type]
+
+    def on_mount(self) -> None:
+        """Paint everything after the terminal was somebody else's."""
+        self.app_resume_signal.subscribe(self, lambda _: self.shadow.forget())
+
+    async def on_event(self, event: object) -> None:
+        """A terminal of another size shows nobody knows what."""
+        if isinstance(event, Resize):
+            self.shadow.forget()
+        await super().on_event(event)  # type: ignore[arg-type]
+
+    def action_repaint(self) -> None:
+        """Paint every cell again, for a terminal that something else has written on."""
+        self.shadow.forget()
+        self.screen.refresh(layout=True)
 
 
-class ThriftyModal(ModalScreen[Result]):
-    """A dialog that is drawn so."""
+def _lines(update: LayoutUpdate) -> Iterator[Piece]:
+    for y, line in enumerate(update.strips, update.region.y):
+        x = update.region.x
+        for strip in line:
+            yield x, y, strip
+            x += strip.cell_length
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._compositor = CellsCompositor()
+
+def _spans(update: ChopsUpdate) -> Iterator[Piece]:
+    for y, left, right in update.spans:
+        for end, (x, strip) in zip(update.chop_ends[y], update.chops[y].items(), strict=False):
+            first, last = max(x, left), min(end, right)
+            if strip is not None and first < last:
+                yield first, y, strip.crop(first - x, last - x)
 
 
 @lru_cache(4096)

@@ -33,6 +33,8 @@ class Lines(Widget):
     def redraw(self) -> None:
         """Compute the lines again and repaint what changed; costs nothing on the terminal when nothing did."""
         if not self.is_mounted or not self.size:
+            # A hidden widget has no size, and may come back with the one that it had.
+            self._shown_size = (0, 0)
             return
         if self._shown_size != self.size:
             self.refresh()
@@ -72,6 +74,9 @@ class Pane(Lines):
     The pane's height counts the rule, and the bottom edge where `last` is set.
     """
 
+    PADDING = 1
+    """Blank columns between the edges and what stands inside of them."""
+
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own word
         super().__init__(id=id)
         self.first = False
@@ -102,15 +107,16 @@ class Pane(Lines):
     def content(self, width: int, height: int) -> list[Strip]:
         """The frame with the body in it."""
         frame = self.palette.frame
-        inner = width - 4
+        inner = width - 2 - 2 * self.PADDING
         if inner < 1:
             return []
         lines = [self._rule(width)]
         room = height - 1 - int(self.last)
         body = self.body(inner, room)[:room] if room > 0 else []
         body += [Strip.blank(inner, PLAIN)] * (room - len(body))
-        edge = Row("│ ", frame).segments
-        end = Row(" │", frame).segments
+        gap = " " * self.PADDING
+        edge = Row(f"│{gap}", frame).segments
+        end = Row(f"{gap}│", frame).segments
         lines += [Strip([*edge, *line.adjust_cell_length(inner, PLAIN), *end], width) for line in body]
         if self.last:
             lines.append(Row(f"╰{'─' * (width - 2)}╯", frame).strip(width))

@@ -130,9 +130,11 @@ def cells(strip: Strip) -> list[Cell]:
 
 def changed_runs(old: Strip, new: Strip) -> list[tuple[int, int]]:
     """The cells [start, end) of `new` that have to be sent, near ones merged where that costs fewer bytes."""
-    if old == new:
-        return []
-    before, after = cells(old), cells(new)
+    return [] if old == new else differing_runs(cells(old), cells(new))
+
+
+def differing_runs(before: list[Cell], after: list[Cell]) -> list[tuple[int, int]]:
+    """As `changed_runs`, of cells."""
     differing = [x for x in range(len(after)) if x >= len(before) or before[x] != after[x]]
     runs: list[tuple[int, int]] = []
     for x in differing:
