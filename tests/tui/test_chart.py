@@ -4,12 +4,17 @@ import itertools
 import math
 import random
 
+import msgspec
 import pytest
 
 from tuitrain.runs.series import Series
-from tuitrain.tui.axes import Axis, round_up, step_axis, step_limit, value_axis
-from tuitrain.tui.chart import Dots, Drawing, Line, draw, extend
+from tuitrain.tui.axes import Axis, number_axis, percent_axis, round_up, span_axis, step_axis, step_limit, time_axis, value_axis
+from tuitrain.tui.band import band_cells
+from tuitrain.tui.chart import Dots, Drawing, Line, Picture, cell, draw, extend, step_at
+from tuitrain.tui.crosshair import epoch_columns, with_cursor
 from tuitrain.tui.look import DARK, palette_of
+from tuitrain.tui.metrics import LOSS
+from tuitrain.tui.sketch import Material, bin_columns, changed_since, sketch
 
 PALETTE = palette_of(DARK)
 
@@ -130,3 +135,157 @@ def test_a_chart_for_plain_terminals_has_no_braille() -> None:
     text = "".join(line.text for line in picture.lines)
     assert "*" in text
     assert not any("\u2800" <= char <= "\u28ff" for char in text)
+
+
+# -- axes of parts and of times ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("low", "high"), [(400, 800), (3, 15), (0, 8), (123_456, 987_654), (7, 7)])
+def test_a_span_is_marked_at_whole_steps_and_ends_where_it_is_told(low: int, high: int) -> None:
+    axis = span_axis(low, high, 70)
+    assert (axis.low, axis.high) == (low, max(high, low + 1))
+    assert axis.ticks
+    assert all(tick == int(tick) and label == f"{tick:,.0f}" and axis.low <= tick <= axis.high for tick, label in axis.ticks)
+    assert len({label for _, label in axis.ticks}) == len(axis.ticks)
+
+
+def test_numbers_may_have_decimals() -> None:
+    assert [label for _, label in number_axis(1.2, 2.4, 70).ticks] == ["1.25", "1.50", "1.75", "2.00", "2.25"]
+    assert [label for _, label in number_axis(0, 10, 70).ticks] == ["0", "2", "4", "6", "8", "10"]
+
+
+@pytest.mark.parametrize(
+    ("high", "labels"),
+    [
+        (30, ["0:00", "0:10", "0:20", "0:30"]),
+        (700, ["0:00", "5:00", "10:00"]),
+        (20_000, ["0:00", "2 h 00", "4 h 00"]),
+        (2e6, ["0:00", "5 d 0 h", "10 d 0 h", "15 d 0 h", "20 d 0 h"]),
+    ],
+)
+def test_times_are_written_as_people_say_them(high: float, labels: list[str]) -> None:
+    axis = time_axis(0, high, 70)
+    assert [label for _, label in axis.ticks] == labels
+    assert (axis.low, axis.high) == (0, high)
+
+
+def test_steps_of_a_short_run_are_whole() -> None:
+    for total in range(1, 30):
+        assert all(label == str(int(tick)) and tick == int(tick) for tick, label in step_axis(total, total, 80).ticks)
+
+
+def test_percent_ends_at_100_and_comes_closer_where_all_is_near_it() -> None:
+    assert (percent_axis([], 8).low, percent_axis([10, 99], 8).low, percent_axis([81, 84], 8).low, percent_axis([99.4], 8).low) == (
+        0,
+        0,
+        80,
+        95,
+    )
+    held = percent_axis([55.0], 8)
+    assert percent_axis([51.0, 70.0], 8, held=held) is held
+    assert {percent_axis([value], 16).high for value in (0.0, 50.0, 100.0)} == {100}
+
+
+@pytest.mark.parametrize(("values", "some"), [([120_000, 99_000], "110k"), ([2.3e6, 1e5], "1.5M"), ([5e8, 4.9e8], "500M")])
+def test_large_numbers_have_short_labels(values: list[float], some: str) -> None:
+    assert some in [label for _, label in value_axis(values, 20, log=False).ticks]
+
+
+# -- gaps, bands and what is laid over --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("braille", [True, False])
+def test_extending_over_gaps_and_moving_best_marks_gives_the_same_cells(braille: bool) -> None:
+    dice = random.Random(3)
+    series = Series()
+    steps, held = step_axis(900, 1000, 60), value_axis([0.0, 2.5], 16, log=False)
+    picture = before = None
+    extended = 0
+    while len(series) < 940:
+        first, count = len(series) + 1, dice.randint(5, 60)
+        lost = dice.random() < 0.3
+        series.extend(range(first, first + count), [math.nan if lost else 1.2 + dice.uniform(-0.8, 0.8) for _ in range(count)])
+        tests = [(float(step), 1 + math.sin(step / 40)) for step in range(60, len(series), 60)]
+        raw, smooth = (points.thin(steps.low, steps.high, bin_columns(60)) for points in (series, series.smoothed(0.9)))
+        material = Material(LOSS, raw, smooth, tests, LOSS.best_of(tests))
+        now = sketch(material, steps, (60, 16), PALETTE, log=False, held=held, braille=braille)
+        if now.values != held:
+            now = msgspec.structs.replace(now, values=held)
+        since = None if before is None else changed_since(before, now)
+        if picture is None or since is None:
+            picture = draw(now, PALETTE)
+        elif since < math.inf:
+            extended += 1
+            picture = extend(picture, now, PALETTE, since)
+        before = now
+        assert [line.simplify() for line in picture.lines] == [line.simplify() for line in draw(now, PALETTE).lines]
+    assert extended > 20
+
+
+def canvas_of(drawing: Drawing) -> tuple[list[str], Picture]:
+    picture = draw(drawing, PALETTE)
+    return [line.text[picture.left :] for line in picture.lines[: picture.rows]], picture
+
+
+def test_a_missing_value_interrupts_the_line_and_the_band() -> None:
+    steps, values = Axis(0, 53, ()), Axis(0, 10, ((0, "0"),))
+    points = [(0.0, 5.0), (20.0, 5.0), (20.0, math.nan), (33.0, 5.0), (53.0, 5.0)]
+    band = [(x, y - 4, y + 4) for x, y in points]
+    rows, picture = canvas_of(Drawing(60, 12, steps, values, band=band, lines=[Line(points, PALETTE.train)]))
+    assert picture.columns == 54
+    for columns, blank in ((range(2, 18), False), (range(23, 31), True), (range(36, 52), False)):
+        assert all((column_text(rows, column).strip() == "") == blank for column in columns)
+
+
+def column_text(rows: list[str], column: int) -> str:
+    return "".join(row[column] for row in rows)
+
+
+@pytest.mark.parametrize("braille", [True, False])
+def test_a_band_reaches_from_the_least_to_the_greatest(braille: bool) -> None:
+    cells = band_cells([(0.0, 0.0, 10.0), (5.0, 5.0, 5.0)], Axis(0, 9, ()), Axis(0, 10, ()), 10, 8, braille=braille)
+    assert {row for column, row in cells if column == 0} == set(range(8))
+    assert {row for column, row in cells if column == 5} <= {3, 4}
+    heights = [len({row for at, row in cells if at == column}) for column in range(6)]
+    assert heights == sorted(heights, reverse=True), "between two strokes it narrows"
+    assert not [column for column, _ in cells if column > 5]
+
+
+def test_dots_lie_over_lines_and_later_dots_over_earlier_ones() -> None:
+    steps, values = Axis(0, 50, ()), Axis(0, 10, ())
+    points = [(0.0, 5.0), (50.0, 5.0)]
+    dots = [Dots([(25.0, 5.0), (40.0, 5.0)], PALETTE.test), Dots([(25.0, 5.0)], PALETTE.test, "◆")]
+    rows, _ = canvas_of(Drawing(60, 12, steps, values, lines=[Line(points, PALETTE.train)], dots=dots))
+    text = "".join(rows)
+    assert (text.count("◆"), text.count("●")) == (1, 1)
+
+
+def test_the_cursor_goes_through_blank_cells_only() -> None:
+    steps, values = Axis(0, 50, ((0, "0"), (50, "50"))), Axis(0, 10, ((0, "0"),))
+    picture = draw(Drawing(60, 12, steps, values, lines=[Line([(0.0, 5.0), (50.0, 5.0)], PALETTE.train)]), PALETTE)
+    column = cell(25, steps, picture.columns)
+    lines = with_cursor(picture, column, PALETTE.dim, PALETTE.key)
+    text = column_text([line.text for line in lines], picture.left + column)
+    assert text.count("┊") == picture.rows - 1
+    assert text[picture.rows] == "▲"
+    assert {line.cell_length for line in lines} == {60}
+    for x, (before, after) in enumerate(zip(picture.lines[0].text, lines[0].text, strict=True)):
+        assert (before == after) == (x != picture.left + column)
+    assert with_cursor(picture, -1, PALETTE.dim, PALETTE.key) == with_cursor(picture, 999, PALETTE.dim, PALETTE.key) == picture.lines
+
+
+@pytest.mark.parametrize("columns", [20, 66, 190])
+@pytest.mark.parametrize("per_epoch", [1, 3, 100, 782, 10_000])
+def test_epochs_are_thinned_to_a_quarter_of_the_columns(columns: int, per_epoch: int) -> None:
+    steps = Axis(0, 7820, ())
+    found = epoch_columns(steps, columns, per_epoch)
+    epochs = 7820 // per_epoch
+    assert len(found) <= columns / 4
+    assert len(found) >= min(epochs, columns // 4 // 3)
+    assert all(0 <= column < columns for column in found)
+    assert epoch_columns(steps, columns, 0) == []
+
+
+def test_a_step_stands_in_the_column_that_step_at_gives() -> None:
+    for steps in (Axis(0, 7820, ()), Axis(400, 408, ())):
+        assert all(cell(step_at(column, steps, 66), steps, 66) == column for column in range(66))

@@ -6,13 +6,19 @@ An axis that follows the data moves every cell of the chart at every redraw; one
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
+
+from tuitrain.tui.format import remaining
 
 _ROUND = (1.0, 2.0, 2.5, 5.0, 10.0)
 _FINE = (1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)
 _FIRST_STEPS = 50
+_MINUTE, _HOUR, _DAY = 60, 3600, 86400
+_TIMES = (1, 2, 5, 10, 15, 30, *(_MINUTE * n for n in (1, 2, 5, 10, 15, 30)), *(_HOUR * n for n in (1, 2, 3, 6, 12)), _DAY)
+_SUFFIXES = ((1e6, 1e3, "k"), (1e9, 1e6, "M"))
+_PERCENT_LOWS = (95.0, 90.0, 80.0, 50.0, 0.0)
 
 
 class Axis(msgspec.Struct, frozen=True):
@@ -41,9 +47,45 @@ def step_limit(step: int, total: int) -> int:
 def step_axis(step: int, total: int, width: int) -> Axis:
     """The axis of steps from 0 for a chart `width` cells wide."""
     high = step_limit(step, total)
-    spacing = max(round_up(high / max(min(width // 14, 8), 1)), 1)
+    spacing = _whole(round_up(high / _labels(width)))
     marks = [mark for mark in _multiples(0, high, spacing) if mark == 0 or high - mark >= 0.6 * spacing] + [high]
     return Axis(0, high, tuple((mark, f"{mark:,.0f}") for mark in marks))
+
+
+def span_axis(low: float, high: float, width: int) -> Axis:
+    """An axis of steps from exactly `low` to `high`, marked at whole round numbers, for a chart `width` cells wide."""
+    return _plain_axis(low, high, _whole(round_up((high - low) / _labels(width))))
+
+
+def number_axis(low: float, high: float, width: int) -> Axis:
+    """The same for what is no whole number, such as epochs: the marks may have decimals."""
+    return _plain_axis(low, high, round_up((high - low) / _labels(width)))
+
+
+def _plain_axis(low: float, high: float, spacing: float) -> Axis:
+    high = high if high > low else low + 1
+    decimals = _decimals(spacing)
+    return Axis(low, high, tuple((mark, f"{mark:,.{decimals}f}") for mark in _multiples(low, high, spacing)))
+
+
+def time_axis(low: float, high: float, width: int) -> Axis:
+    """An axis of seconds from exactly `low` to `high`, marked as people say times: "0:42", "12:05", "3 h 05", "2 d 4 h"."""
+    if not high > low:
+        high = low + 1
+    wanted = (high - low) / _labels(width)
+    days = round_up(wanted / _DAY)
+    spacing = next((seconds for seconds in _TIMES if seconds >= wanted), math.ceil(days) * _DAY)
+    return Axis(low, high, tuple((mark, remaining(mark)) for mark in _multiples(low, high, spacing)))
+
+
+def percent_axis(values: Sequence[float], height: int, *, held: Axis | None = None) -> Axis:
+    """An axis that ends at 100 and begins at 0, or nearer to 100 where all of `values` lie up there; `held` is kept while it suits them."""
+    least = min(values, default=0.0)
+    low = next((edge for edge in _PERCENT_LOWS if edge <= least), 0.0)
+    if held is not None and not held.log and held.high == 100 and held.low == low:
+        return held
+    spacing = round_up((100 - low) / min(max(height // 2, 2), 10))
+    return Axis(low, 100, tuple((mark, f"{mark:.{_decimals(spacing)}f}") for mark in _multiples(low, 100, spacing)))
 
 
 def value_axis(values: Sequence[float], height: int, *, log: bool, held: Axis | None = None) -> Axis:
@@ -71,10 +113,20 @@ def _linear_axis(low: float, high: float, rows: int) -> Axis:
         low, high = low - (least - (high - low)) / 2, high + (least - (high - low)) / 2
     spacing = round_up((high - low) * 1.02 / min(rows, 8))
     low, high = math.floor(low / spacing) * spacing, math.ceil(high * (1 + 1e-9) / spacing) * spacing
-    decimals = max(0, -math.floor(math.log10(spacing) + 1e-9) + (1 if f"{spacing:e}"[:3] == "2.5" else 0))
-    marks = _multiples(low, high, spacing)
-    plain = max(abs(low), abs(high)) < 1e5 and decimals <= 4
-    return Axis(low, high, tuple((mark, f"{mark:.{decimals}f}" if plain else f"{mark:.1e}") for mark in marks))
+    label = _label_format(max(abs(low), abs(high)), spacing)
+    return Axis(low, high, tuple((mark, label(mark)) for mark in _multiples(low, high, spacing)))
+
+
+def _label_format(top: float, spacing: float) -> Callable[[float], str]:
+    """How to write numbers up to `top` so that those `spacing` apart differ: "0.25", "120k", "1.5e+12"."""
+    decimals = _decimals(spacing)
+    if top < 1e5 and decimals <= 4:
+        return lambda value: f"{value:.{decimals}f}"
+    for limit, unit, suffix in _SUFFIXES:
+        if 1e5 <= top < limit and spacing >= unit / 10:
+            digits = _decimals(spacing / unit)
+            return lambda value: f"{value / unit:.{digits}f}{suffix}" if value else "0"
+    return lambda value: f"{value:.1e}"
 
 
 def _log_axis(low: float, high: float, rows: int) -> Axis:
@@ -101,6 +153,21 @@ def round_up(value: float) -> float:
         return 1.0
     power = 10.0 ** math.floor(math.log10(value))
     return next(factor * power for factor in _ROUND if factor * power >= value * (1 - 1e-9))
+
+
+def _labels(width: int) -> int:
+    """How many labels of the horizontal axis have room."""
+    return max(min(width // 14, 8), 1)
+
+
+def _whole(spacing: float) -> float:
+    """A spacing at which every multiple is a whole number."""
+    return 5.0 if spacing == 2.5 else max(spacing, 1.0)
+
+
+def _decimals(spacing: float) -> int:
+    """Digits after the point that tell multiples of a round `spacing` apart."""
+    return max(0, -math.floor(math.log10(spacing) + 1e-9) + (1 if f"{spacing:e}"[:3] == "2.5" else 0))
 
 
 def _multiples(low: float, high: float, spacing: float) -> list[float]:

@@ -1,4 +1,4 @@
-"""A chart as lines of text, drawn by plotext.
+"""A chart as lines of text: axes, lines and dots drawn by plotext.
 
 plotext takes tens of milliseconds for a whole chart. While the axes hold still only the newest columns can change, so `extend` has it draw
 just those and puts them in place; cell for cell the result is what `draw` would give.
@@ -16,17 +16,20 @@ from rich.style import Style
 from textual.strip import Strip
 
 from tuitrain.tui.axes import Axis
+from tuitrain.tui.band import band_cells
 from tuitrain.tui.look import Palette
 from tuitrain.tui.widgets.strips import PLAIN
 
 Points = Sequence[tuple[float, float]]
 
+# A label that gets a digit more must not move the whole chart sideways.
+_LABEL_WIDTH = 5
 # Colours are carried through plotext as marks (number, 0, 0) and replaced by styles afterwards; lines and dots count on from these.
 _AXES, _RAW, _FIRST = 1, 2, 3
 
 
 class Line(msgspec.Struct, frozen=True):
-    """A curve through points (step, value), by step."""
+    """A curve through points (step, value), by step; at a point whose value is NaN it is interrupted."""
 
     points: Points
     style: Style
@@ -41,7 +44,9 @@ class Dots(msgspec.Struct, frozen=True):
 
 
 class Drawing(msgspec.Struct, frozen=True):
-    """What a chart shows. `band` holds raw values as (step, least, greatest) and lies under the lines; dots lie over them."""
+    """What a chart shows. `band` holds raw values as (step, least, greatest) and lies under the lines; dots lie over them, later ones
+    over earlier ones.
+    """
 
     width: int
     height: int
@@ -57,10 +62,6 @@ class Drawing(msgspec.Struct, frozen=True):
         """Everything that has points, in the order of drawing."""
         return [*self.lines, *self.dots]
 
-    def empty(self) -> bool:
-        """Whether there is nothing to draw."""
-        return not (self.band or any(curve.points for curve in self.curves))
-
 
 class Picture(msgspec.Struct, frozen=True):
     """A finished chart: its lines, and where in them the canvas is (columns from `left` on, the first `rows` lines)."""
@@ -69,10 +70,25 @@ class Picture(msgspec.Struct, frozen=True):
     left: int
     rows: int
 
+    @property
+    def columns(self) -> int:
+        """Cells of the canvas from left to right."""
+        return self.lines[0].cell_length - self.left
+
 
 def load() -> None:
     """Import plotext, which the first frame does without."""
     import textual_plotext.plot  # noqa: F401
+
+
+def cell(step: float, steps: Axis, columns: int) -> int:
+    """The canvas column in which a step stands; outside of 0 to `columns` - 1 where the axis does not reach it."""
+    return math.floor(round(0.5 + (columns - 1) * (step - steps.low) / (steps.high - steps.low), 8))
+
+
+def step_at(column: float, steps: Axis, columns: int) -> float:
+    """The step in the middle of a canvas column."""
+    return steps.low + column * (steps.high - steps.low) / max(columns - 1, 1)
 
 
 def draw(drawing: Drawing, palette: Palette) -> Picture:
@@ -82,13 +98,15 @@ def draw(drawing: Drawing, palette: Palette) -> Picture:
     plot.xlim(steps.low, steps.high)
     plot.ylim(values.low, values.high)
     plot.xticks([position for position, _ in steps.ticks], [label for _, label in steps.ticks])
-    plot.yticks([position for position, _ in values.ticks], [label for _, label in values.ticks])
+    plot.yticks([position for position, _ in values.ticks], [label.rjust(_LABEL_WIDTH) for _, label in values.ticks])
     plot.xaxes(True, False)
     plot.yaxes(True, False)
     _add_curves(plot, drawing)
     plot.build()
     matrix = plot.monitor.matrix
-    return Picture(_to_strips(matrix, drawing, palette), left=matrix.Cols_canvas.start, rows=len(matrix.Rows_canvas))
+    left, rows = matrix.Cols_canvas.start, len(matrix.Rows_canvas)
+    _add_band(matrix, drawing, len(matrix.Cols_canvas), rows, (left, matrix.Rows_canvas.start))
+    return Picture(_to_strips(matrix, drawing, palette), left=left, rows=rows)
 
 
 def extend(picture: Picture, drawing: Drawing, palette: Palette, since: float) -> Picture:
@@ -101,9 +119,9 @@ def extend(picture: Picture, drawing: Drawing, palette: Palette, since: float) -
         since: the last step that `picture` shows; what lies one column before it may change too.
     """
     columns = drawing.width - picture.left
-    first = max(_cell(since, drawing.steps, columns) - 2, 0)
+    first = max(cell(since, drawing.steps, columns) - 2, 0)
     newest = max([point[0] for curve in drawing.curves for point in curve.points[-1:]], default=since)
-    last = min(_cell(newest, drawing.steps, columns) + 2, columns - 1)
+    last = min(cell(newest, drawing.steps, columns) + 2, columns - 1)
     begin, window = _window(drawing, columns, first, last)
     plot = _new_plot(last - begin + 1, picture.rows)
     plot.xlim(window.steps.low, window.steps.high)
@@ -114,6 +132,7 @@ def extend(picture: Picture, drawing: Drawing, palette: Palette, since: float) -
     plot.yfrequency(0)
     _add_curves(plot, window)
     plot.build()
+    _add_band(plot.monitor.matrix, drawing, columns, picture.rows, (-begin, 0))
     patches = [patch.crop(first - begin, last - begin + 1) for patch in _to_strips(plot.monitor.matrix, drawing, palette)]
     start, end = picture.left + first, picture.left + last + 1
     lines = [
@@ -135,11 +154,6 @@ def _new_plot(width: int, height: int) -> Any:
     return plot
 
 
-def _cell(step: float, steps: Axis, columns: int) -> int:
-    """The canvas column in which plotext puts a step."""
-    return math.floor(round(0.5 + (columns - 1) * (step - steps.low) / (steps.high - steps.low), 8))
-
-
 def _window(drawing: Drawing, columns: int, first: int, last: int) -> tuple[int, Drawing]:
     """The drawing seen through columns `first` to `last`, and the column where it really begins: further left, with two points of each
     line before, because plotext rounds what lies left of the canvas another way.
@@ -148,9 +162,8 @@ def _window(drawing: Drawing, columns: int, first: int, last: int) -> tuple[int,
     dots = 2 if drawing.braille else 1
     per_dot = (steps.high - steps.low) / max(columns * dots - 1, 1)
     edge = steps.low + first * dots * per_dot
-    band = drawing.band[_two_before(drawing.band, edge) :]
     lines = [msgspec.structs.replace(line, points=line.points[_two_before(line.points, edge) :]) for line in drawing.lines]
-    begin = min([first, *(_cell(points[0][0], steps, columns) - 1 for points in (band, *(line.points for line in lines)) if points)])
+    begin = min([first, *(cell(points[0][0], steps, columns) - 1 for points in (line.points for line in lines) if points)])
     begin = max(begin, 0)
     low, high = steps.low + begin * dots * per_dot, steps.low + (last * dots + dots - 1) * per_dot
     # Dots have halves of cells; the marks of test points have whole ones and are put into the middle of theirs.
@@ -159,14 +172,14 @@ def _window(drawing: Drawing, columns: int, first: int, last: int) -> tuple[int,
         msgspec.structs.replace(
             shown,
             points=[
-                (low + (cell - begin) * width, value)
+                (low + (column - begin) * width, value)
                 for step, value in shown.points
-                if begin <= (cell := _cell(step, steps, columns)) <= last
+                if begin <= (column := cell(step, steps, columns)) <= last
             ],
         )
         for shown in drawing.dots
     ]
-    return begin, msgspec.structs.replace(drawing, steps=Axis(low, high, ()), band=band, lines=lines, dots=marks)
+    return begin, msgspec.structs.replace(drawing, steps=Axis(low, high, ()), lines=lines, dots=marks)
 
 
 def _two_before(points: Sequence[tuple[float, ...]], edge: float) -> int:
@@ -178,10 +191,6 @@ def _two_before(points: Sequence[tuple[float, ...]], edge: float) -> int:
 
 def _add_curves(plot: Any, drawing: Drawing) -> None:
     place = drawing.values.position
-    if drawing.band:
-        xs = [step for step, _, _ in drawing.band for _ in (0, 1)]
-        ys = [place(value) for _, low, high in drawing.band for value in (low, high)]
-        plot.plot(xs, ys, marker="braille" if drawing.braille else ".", color=_mark(_RAW))
     for number, line in enumerate(drawing.lines, _FIRST):
         if line.points:
             xs, ys = [step for step, _ in line.points], [place(value) for _, value in line.points]
@@ -190,9 +199,17 @@ def _add_curves(plot: Any, drawing: Drawing) -> None:
         if marks.points:
             xs, ys = [step for step, _ in marks.points], [place(value) for _, value in marks.points]
             plot.scatter(xs, ys, marker=marks.mark, color=_mark(number))
-    if drawing.empty():
+    if not any(curve.points for curve in drawing.curves):
         # plotext draws no axes without a signal; this one lies outside of them.
         plot.scatter([drawing.steps.low - 1], [drawing.values.low - 1], color=_mark(_AXES))
+
+
+def _add_band(matrix: Any, drawing: Drawing, columns: int, rows: int, corner: tuple[int, int]) -> None:
+    """Put the band into the cells of the matrix that are blank; `corner` is where the canvas begins in it."""
+    for (column, row), marker in band_cells(drawing.band, drawing.steps, drawing.values, columns, rows, braille=drawing.braille).items():
+        x, y = column + corner[0], row + corner[1]
+        if 0 <= x < matrix.cols and matrix.marker[y][x] == " ":
+            matrix.marker[y][x], matrix.fullground[y][x] = marker, _mark(_RAW)
 
 
 def _mark(number: int) -> tuple[int, int, int]:

@@ -1,155 +1,295 @@
-"""The loss over the steps, drawn at its own pace: axes that hold still, and a new picture only when a cell could look different."""
+"""A run's curve over its steps, with a cursor, a zoom and other metrics; drawn only when a cell could look different."""
 
 from __future__ import annotations
 
-import math
-import sys
-import time
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
+from textual.binding import Binding, BindingType
+from textual.events import Click
 from textual.strip import Strip
 
-from tuitrain.tui.axes import step_axis, value_axis
-from tuitrain.tui.chart import Dots, Drawing, Line, Picture, draw, extend
+from tuitrain.tui.chart import Picture, cell, step_at
+from tuitrain.tui.crosshair import epoch_columns, with_cursor, with_epochs
+from tuitrain.tui.curve_foot import Foot, Place
+from tuitrain.tui.curve_head import Showing
+from tuitrain.tui.later import Arrived, Later
+from tuitrain.tui.metrics import METRICS, Metric
+from tuitrain.tui.plot import Plot, Wish
+from tuitrain.tui.readout import Plan
 from tuitrain.tui.run_view import RunLike
 from tuitrain.tui.widgets.lines import Pane
 from tuitrain.tui.widgets.strips import Row
+from tuitrain.tui.zoom import Span, followed, holding, moved, zoomed
 
 if TYPE_CHECKING:
     from tuitrain.runs.record import RunRecord
-    from tuitrain.runs.series import Bin
 
 WEIGHTS = (0.0, 0.6, 0.9, 0.97, 0.99)
-_SPIKE = 1.5
-_LONGEST_WAIT = 2.0
-_AXIS_WIDTH = 6
 _LEAST = (20, 4)
+_EDGE = 2
+"""Cells of the frame at each side."""
 
 
 class Curve(Pane, can_focus=True):
-    """Training loss, raw faintly and smoothed, and the test loss after each evaluation."""
+    """What training and evaluations say, raw faintly and smoothed.
+
+    Args:
+        view: the run.
+        braille: whether the terminal shows it.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("m", "metric", "Metric"),
+        Binding("left", "move(-1)", "Read", key_display="← →"),
+        Binding("right", "move(1)", show=False),
+        Binding("shift+left,pageup", "move_far(-1)", show=False),
+        Binding("shift+right,pagedown", "move_far(1)", show=False),
+        Binding("home", "go(0)", show=False),
+        Binding("end", "go(1)", show=False),
+        Binding("escape", "put_away", show=False),
+        Binding("z", "zoom", "Zoom"),
+        Binding("Z", "zoom_out", show=False),
+        Binding("left_square_bracket", "pan(-1)", show=False),
+        Binding("right_square_bracket", "pan(1)", show=False),
+        Binding("l", "log_scale", show=False),
+        Binding("plus", "smooth(1)", show=False),
+        Binding("minus", "smooth(-1)", show=False),
+    ]
+    KEYS: ClassVar[tuple[tuple[str, str], ...]] = (
+        ("m", "loss, accuracy, learning rate, samples/s"),
+        ("← → Home End", "read a step (PgUp PgDn go far, Esc ends it)"),
+        ("z  Z  [  ]", "zoom in, show everything, before, after"),
+        ("l  +  -", "log scale, smoother, rougher"),
+    )
+    """Lines for the `?` of a screen with a curve."""
 
     def __init__(self, view: RunLike, *, braille: bool) -> None:
         super().__init__(id="curve")
         self._view = view
         self._braille = braille
+        self.metric: Metric = METRICS[0]
         self.log_scale = False
         self.smoothing = 2
-        self._look: object = None
-        self._picture: Picture | None = None
-        self._drawing_before: Drawing | None = None
-        self._shows = (0, 0)
-        self._drawn_step = 0
-        self._drawn_at = 0.0
+        self.span: Span | None = None
+        self.cursor: int | None = None
+        """The step that is read; `None` without a cursor."""
+        self._record: RunRecord | None = None
+        self._later = Later(self)
+        self._plot = Plot(self._later)
+        self._foot = Foot(self._later)
+        self._marked: tuple[Picture, Picture] | None = None
+        self._lines_before: list[Strip] | None = None
         self._keeps_picture = False
+
+    # -- what is shown ------------------------------------------------------------------------------------------------
 
     def heading(self) -> tuple[Row, Row]:
         """The title with the legend, and what the keys change."""
-        palette = self.palette
-        left = Row("Loss ", self.title_style()).add("⠒⠒" if self._braille else "--", palette.train).add(" train  ", palette.dim)
-        left.add("●", palette.test).add(" test", palette.dim)
-        weight = WEIGHTS[self.smoothing]
-        right = Row("l ", palette.key).add("log" if self.log_scale else "linear", palette.dim)
-        right.add("  +/- ", palette.key).add(f"smoothing {weight:g}" if weight else "no smoothing", palette.dim)
-        return left, right
-
-    def toggle_log(self) -> None:
-        """Between a linear and a logarithmic loss axis."""
-        self.log_scale = not self.log_scale
-        self._answer_key()
-
-    def smooth(self, by: int) -> bool:
-        """Smoother or rougher; whether there was anything to change."""
-        wanted = min(max(self.smoothing + by, 0), len(WEIGHTS) - 1)
-        changed, self.smoothing = wanted != self.smoothing, wanted
-        if changed:
-            self._answer_key()
-        return changed
-
-    def _answer_key(self) -> None:
-        """The heading answers at once; the curve follows in the next frame, because a whole new one takes some hundredths of a second."""
-        self._keeps_picture = True
-        self.redraw()
-        self._keeps_picture = False
-        self.call_after_refresh(self.redraw)
+        record, wish = self._view.record, self._wish(0, 0)
+        showing = Showing(
+            metric=wish.metric,
+            log=wish.log,
+            weight=wish.weight,
+            span=wish.span,
+            tested=record is not None and len(record.evals) > 0,
+            reads=self.cursor is not None,
+            braille=self._braille,
+        )
+        return showing.heading(self.palette, self.title_style(), self.size.width)
 
     def due(self) -> bool:
         """Whether new points could change the picture by now."""
         record = self._view.record
         if record is None or not self.size:
             return False
-        if len(record.evals) != self._shows[1]:
+        if record is not self._record:
             return True
-        new = record.step - self._drawn_step
-        if new == 0:
-            return False
-        limit = step_axis(record.step, _total(record), 80).high
-        return new >= limit / self.size.width / 2 or time.monotonic() - self._drawn_at >= _LONGEST_WAIT
+        return self._plot.due(record, self._wish(self.size.width - 2 * _EDGE, self.body_height()))
+
+    def content(self, width: int, height: int) -> list[Strip]:
+        """The frame with the chart in it; the view is brought up to date first, because the heading tells it too."""
+        record = self._view.record
+        self._notice_run(record)
+        self._follow(0 if record is None else record.step)
+        return super().content(width, height)
 
     def body(self, width: int, height: int) -> list[Strip]:
-        """The chart; the old one where nothing changed."""
+        """The chart and, under it, what the cursor reads; or a sentence."""
         record = self._view.record
-        if record is None or len(record.loss) == 0:
+        if record is None:
             return [Row("the curve begins with the first step", self.palette.dim).strip(width)]
-        if self._keeps_picture and self._picture is not None:
-            return self._picture.lines
+        if self._keeps_picture and self._lines_before is not None:
+            return self._lines_before
         if width < _LEAST[0] or height < _LEAST[1]:
             return [Row("too small for a curve", self.palette.dim).strip(width)]
-        look = (id(record), width, height, self.log_scale, self.smoothing, self.app.theme)
-        if look != self._look:
-            self._look, self._picture = look, None
-        shows = (len(record.loss), len(record.evals))
-        if self._picture is None or shows != self._shows:
-            self._picture = self._draw(record, width, height, shows)
-        return self._picture.lines
+        plan = None if self.cursor is None else self._foot.plan(record, height)
+        if plan is not None and height - plan.rows < _LEAST[1]:
+            plan = None
+        picture = self._plot.picture(record, self._wish(width, height - (plan.rows if plan else 0)), self.palette, ended=self._view.ended)
+        if isinstance(picture, str):
+            self._lines_before = None
+            return [Row(picture, self.palette.dim).strip(width)]
+        picture = self._with_epochs(picture, record)
+        self._lines_before = picture.lines if plan is None else self._with_reading(picture, record, plan, width)
+        return self._lines_before
 
-    def _draw(self, record: RunRecord, width: int, height: int, shows: tuple[int, int]) -> Picture:
-        """The whole chart, or only its newest columns while the axes hold still."""
-        columns = max(width - _AXIS_WIDTH, 1)
-        drawing = self._drawing(record, width, height, columns)
-        before, since = self._drawing_before, float(self._drawn_step)
-        # Up to as many points as columns each point is a one of its own; beyond that, bins are.
-        same_bins = (shows[0] > columns) == (self._shows[0] > columns)
-        newer = record.evals[self._shows[1] : shows[1]]
-        held = before is not None and (before.steps, before.values) == (drawing.steps, drawing.values)
-        if self._picture is not None and held and same_bins and drawing.lines[0].points:
-            picture = extend(self._picture, drawing, self.palette, min([since, *(float(event.step) for event in newer)]))
-        else:
-            picture = draw(drawing, self.palette)
-        self._drawing_before, self._shows = drawing, shows
-        self._drawn_step, self._drawn_at = record.step, time.monotonic()
-        return picture
+    def on_arrived(self, message: Arrived) -> None:
+        """Something that took a while is there."""
+        self._later.take(message)
+        self.redraw()
 
-    def _drawing(self, record: RunRecord, width: int, height: int, columns: int) -> Drawing:
-        steps = step_axis(record.step, _total(record), width)
-        weight = WEIGHTS[self.smoothing]
-        raw = record.loss.thin(steps.low, steps.high, columns)
-        smooth = record.loss.smoothed(weight).thin(steps.low, steps.high, columns) if weight else raw
-        tests = [(float(event.step), event.loss) for event in record.evals if math.isfinite(event.loss)]
-        held = self._drawing_before.values if self._picture is not None and self._drawing_before is not None else None
-        least = sys.float_info.min if self.log_scale else -math.inf
-        return Drawing(
+    def _follow(self, newest: int) -> None:
+        """Let the view go on with the run, unless the cursor would be left behind."""
+        span = None if self.span is None else followed(self.span, newest)
+        if span is not None and (self.cursor is None or span.low <= self.cursor):
+            self.span = span
+
+    def _wish(self, width: int, height: int) -> Wish:
+        metric = self.metric
+        return Wish(
+            metric=metric,
+            log=self.log_scale and metric.scales,
+            weight=WEIGHTS[self.smoothing] if metric.smooths else 0.0,
+            span=self.span,
             width=width,
             height=height,
-            steps=steps,
-            values=value_axis(_telling(raw, smooth, tests), height, log=self.log_scale, held=held),
-            band=[(one.x, max(one.min, least), one.max) for one in raw if one.max >= least] if weight else (),
-            lines=[Line([(one.x, one.mean) for one in smooth if one.mean >= least], self.palette.train)],
-            dots=[Dots([point for point in tests if point[1] >= least], self.palette.test)],
             braille=self._braille,
+            theme=self.app.theme,
         )
 
+    def _with_epochs(self, picture: Picture, record: RunRecord) -> Picture:
+        """The picture with the ends of epochs on its axis; made once for each picture."""
+        if self._marked is None or self._marked[0] is not picture:
+            columns: list[int] = []
+            if record.started is not None and self._plot.steps is not None:
+                columns = epoch_columns(self._plot.steps, picture.columns, record.started.steps_per_epoch)
+            self._marked = (picture, with_epochs(picture, columns, self.palette.dim))
+        return self._marked[1]
 
-def _total(record: RunRecord) -> int:
-    return record.started.total_steps if record.started else record.step
+    def _with_reading(self, picture: Picture, record: RunRecord, plan: Plan, width: int) -> list[Strip]:
+        """The chart with the cursor in it, and the lines under it."""
+        steps, palette = self._plot.steps, self.palette
+        if steps is None or self.cursor is None:
+            return picture.lines
+        place = Place(self.cursor, steps, picture.left, picture.columns)
+        smoothed = self._plot.smoothed(record, self.metric, WEIGHTS[self.smoothing])
+        readout = self._foot.readout(record, self.metric, smoothed, place, plan)
+        lines = with_cursor(picture, cell(place.step, steps, place.columns), palette.dim, palette.key)
+        below = [Row("reading…", palette.dim).strip(width)] if readout is None else readout.lines(plan, width, palette)
+        return [*lines, *below]
 
+    def _notice_run(self, record: RunRecord | None) -> None:
+        """Another run begins with a view of everything; one that was read again from its folder is still the same."""
+        before, self._record = self._record, record
+        if record is before or (record is not None and before is not None and record.run and record.run == before.run):
+            return
+        self.span = self.cursor = self._lines_before = None
+        self._plot.forget()
 
-def _telling(raw: Sequence[Bin], smooth: Sequence[Bin], tests: Sequence[tuple[float, float]]) -> list[float]:
-    """The values that the axis has to hold. A spike far above everything smooth is cut at the edge instead of flattening the curve."""
-    values = [one.mean for one in smooth] + [loss for _, loss in tests]
-    if not values or not raw:
-        return values
-    top = max(values)
-    ceiling = top * _SPIKE if top > 0 else math.inf
-    return [*values, min(max(one.max for one in raw), ceiling), min(one.min for one in raw)]
+    # -- keys ---------------------------------------------------------------------------------------------------------
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Which keys mean something now."""
+        works = {
+            "put_away": self.cursor is not None,
+            "zoom_out": self.span is not None,
+            "pan": self.span is not None,
+            "log_scale": self.metric.scales,
+            "smooth": self.metric.smooths,
+        }
+        return works.get(action, True)
+
+    def action_metric(self) -> None:
+        """The next metric."""
+        self.metric = METRICS[(METRICS.index(self.metric) + 1) % len(METRICS)]
+        self._answer_key()
+
+    def action_log_scale(self) -> None:
+        """Between a linear and a logarithmic axis."""
+        if self.metric.scales:
+            self.log_scale = not self.log_scale
+            self._answer_key()
+
+    def action_smooth(self, by: int) -> None:
+        """Smoother or rougher."""
+        wanted = min(max(self.smoothing + by, 0), len(WEIGHTS) - 1)
+        if self.metric.smooths and wanted != self.smoothing:
+            self.smoothing = wanted
+            self._answer_key()
+
+    def action_move(self, by: int) -> None:
+        """The cursor by columns, at least by a step; the first time at the newest step that is shown."""
+        steps, columns, newest = self._plot.steps, self._plot.columns, self._newest
+        if not newest:
+            return
+        if self.cursor is None or steps is None:
+            self._read(min(newest, self.span.high) if self.span else newest)
+            return
+        target = round(step_at(cell(self.cursor, steps, columns) + by, steps, columns))
+        self._read(target if (target - self.cursor) * by > 0 else self.cursor + (1 if by > 0 else -1))
+
+    def action_move_far(self, by: int) -> None:
+        """The cursor by a tenth of the chart."""
+        self.action_move(by * max(self._plot.columns // 10, 1))
+
+    def action_go(self, end: int) -> None:
+        """The cursor to the first step or to the newest one."""
+        if self._newest:
+            self._read(self._newest if end else 1)
+
+    def action_put_away(self) -> None:
+        """No cursor."""
+        self.cursor = None
+        self._answer_key()
+
+    def action_zoom(self) -> None:
+        """Closer by two, around the cursor or at the newest end."""
+        self._show(zoomed(self.span, self._newest, self.cursor))
+
+    def action_zoom_out(self) -> None:
+        """Everything."""
+        self._show(None)
+
+    def action_pan(self, by: int) -> None:
+        """By half of what is shown."""
+        if self.span is not None:
+            self._show(moved(self.span, by * max(self.span.width // 2, 1), self._newest))
+
+    def on_click(self, event: Click) -> None:
+        """Read the step that was clicked on."""
+        steps, columns = self._plot.steps, self._plot.columns
+        column = event.x - _EDGE - (self.size.width - 2 * _EDGE - columns)
+        if steps is not None and self._newest and 0 <= column < columns:
+            self._read(round(step_at(column, steps, columns)))
+
+    @property
+    def _newest(self) -> int:
+        return 0 if self._view.record is None else self._view.record.step
+
+    def _read(self, step: int) -> None:
+        """Put the cursor on a step that there is, and into sight."""
+        began, newest = self.cursor is None, self._newest
+        self.cursor = min(max(step, 1), newest)
+        span = None if self.span is None else holding(self.span, self.cursor, newest)
+        if began or span != self.span:
+            self.span = span
+            self._answer_key()
+        else:
+            self.redraw()
+
+    def _show(self, span: Span | None) -> None:
+        """Another part of the steps, with the cursor in it."""
+        if span == self.span:
+            return
+        self.span = span
+        if span is not None and self.cursor is not None:
+            self.cursor = min(max(self.cursor, span.low, 1), span.high, self._newest)
+        self._answer_key()
+
+    def _answer_key(self) -> None:
+        """The heading answers at once; the curve follows in the next frame, because a whole new one takes some hundredths of a second."""
+        self._keeps_picture = True
+        self.redraw()
+        self._keeps_picture = False
+        self.refresh_bindings()
+        self.call_after_refresh(self.redraw)

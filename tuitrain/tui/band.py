@@ -1,0 +1,88 @@
+"""The raw points under a chart's lines: for each bin a stroke from its least to its greatest value.
+
+plotext would draw the same as thousands of single dots, which takes longer than all the rest of a chart.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from tuitrain.tui.axes import Axis
+
+_CLOSE = 3
+"""Strokes so many dots apart look connected."""
+_BITS = ((0x40, 0x04, 0x02, 0x01), (0x80, 0x20, 0x10, 0x08))
+"""Of a braille cell's left and right dots, from the bottom up."""
+_BRAILLE, _PLAIN = 0x2800, "."
+
+
+class Stroke(msgspec.Struct, frozen=True):
+    """Dots from `low` to `high`, counted from the bottom, in the dot column `x`."""
+
+    x: int
+    low: int
+    high: int
+
+
+def band_cells(
+    band: Sequence[tuple[float, float, float]], steps: Axis, values: Axis, columns: int, rows: int, *, braille: bool
+) -> dict[tuple[int, int], str]:
+    """The characters of a band by (column, row from the bottom) of a canvas.
+
+    Args:
+        band: (step, least, greatest) by step; it is interrupted where a value is NaN.
+        steps: the horizontal axis.
+        values: the vertical one.
+        columns: cells of the canvas.
+        rows: cells of the canvas.
+        braille: 2 by 4 dots in a cell, else one.
+    """
+    wide, high = (2, 4) if braille else (1, 1)
+    placed = [
+        None
+        if math.isnan(least)
+        else Stroke(
+            _dot(step, steps, columns * wide),
+            _dot(values.position(least), values, rows * high),
+            _dot(values.position(greatest), values, rows * high),
+        )
+        for step, least, greatest in band
+    ]
+    masks: dict[tuple[int, int], int] = {}
+    for stroke in _connected(placed):
+        if not 0 <= stroke.x < columns * wide:
+            continue
+        column, side = divmod(stroke.x, wide)
+        for row in range(max(stroke.low, 0) // high, min(stroke.high, rows * high - 1) // high + 1):
+            bits = _BITS[side][max(stroke.low - row * high, 0) : min(stroke.high - row * high, high - 1) + 1]
+            masks[column, row] = masks.get((column, row), 0) | sum(bits)
+    return {place: chr(_BRAILLE + mask) if braille else _PLAIN for place, mask in masks.items()}
+
+
+def _connected(strokes: Sequence[Stroke | None]) -> Iterator[Stroke]:
+    """The strokes with others between those that stand far apart, and each long enough to reach the one before it."""
+    before: Stroke | None = None
+    for last, stroke in itertools.pairwise((None, *strokes)):
+        between = _between(last, stroke) if last is not None and stroke is not None else ()
+        for one in (*between, stroke):
+            if one is not None and before is not None:
+                one = Stroke(one.x, min(one.low, before.high + 1), max(one.high, before.low - 1))
+            if one is not None:
+                yield one
+            before = one
+
+
+def _between(start: Stroke, end: Stroke) -> Iterator[Stroke]:
+    width = end.x - start.x
+    for x in range(start.x + 1, end.x) if width > _CLOSE else ():
+        share = (x - start.x) / width
+        yield Stroke(x, round(start.low + share * (end.low - start.low)), round(start.high + share * (end.high - start.high)))
+
+
+def _dot(value: float, axis: Axis, dots: int) -> int:
+    """The dot of a value, as plotext places it."""
+    return math.floor(round(0.5 + (dots - 1) * (value - axis.low) / (axis.high - axis.low), 8))

@@ -1,0 +1,95 @@
+"""What the lines under a curve say, read from the run only when it changes."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from tuitrain.runs.series import Series
+from tuitrain.tui.axes import Axis
+from tuitrain.tui.chart import cell
+from tuitrain.tui.later import Later
+from tuitrain.tui.metrics import Metric
+from tuitrain.tui.moment import DeviceTracks, Moment, device_names, read_moment, read_tracks
+from tuitrain.tui.plot import key_of
+from tuitrain.tui.readout import FIELDS, Field, Plan, Readout, plan
+
+if TYPE_CHECKING:
+    from tuitrain.runs.record import RunRecord
+    from tuitrain.runs.series import Curve
+
+_ALWAYS = 1e12  # later than every Unix time
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Where the cursor is: its step, the horizontal axis, and the canvas from column `left` of the picture on."""
+
+    step: int
+    steps: Axis
+    left: int
+    columns: int
+
+
+class Foot:
+    """Readings of one run at a time.
+
+    Args:
+        later: reads what lies on a disk.
+    """
+
+    def __init__(self, later: Later) -> None:
+        self._later = later
+        self._moment: Moment | None = None
+        self._of: Hashable = None
+
+    def plan(self, record: RunRecord, height: int) -> Plan:
+        """Which lines fit under a chart where both have `height` rows."""
+        return plan(height, [_known(record, name) for name in device_names(record)])
+
+    def readout(self, record: RunRecord, metric: Metric, smoothed: Curve | None, place: Place, wanted: Plan) -> Readout | None:
+        """What to say; while a step is being read, still the one before it, and `None` without one."""
+        run = (key_of(record), metric.name)
+        moment = self._later.get(
+            "moment",
+            (run, place.step, smoothed is not None),
+            (record.step, len(record.evals)),
+            lambda: read_moment(record, metric, smoothed, place.step),
+            at_once=isinstance(record.times, Series),
+        )
+        if moment is None and self._of == run:
+            moment = self._moment
+        self._moment, self._of = moment, run
+        if moment is None:
+            return None
+        return Readout(
+            moment=moment,
+            metric=metric,
+            newest=record.step,
+            tested=bool(record.evals),
+            tracks=self._tracks(record, place, wanted),
+            left=place.left,
+            column=cell(place.step, place.steps, place.columns),
+        )
+
+    def _tracks(self, record: RunRecord, place: Place, wanted: Plan) -> list[DeviceTracks]:
+        """The tracks of the devices that have room for any."""
+        shown = {device for device, _ in wanted.tracks}
+        return [self._track(record, name, place) for index, name in enumerate(device_names(record)) if index in shown]
+
+    def _track(self, record: RunRecord, name: str, place: Place) -> DeviceTracks:
+        found = self._later.get(
+            f"track {name}",
+            (key_of(record), place.steps, place.columns),
+            (record.step, len(record.devices[name].utilization)),
+            lambda: read_tracks(record, name, place.steps, place.columns),
+            at_once=isinstance(record.times, Series),
+        )
+        return found or DeviceTracks(name, (), (), ())
+
+
+def _known(record: RunRecord, name: str) -> list[Field]:
+    """What anybody ever said about a device."""
+    history = record.devices[name]
+    return [field for field in FIELDS if getattr(history, field).thin(0.0, _ALWAYS, 1)]

@@ -1,0 +1,130 @@
+"""What a run and its devices did at one step, and over the columns of a chart."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from tuitrain.tui.axes import Axis
+from tuitrain.tui.chart import cell, step_at
+from tuitrain.tui.metrics import Metric, Point
+
+if TYPE_CHECKING:
+    from tuitrain.runs.history import DeviceHistory
+    from tuitrain.runs.record import RunRecord
+    from tuitrain.runs.series import Curve
+
+_AHEAD, _STALE = 1.0, 5.0
+"""Seconds: a sample tells of what was before it, and devices are looked at once a second."""
+
+Track = tuple["float | None", ...]
+"""One number for each column of a chart."""
+
+
+class DeviceMoment(msgspec.Struct, frozen=True):
+    """Percent, bytes and watts; `None` where nobody knows."""
+
+    name: str
+    utilization: float | None
+    memory: float | None
+    power: float | None
+
+
+class Moment(msgspec.Struct, frozen=True):
+    """One step. `value` is NaN where it was not finite; `time` is Unix seconds, `elapsed` counts from the run's first step."""
+
+    step: int
+    epoch: int | None
+    value: float | None
+    smooth: float | None
+    test: Point | None
+    """The newest evaluation up to there, as (step, value)."""
+    time: float | None
+    elapsed: float | None
+    devices: tuple[DeviceMoment, ...]
+
+
+class DeviceTracks(msgspec.Struct, frozen=True):
+    """What one device did, column by column."""
+
+    name: str
+    utilization: Track
+    memory: Track
+    power: Track
+
+
+def device_names(record: RunRecord) -> list[str]:
+    """The devices with samples, the run's own in its own order."""
+    kept = list(record.devices)
+    own = [name for name in record.started.device if name in kept] if record.started else []
+    return own or sorted(kept)
+
+
+def read_moment(record: RunRecord, metric: Metric, smoothed: Curve | None, step: int) -> Moment:
+    """The numbers of a step; of one that is missing, those of the last one before it."""
+    point = metric.curve(record).at(step) if metric.curve else None
+    smooth = smoothed.at(step) if smoothed is not None else None
+    tests = [test for test in metric.tests(record) if test[0] <= step]
+    moment, first = record.times.at(step), _first_time(record)
+    time = moment[1] if moment is not None else None
+    return Moment(
+        step=step,
+        epoch=(step - 1) // record.started.steps_per_epoch + 1 if record.started else None,
+        value=point[1] if point else None,
+        smooth=smooth[1] if smooth else None,
+        test=tests[-1] if tests else None,
+        time=time,
+        elapsed=time - first if time is not None and first is not None else None,
+        devices=tuple(_device_moment(name, record.devices[name], time) for name in device_names(record)),
+    )
+
+
+def read_tracks(record: RunRecord, name: str, steps: Axis, columns: int) -> DeviceTracks:
+    """What a device did in the time of each column's steps."""
+    history = record.devices[name]
+    edges = _column_times(record, steps, columns)
+    return DeviceTracks(
+        name,
+        *(tuple(_over(curve, *edge) if edge else None for edge in edges) for curve in (history.utilization, history.memory, history.power)),
+    )
+
+
+def _device_moment(name: str, history: DeviceHistory, time: float | None) -> DeviceMoment:
+    if time is None:
+        return DeviceMoment(name, None, None, None)
+    return DeviceMoment(name, *(_near(curve, time) for curve in (history.utilization, history.memory, history.power)))
+
+
+def _first_time(record: RunRecord) -> float | None:
+    """When the first step was made that there is; a run that goes on in a new process may know none before it."""
+    resumed = record.started.resumed_from if record.started else None
+    found = record.times.at(1) or record.times.at((resumed or 0) + 1)
+    return found[1] if found else None
+
+
+def _column_times(record: RunRecord, steps: Axis, columns: int) -> list[tuple[float, float] | None]:
+    """From when to when the steps of each column were made; `None` where there are none."""
+    times: list[tuple[float, float] | None] = []
+    last = min(cell(record.step, steps, columns), columns - 1)
+    before = record.times.at(step_at(-0.5, steps, columns))
+    for column in range(columns):
+        after = record.times.at(step_at(column + 0.5, steps, columns)) if column <= last else None
+        times.append((before[1] if before else after[1], after[1]) if after else None)
+        before = after
+    return times
+
+
+def _over(curve: Curve, start: float, end: float) -> float | None:
+    """The mean between two times; where no sample fell between them, what `_near` says."""
+    bins = curve.thin(start, end, 1) if end > start else []
+    return bins[0].mean if bins else _near(curve, end)
+
+
+def _near(curve: Curve, time: float) -> float | None:
+    """The newest sample around a time, `None` where it is old or unknown."""
+    found = curve.at(time + _AHEAD)
+    if found is None or math.isnan(found[1]) or time - found[0] > _STALE:
+        return None
+    return found[1]

@@ -1,0 +1,187 @@
+"""The picture of a run's curve, kept while nothing that it shows has changed, and drawn again as cheaply as possible."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Hashable
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from tuitrain.runs.series import Series
+from tuitrain.tui.axes import Axis, span_axis, step_axis
+from tuitrain.tui.chart import Drawing, Picture, draw, extend
+from tuitrain.tui.later import Later
+from tuitrain.tui.look import Palette
+from tuitrain.tui.metrics import Metric, why_empty
+from tuitrain.tui.sketch import Material, bin_columns, changed_since, sketch
+from tuitrain.tui.zoom import Span
+
+if TYPE_CHECKING:
+    from tuitrain.runs.record import RunRecord
+    from tuitrain.runs.series import Bin, Curve
+
+READING = "reading the curve…"
+LONGEST_WAIT = 2.0
+FOLLOW_WAIT = 4.0
+"""A view that moves on with the newest step sends the whole chart each time."""
+_QUICK = 20_000
+"""So many points are smoothed in some hundredths of a second."""
+
+
+class Wish(msgspec.Struct, frozen=True):
+    """What to show of a run."""
+
+    metric: Metric
+    log: bool
+    weight: float
+    span: Span | None
+    width: int
+    height: int
+    braille: bool
+    theme: str
+
+
+class Plot:
+    """Pictures of one run at a time.
+
+    Args:
+        later: computes what would keep the keys waiting.
+    """
+
+    def __init__(self, later: Later) -> None:
+        self._later = later
+        self._look: object = None
+        self._shows: object = None
+        self._picture: Picture | None = None
+        self._last: Picture | None = None
+        self._last_frame: object = None
+        self._drawing: Drawing | None = None
+        self._smoothed: Curve | None = None
+        self._smoothed_of: object = None
+        self._evals = 0
+        self._step = 0
+        self._drawn_at = 0.0
+
+    @property
+    def steps(self) -> Axis | None:
+        """The horizontal axis of the newest picture."""
+        return None if self._drawing is None else self._drawing.steps
+
+    @property
+    def columns(self) -> int:
+        """Cells of the newest picture's canvas; 0 without one."""
+        return 0 if self._last is None else self._last.columns
+
+    def forget(self) -> None:
+        """Begin anew, for another run."""
+        self._look = self._shows = self._picture = self._last = self._drawing = self._smoothed_of = None
+        self._evals = self._step = 0
+
+    def due(self, record: RunRecord, wish: Wish) -> bool:
+        """Whether what the run has gained could change the picture by now."""
+        if len(record.evals) != self._evals:
+            return True
+        axis, waited = axis_of(record, wish.span, wish.width), time.monotonic() - self._drawn_at
+        if wish.span is not None and record.step > wish.span.high:
+            return waited >= FOLLOW_WAIT if wish.span.follows else self._step < wish.span.high
+        new = record.step - self._step
+        if wish.metric.curve is None:
+            return self.steps != axis
+        return new > 0 and (new >= (axis.high - axis.low) / max(wish.width, 1) / 2 or waited >= LONGEST_WAIT)
+
+    def picture(self, record: RunRecord, wish: Wish, palette: Palette, *, ended: bool) -> Picture | str:
+        """The chart, or a sentence where there is none."""
+        look = (key_of(record), wish)
+        if look != self._look:
+            self._look, self._shows, self._picture = look, None, None
+        frame = (look[0], wish.width, wish.height)
+        evals, shows = len(record.evals), (record.step, len(record.evals), self._later.arrivals, ended)
+        if self._picture is not None and shows == self._shows:
+            return self._picture
+        steps = axis_of(record, wish.span, wish.width)
+        material = self._material(record, wish, steps)
+        if material is None:
+            if trouble := self._later.trouble("raw"):
+                return trouble
+            return self._last if self._last is not None and self._last_frame == frame else READING
+        if material.empty(wish.log):
+            return _why_empty(material, record, wish, ended=ended)
+        held = self._drawing.values if self._picture is not None and self._drawing is not None else None
+        size = (wish.width, wish.height)
+        drawing = sketch(material, steps, size, palette, log=wish.log, held=held, braille=wish.braille)
+        self._picture = self._last = self._drawn(drawing, palette)
+        self._last_frame = frame
+        self._drawing, self._shows, self._evals = drawing, shows, evals
+        self._step, self._drawn_at = record.step, time.monotonic()
+        return self._picture
+
+    def _drawn(self, drawing: Drawing, palette: Palette) -> Picture:
+        """The whole chart, or only its newest columns while the axes hold still."""
+        before = self._drawing
+        if self._picture is None or before is None or (before.steps, before.values) != (drawing.steps, drawing.values):
+            return draw(drawing, palette)
+        since = changed_since(before, drawing)
+        if since is None:
+            return draw(drawing, palette)
+        return self._picture if math.isinf(since) else extend(self._picture, drawing, palette, since)
+
+    def _material(self, record: RunRecord, wish: Wish, steps: Axis) -> Material | None:
+        """What there is to draw; `None` while nothing of it has been read."""
+        metric = wish.metric
+        tests = metric.tests(record)
+        shown = [point for point in tests if steps.low <= point[0] <= steps.high]
+        if metric.curve is None:
+            return Material(metric, (), None, shown, metric.best_of(tests))
+        curve, key = metric.curve(record), (key_of(record), metric.name)
+        raw = self._bins("raw", key, record.step, curve, steps, wish.width)
+        if raw is None:
+            return None
+        smoothed = self.smoothed(record, metric, wish.weight)
+        smooth = None if smoothed is None else self._bins("smooth", (*key, wish.weight), record.step, smoothed, steps, wish.width)
+        return Material(metric, raw, smooth, shown, metric.best_of(tests))
+
+    def smoothed(self, record: RunRecord, metric: Metric, weight: float) -> Curve | None:
+        """The smoothed curve, `None` where nothing is smoothed and while that is being computed."""
+        if not (weight and metric.smooths and metric.curve):
+            return None
+        curve, identity = metric.curve(record), (key_of(record), metric.name, weight)
+        if not isinstance(curve, Series):
+            return self._later.get("smoothed", identity, record.step, lambda: curve.smoothed(weight), at_once=False)
+        before = self._smoothed if self._smoothed_of == identity else None
+        if len(curve) - len(before or ()) > _QUICK:
+            version = len(curve) // _QUICK
+            before = self._later.get("smoothed", identity, version, lambda: curve.smoothed(weight), at_once=False)
+            if before is None or len(curve) - len(before) > _QUICK:
+                return before
+        self._smoothed, self._smoothed_of = curve.smoothed(weight), identity
+        return self._smoothed
+
+    def _bins(self, name: str, key: Hashable, step: int, curve: Curve, steps: Axis, width: int) -> list[Bin] | None:
+        low, high, columns = steps.low, steps.high, bin_columns(width)
+        identity = (key, low, high, columns)
+        if isinstance(curve, Series):
+            return self._later.get(name, identity, (step, len(curve)), lambda: curve.thin(low, high, columns), at_once=True)
+        return self._later.get(name, identity, step, lambda: curve.thin(low, high, columns), at_once=False)
+
+
+def key_of(record: RunRecord) -> Hashable:
+    """What stays the same while a record of a run takes the place of an older one."""
+    return record.run or id(record)
+
+
+def axis_of(record: RunRecord, span: Span | None, width: int) -> Axis:
+    """The horizontal axis of what is shown."""
+    if span is not None:
+        return span_axis(span.low, span.high, width)
+    return step_axis(record.step, record.started.total_steps if record.started else record.step, width)
+
+
+def _why_empty(material: Material, record: RunRecord, wish: Wish, *, ended: bool) -> str:
+    metric, span = wish.metric, wish.span
+    if wish.log and not material.empty(log=False):
+        return f"no {metric.name} shown here is above 0, as a logarithmic axis needs: l goes back"
+    if span is not None and (metric.curve is not None or metric.tests(record)):
+        return f"no {metric.name} between steps {span.low:,} and {span.high:,}: Z shows everything"
+    return why_empty(metric, record, ended=ended)
