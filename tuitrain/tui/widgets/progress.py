@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
@@ -29,11 +30,17 @@ _NEXT = {
 
 
 class Progress(Pane):
-    """Epoch, bar, step and ETA; samples per second, losses and accuracy; under them the reason of a failure."""
+    """Epoch, bar, step and ETA; samples per second, losses and accuracy; under them the reason of a failure.
 
-    def __init__(self, view: RunLike) -> None:
+    Args:
+        view: the run.
+        hints: what to say beside a state; under the reason of a failure stands the one of `failed`.
+    """
+
+    def __init__(self, view: RunLike, hints: Mapping[str, str] = _NEXT) -> None:
         super().__init__(id="progress")
         self._view = view
+        self._hints = hints
 
     def notes(self, width: int) -> int:
         """Rows that the sentence under the two lines needs in a pane `width` cells wide."""
@@ -49,7 +56,7 @@ class Progress(Pane):
         if state != "running":
             glyph, style = state_look(state, palette)
             right.add(f"{glyph} {state}", style)
-            hint = f" · {_NEXT[state]}" if record.error is None and state in _NEXT else ""
+            hint = f" · {self._hints[state]}" if record.error is None and state in self._hints else ""
             if left.width + right.width + cell_len(hint) + _RULE_MARKS <= self.size.width:
                 right.add(hint, palette.dim)
             left_room = self.size.width - right.width - _RULE_MARKS
@@ -64,7 +71,7 @@ class Progress(Pane):
             return [Row("press n, then Enter", self.palette.dim).strip(width)]
         sentence = [Row(line, self.palette.bad).strip(width) for line in self._sentence(width)]
         if sentence:
-            sentence.append(Row(_NEXT["failed"], self.palette.dim).strip(width))
+            sentence.append(Row(self._hints["failed"], self.palette.dim).strip(width))
         first = self._phase_line(record, width) if self._in_phase(record) else self._step_line(record, width)
         return [first, self._numbers(record, width), *sentence]
 

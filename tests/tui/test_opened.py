@@ -1,0 +1,209 @@
+"""A run opened from its folder: what it shows at each size, while another process trains it, and when files go away."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import msgspec
+import psutil
+import pytest
+from fakes import FakeSampler, FakeSession, screen_text, seed_cnn
+from kept_runs import keep, until, until_shown, until_told
+from textual.pilot import Pilot
+
+from tuitrain.config import with_changes
+from tuitrain.runs.label import annotate
+from tuitrain.tui.app import TuitrainApp
+from tuitrain.tui.opened_run import OpenedRun
+from tuitrain.tui.screens.log import LogScreen
+from tuitrain.tui.screens.opened import OpenedScreen, SettingsScreen
+from tuitrain.tui.screens.runs import RunsScreen
+from tuitrain.tui.widgets.curve import Curve
+from tuitrain.tui.widgets.settings import changed_fields
+
+SIZES = [(80, 24), (120, 40), (200, 60)]
+WIDE = (120, 40)
+ID = "20261121-0413-seed-cnn-aaa"
+
+
+@pytest.fixture
+def runs_dir(tmp_path: Path) -> Path:
+    return tmp_path / "runs"
+
+
+def make(session: FakeSession, sampler: FakeSampler, runs_dir: Path) -> TuitrainApp:
+    return TuitrainApp(session, sampler, seed_cnn(), runs_dir)
+
+
+async def open_first(pilot: Pilot[None], *texts: str) -> str:
+    """Open the newest run, and wait for what it shows."""
+    await pilot.press("r")
+    await until_shown(pilot, "Selected")
+    await pilot.press("enter")
+    await until(pilot, lambda: isinstance(pilot.app.screen, OpenedScreen))
+    return await until_shown(pilot, *texts)
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_everything_that_is_known_of_the_run(
+    session: FakeSession, sampler: FakeSampler, runs_dir: Path, size: tuple[int, int]
+) -> None:
+    keep(runs_dir, ID, config=with_changes(seed_cnn(), {"name": "alpha", "lr": 0.05}))
+    app = make(session, sampler, runs_dir)
+    async with app.run_test(size=size) as pilot:
+        text = await open_first(pilot, f"✓ {ID}  finished", "┤", "●")
+        for words in ("alpha · built-in synthetic data (640)", "step 40/40", "accuracy 62.5 %", "[64, 3, 32, 32] → [64, 10]", "Loss"):
+            assert words in text
+        for words in ("Changed from seed-cnn", "lr ", "0.05", "Checkpoints", "3.0 MiB", "finished at step 40", "c all of it"):
+            assert (words in text) == (size[0] >= 100), words
+        lines = text.splitlines()
+        assert (len(lines), {len(line) for line in lines}) == (size[1], {size[0]})
+        assert app.screen.focused is app.screen.query_one(Curve)
+        await pilot.press("r")
+        await until(pilot, lambda: isinstance(app.screen, RunsScreen))
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_settings_and_checkpoints_in_full(session: FakeSession, sampler: FakeSampler, runs_dir: Path, size: tuple[int, int]) -> None:
+    path = keep(runs_dir, ID, config=with_changes(seed_cnn(), {"max_steps": 40}))
+    annotate(path, "a note that is quite long " * 8)
+    app = make(session, sampler, runs_dir)
+    async with app.run_test(size=size) as pilot:
+        await open_first(pilot, "step 40/40")
+        await pilot.press("c")
+        text = await until_shown(pilot, "Settings and checkpoints", "checkpoints/step-00000040")
+        assert "max steps" in text
+        assert isinstance(app.screen, SettingsScreen)
+        seen = text
+        for _ in range(8):
+            await pilot.press("pagedown")
+            seen += screen_text(app)
+        for words in ("As in seed-cnn", "optimizer", "Environment", "threads", "torch", "2.9.0", str(path)[:20]):
+            assert words in seen
+        end = screen_text(app)
+        assert "more" not in end.splitlines()[1]
+        await pilot.press("home", "down", "up", "j", "k", "end")
+        assert screen_text(app) == end
+        await pilot.press("c")
+        await until(pilot, lambda: isinstance(app.screen, OpenedScreen))
+
+
+async def test_the_keys_of_the_curve_work(session: FakeSession, sampler: FakeSampler, runs_dir: Path) -> None:
+    keep(runs_dir, ID)
+    app = make(session, sampler, runs_dir)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await open_first(pilot, "linear")
+        await pilot.press("l")
+        await until_shown(pilot, "l log")
+        await pilot.press("left")
+        await until_shown(pilot, "step 40 · epoch 1")
+        await pilot.press("escape")
+        await until(pilot, lambda: "step 40 · epoch 1" not in screen_text(app))
+        assert isinstance(app.screen, OpenedScreen)
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, RunsScreen))
+
+
+async def test_log_and_copy(session: FakeSession, sampler: FakeSampler, runs_dir: Path) -> None:
+    keep(runs_dir, ID, config=with_changes(seed_cnn(), {"name": "alpha"}))
+    app = make(session, sampler, runs_dir)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await open_first(pilot, "step 40/40")
+        await pilot.press("y")
+        assert app.clipboard == "tuitrain run seed-cnn --name alpha"
+        await until_told(pilot, "copied")
+        await pilot.press("o")
+        await until_shown(pilot, "finished at step 40", ID)
+        assert isinstance(app.screen, LogScreen)
+        await pilot.press("escape")
+        assert isinstance(app.screen, OpenedScreen)
+
+
+async def test_a_run_of_another_process_is_followed(session: FakeSession, sampler: FakeSampler, runs_dir: Path) -> None:
+    live = {"state": "running", "pid": os.getpid(), "pid_started": psutil.Process().create_time(), "error": None}
+    path = keep(runs_dir, ID, **live)
+    app = make(session, sampler, runs_dir)
+    async with app.run_test(size=(200, 60)) as pilot:
+        await open_first(pilot, f"● {ID}  running", "ETA")
+        state = msgspec.json.decode((path / "state.json").read_bytes())
+        (path / "state.json").write_bytes(msgspec.json.encode({**state, "state": "paused"}))
+        await until_shown(pilot, "‖ paused · by another process")
+        (path / "state.json").write_bytes(msgspec.json.encode({**state, "state": "failed", "error": "step 40: out of memory"}))
+        await until_shown(pilot, "✗ failed", "step 40: out of memory", "o shows the log")
+        await pilot.press("space", "x", "escape")
+        assert not session.asked
+
+
+async def test_a_live_run_whose_folder_goes_away_stays_as_it_was(session: FakeSession, sampler: FakeSampler, runs_dir: Path) -> None:
+    path = keep(runs_dir, ID, state="running", pid=os.getpid(), pid_started=psutil.Process().create_time())
+    app = make(session, sampler, runs_dir)
+    async with app.run_test(size=WIDE) as pilot:
+        await open_first(pilot, f"● {ID}  running")
+        shutil.rmtree(path)
+        screen = app.screen
+        assert isinstance(screen, OpenedScreen)
+        await until(pilot, lambda: screen.opened.problem is not None)
+        await until_told(pilot, "state.json cannot be read: No such file or directory.")
+        await pilot.press("l", "plus", "m", "left", "c", "escape", "escape", "escape")
+        assert app.is_running
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_a_run_without_a_step(session: FakeSession, sampler: FakeSampler, runs_dir: Path, size: tuple[int, int]) -> None:
+    keep(runs_dir, ID, steps=0, state="lost")
+    app = make(session, sampler, runs_dir)
+    async with app.run_test(size=size) as pilot:
+        text = await open_first(pilot, "◌ lost", "The process that trained it is gone", "shapes come with the first step")
+        assert "no checkpoint has been written yet" in text or size[0] < 100
+        await pilot.press("l", "plus", "m", "z", "left", "c", "down", "end", "c", "y", "w", "escape", "o", "escape")
+        assert app.is_running
+
+
+async def test_a_damaged_configuration_is_a_sentence(session: FakeSession, sampler: FakeSampler, runs_dir: Path) -> None:
+    path = keep(runs_dir, ID)
+    (path / "run.toml").write_text("lr = [red]")
+    app = make(session, sampler, runs_dir)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await open_first(pilot, "✗ ", "run.toml", "this is not valid TOML")
+        await pilot.press("c", "y", "l", "plus", "o", "escape", "w", "p", "escape")
+        assert app.is_running
+
+
+async def test_resizing_and_a_terminal_that_is_too_small(session: FakeSession, sampler: FakeSampler, runs_dir: Path) -> None:
+    keep(runs_dir, ID)
+    app = make(session, sampler, runs_dir)
+    async with app.run_test(size=WIDE) as pilot:
+        await open_first(pilot, "Settings")
+        await pilot.resize_terminal(60, 20)
+        await until_shown(pilot, "tuitrain needs 80×24", "finished")
+        for width, height in [(80, 24), (200, 60), (99, 24), (100, 24)]:
+            await pilot.resize_terminal(width, height)
+            await until_shown(pilot, "step 40/40", "→ [64, 10]")
+            lines = screen_text(app).splitlines()
+            assert (len(lines), {len(line) for line in lines}) == (height, {width})
+
+
+def test_what_auto_stood_for_is_no_change() -> None:
+    resolved = with_changes(seed_cnn(), {"device": "cpu", "data": "synthetic", "strategy": "single", "epochs": 3})
+    assert changed_fields(resolved) == ["epochs"]
+    assert changed_fields(with_changes(resolved, {"epochs": seed_cnn().epochs})) == []
+    assert "recipe" not in changed_fields(msgspec.structs.replace(resolved, recipe="custom"))
+
+
+def test_checkpoints_are_those_on_disk(runs_dir: Path) -> None:
+    path = keep(runs_dir, ID)
+    (path / "checkpoints" / "step-00000010").mkdir()
+    (path / "checkpoints" / "best").write_text("step-00000040")
+    run = OpenedRun(path)
+    run.take(run.read())
+    [kept] = run.checkpoints
+    assert (kept.step, kept.kind, kept.path) == (40, "best", "checkpoints/step-00000040")
+    assert 3 * 2**20 < kept.size < 3 * 2**20 + 1000
+    assert run.environment == {"threads": 2, "torch": "2.9.0"}
+    shutil.rmtree(path)
+    before = run.record
+    run.take(run.read())
+    assert run.record is before
+    assert run.problem is not None

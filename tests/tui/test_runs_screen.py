@@ -1,0 +1,544 @@
+"""The runs screen through its keys, on real run folders."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import msgspec
+import psutil
+import pytest
+from fakes import RUN, FakeSampler, FakeSession, screen_text, seed_cnn, settle
+from kept_runs import keep, until, until_shown, until_told
+from textual.pilot import Pilot
+from textual.screen import Screen
+
+from tuitrain.runs.catalogue import RunSummary
+from tuitrain.runs.label import annotate, rename
+from tuitrain.runs.series import Bin
+from tuitrain.tui import run_rows
+from tuitrain.tui.app import TuitrainApp
+from tuitrain.tui.screens.ask import Ask
+from tuitrain.tui.screens.opened import OpenedScreen
+from tuitrain.tui.screens.runs import RunsScreen
+from tuitrain.tui.widgets.runs_table import RunsTable
+
+SIZES = [(80, 24), (120, 40), (200, 60)]
+WIDE = (120, 40)
+FIRST, SECOND, THIRD = "20261121-0413-seed-cnn-aaa", "20261120-0413-seed-cnn-bbb", "20261119-0413-seed-cnn-ccc"
+
+
+@pytest.fixture
+def runs_dir(tmp_path: Path) -> Path:
+    return tmp_path / "runs"
+
+
+@pytest.fixture
+def three(runs_dir: Path) -> list[Path]:
+    """Three runs, newest first: alpha, beta and gamma."""
+    found = []
+    for number, (run, name) in enumerate(((FIRST, "alpha"), (SECOND, "beta"), (THIRD, "gamma"))):
+        config = msgspec.structs.replace(seed_cnn(), name=name)
+        found.append(keep(runs_dir, run, steps=20 * (number + 1), config=config))
+    return found
+
+
+def alive(**status: object) -> dict[str, object]:
+    """The status of a run that this very process trains."""
+    return {"state": "running", "pid": os.getpid(), "pid_started": psutil.Process().create_time(), **status}
+
+
+def make(session: FakeSession, sampler: FakeSampler, runs_dir: Path) -> TuitrainApp:
+    return TuitrainApp(session, sampler, seed_cnn(), runs_dir)
+
+
+async def opened(pilot: Pilot[None], *texts: str) -> str:
+    """The runs screen, with its first list read."""
+    await pilot.press("r")
+    return await until_shown(pilot, *texts)
+
+
+def table(pilot: Pilot[None]) -> RunsTable:
+    return pilot.app.screen.query_one(RunsTable)
+
+
+def selected(pilot: Pilot[None]) -> str:
+    row = table(pilot).list.selected
+    return "" if row is None else row.title
+
+
+def names(pilot: Pilot[None]) -> list[str]:
+    return [row.title for row in table(pilot).list.rows]
+
+
+# -- what is shown ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_the_table_and_the_selected_run(
+    session: FakeSession, sampler: FakeSampler, runs_dir: Path, three: list[Path], size: tuple[int, int]
+) -> None:
+    app = make(session, sampler, runs_dir)
+    async with app.run_test(size=size) as pilot:
+        text = await opened(pilot, "Runs 3", "alpha", "▇")
+        for word in ("state", "name", "step", "loss", "accuracy", "age", "curve", "✓ finished", "beta", "gamma", "62.5 %", "▁"):
+            assert word in text
+        assert f"run      {FIRST}" in text
+        assert "trains   seed-cnn · built-in synthetic data · cpu · single" in text
+        assert "started  2026-11-21 04:13 UTC on " in text
+        assert "state    ✓ finished · epoch 1, step 20" in text
+        assert ("recipe" in text) == (size[0] >= 120)
+        assert (SECOND in text) == (size[0] >= 200)
+        if size[0] >= 200:
+            await until_shown(pilot, " 2.402 ▇", " 1.236 █")
+        assert "Enter Open" in text
+        lines = text.splitlines()
+        assert (len(lines), {len(line) for line in lines}) == (size[1], {size[0]})
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_no_runs_and_no_folder(session: FakeSession, sampler: FakeSampler, runs_dir: Path, size: tuple[int, int]) -> None:
+    app = make(session, sampler, runs_dir)
+    async with app.run_test(size=size) as pilot:
+        text = await opened(pilot, "No runs yet: n starts one.")
+        assert "Selected" not in text
+        if size != WIDE:
+            return
+        await pilot.press("enter", "space", "v", "slash", "e", "a", "D", "y", "s", "up", "down", "pagedown", "end")
+        await pilot.press("escape", "escape")
+        await until(pilot, lambda: app.screen is app.main)
+
+
+async def test_a_folder_that_cannot_be_read_is_a_sentence(session: FakeSession, sampler: FakeSampler, runs_dir: Path) -> None:
+    runs_dir.write_text("a file")
+    app = make(session, sampler, runs_dir)
+    async with app.run_test(size=WIDE) as pilot:
+        await opened(pilot, "cannot be read: Not a directory.")
+
+
+async def test_states_that_need_words(session: FakeSession, sampler: FakeSampler, runs_dir: Path) -> None:
+    reason = "step 96: CUDA out of memory: tried to allocate 2.00 GiB on a card of 79.15 GiB; a batch of 32 would take half of that"
+    keep(runs_dir, FIRST, **alive())
+    keep(runs_dir, SECOND, state="running", boot_id="another")
+    keep(runs_dir, THIRD, state="failed", error=reason)
+    app = make(session, sampler, runs_dir)
+    async with app.run_test(size=WIDE) as pilot:
+        text = await opened(pilot, "● running, detached", "◌ lost", "✗ failed")
+        assert f"pid {os.getpid()}" in text
+        await pilot.press("down")
+        await until_shown(pilot, "◌ lost · The process that trained it is gone")
+        await pilot.press("down")
+        text = await until_shown(pilot, "✗ failed · step 96: CUDA out of memory")
+        assert "take half of that" in text
+
+
+async def test_at_80_columns_detached_stands_in_the_detail(session: FakeSession, sampler: FakeSampler, runs_dir: Path) -> None:
+    keep(runs_dir, FIRST, **alive())
+    app = make(session, sampler, runs_dir)
+    async with app.run_test(size=(80, 24)) as pilot:
+        text = await opened(pilot, "● running ")
+        assert "state    ● running, detached" in text
+
+
+async def test_damaged_runs_are_lost_and_opening_one_gives_its_sentence(session: FakeSession, sampler: FakeSampler, runs_dir: Path) -> None:
+    torn, metrics, gone = keep(runs_dir, FIRST), keep(runs_dir, SECOND), keep(runs_dir, THIRD)
+    (torn / "state.json").write_text('{"run"')
+    (metrics / "metrics.sqlite").write_bytes(b"SQLite format 3\0torn" * 50)
+    app = make(session, sampler, runs_dir)
+    async with app.run_test(size=WIDE) as pilot:
+        await opened(pilot, "Runs 3", "◌ lost", "state.json is damaged")
+        await pilot.press("enter")
+        await until_shown(pilot, "✗ 20261121-0413-seed-cnn-aaa: state.json is damaged", "Esc goes back")
+        await pilot.press("escape", *["down"] * 2)
+        (runs_dir / SECOND).rename(runs_dir / f".{SECOND}")
+        (runs_dir / f".{SECOND}").rename(runs_dir / SECOND)
+        await pilot.press("up", "enter")
+        await until_shown(pilot, f"✗ {SECOND}: metrics.sqlite cannot be read")
+        await pilot.press("escape", "down")
+        shutil.rmtree(gone)
+        await pilot.press("enter")
+        await until_shown(pilot, f"✗ {THIRD}: state.json cannot be read: No such file or directory.")
+
+
+async def test_the_own_run_is_current_and_enter_goes_to_its_screen(session: FakeSession, sampler: FakeSampler, runs_dir: Path) -> None:
+    keep(runs_dir, RUN, steps=0, **alive())
+    app = make(session, sampler, runs_dir)
+    async with app.run_test(size=WIDE) as pilot:
+        await pilot.press("enter")
+        session.begin()
+        session.steps(150)
+        await settle(pilot)
+        text = await opened(pilot, "● running ", "▇")
+        assert "detached" not in text
+        assert "150" in text
+        session.steps(1200)
+        app.screen.beat()  # type: ignore[attr-defined]
+        await until_shown(pilot, "1,350")
+        session.pause()
+        await until_shown(pilot, "‖ paused")
+        await pilot.press("enter")
+        await until(pilot, lambda: app.screen is app.main)
+        assert app.main.view == "run"
+
+
+async def test_new_runs_come_and_the_selection_stays(session: FakeSession, sampler: FakeSampler, runs_dir: Path, three: list[Path]) -> None:
+    app = make(session, sampler, runs_dir)
+    async with app.run_test(size=WIDE) as pilot:
+        await opened(pilot, "Runs 3")
+        await pilot.press("down")
+        assert selected(pilot) == "beta"
+        keep(runs_dir, "20261122-0413-seed-cnn-new", config=msgspec.structs.replace(seed_cnn(), name="delta"))
+        for _ in range(2):
+            app.screen.beat()  # type: ignore[attr-defined]
+        await until_shown(pilot, "Runs 4", "delta")
+        assert selected(pilot) == "beta"
+        shutil.rmtree(three[1])
+        app.screen.on_screen_resume()  # type: ignore[attr-defined]
+        await until_shown(pilot, "Runs 3")
+        assert selected(pilot) in ("alpha", "gamma")
+
+
+HOSTILE = "[red]x[/] 深層 🔥 \x1b[2J\x9b\u202ereversed"
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_strings_from_outside_are_shown_as_they_are(
+    session: FakeSession, sampler: FakeSampler, runs_dir: Path, size: tuple[int, int]
+) -> None:
+    path = keep(runs_dir, FIRST, name=HOSTILE, host=HOSTILE, error=HOSTILE, device=(HOSTILE,), strategy=HOSTILE)
+    (path / "label.json").write_bytes(msgspec.json.encode({"note": HOSTILE}))
+    broken = runs_dir / f"20200101-0000-{HOSTILE.replace('/', '')}"
+    broken.mkdir()
+    (broken / "run.toml").touch()
+    app = make(session, sampler, runs_dir)
+    async with app.run_test(size=size) as pilot:
+        text = await opened(pilot, "name     [red]x[/] 深層 🔥 ·[2J··reversed", "note     [red]x[/]")
+        assert not any(char in text for char in "\x1b\x9b\u202e")
+        await pilot.press("down", "enter")
+        text = await until_shown(pilot, "state.json cannot be read")
+        assert not any(char in text for char in "\x1b\x9b\u202e")
+
+
+async def test_plain_terminals_get_ascii_only(
+    session: FakeSession, sampler: FakeSampler, runs_dir: Path, three: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERM", "linux")
+    app = make(session, sampler, runs_dir)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await opened(pilot, "Runs 3", "v finished")
+        await pilot.press("space", "slash", "a")
+        await until_shown(pilot, "# 1 marked")
+        assert screen_text(app).replace("\n", "").isascii()
+
+
+# -- moving, sorting, filtering -----------------------------------------------------------------------------------------
+
+
+async def test_moving_by_keys_and_mouse(session: FakeSession, sampler: FakeSampler, runs_dir: Path) -> None:
+    first = keep(runs_dir, "20260101-0000-seed-cnn-000")
+    for number in range(1, 60):
+        (runs_dir / f"20260101-0000-seed-cnn-{number:03}").mkdir()
+        shutil.copy(first / "state.json", runs_dir / f"20260101-0000-seed-cnn-{number:03}")
+    app = make(session, sampler, runs_dir)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await opened(pilot, "Runs 60")
+
+        def place() -> int:
+            return table(pilot).list.cursor
+
+        for keys, expected in (
+            (["down", "j"], 2),
+            (["up", "k", "k"], 0),
+            (["pagedown"], table(pilot).list.page - 1),
+            (["pageup"], 0),
+            (["end"], 59),
+            (["home"], 0),
+        ):
+            await pilot.press(*keys)
+            assert place() == expected
+        assert await pilot.click(RunsTable, offset=(10, 5))
+        assert place() == 3
+        await pilot._post_mouse_events([_scroll_down()], RunsTable, offset=(10, 5))
+        assert table(pilot).list.top == 3
+        assert place() in range(3, 3 + table(pilot).list.page)
+        await pilot.resize_terminal(80, 30)
+        await pilot.press("end")
+        await pilot.resize_terminal(80, 24)
+        await until(pilot, lambda: "▸" in screen_text(app))
+
+
+def _scroll_down() -> type:
+    from textual.events import MouseScrollDown
+
+    return MouseScrollDown
+
+
+async def test_sorting_names_the_order(session: FakeSession, sampler: FakeSampler, runs_dir: Path, three: list[Path]) -> None:
+    app = make(session, sampler, runs_dir)
+    async with app.run_test(size=WIDE) as pilot:
+        await opened(pilot, "Runs 3", "s newest")
+        orders = {}
+        for _ in range(5):
+            await pilot.press("s")
+            orders[table(pilot).list.sort] = names(pilot)
+            await until_shown(pilot, f"s {table(pilot).list.sort}")
+        assert orders["name"] == ["alpha", "beta", "gamma"]
+        assert orders["most steps"] == ["gamma", "beta", "alpha"]
+        assert orders["lowest loss"] == ["gamma", "beta", "alpha"]
+        assert list(orders) == ["name", "state", "most steps", "lowest loss", "best accuracy"]
+        assert selected(pilot) == "alpha"
+        await pilot.press("s")
+        await until_shown(pilot, "s newest")
+
+
+async def test_filtering_as_one_types(session: FakeSession, sampler: FakeSampler, runs_dir: Path, three: list[Path]) -> None:
+    annotate(three[2], "with warm-up")
+    app = make(session, sampler, runs_dir)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await opened(pilot, "Runs 3")
+        await pilot.press("slash", *"warm")
+        text = await until_shown(pilot, "1 of 3")
+        assert names(pilot) == ["gamma"]
+        assert "name     gamma" in text
+        await pilot.press("q", "n")
+        await until_shown(pilot, "0 of 3", "No run holds “warmqn”")
+        await pilot.press("backspace", "backspace", "enter")
+        await until_shown(pilot, "/ warm", "1 of 3")
+        assert not table(pilot).searching
+        await pilot.press("escape")
+        await until(pilot, lambda: len(names(pilot)) == 3)
+        assert selected(pilot) == "gamma"
+        assert isinstance(app.screen, RunsScreen)
+        await pilot.press("r")
+        await until(pilot, lambda: app.screen is app.main)
+
+
+# -- marks and comparing ------------------------------------------------------------------------------------------------
+
+
+async def test_marked_runs_are_compared(
+    session: FakeSession, sampler: FakeSampler, runs_dir: Path, three: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compared: list[list[Path]] = []
+
+    class CompareScreen(Screen[None]):
+        def __init__(self, run: object, paths: list[Path]) -> None:
+            super().__init__()
+            compared.append(list(paths))
+
+    module = ModuleType("tuitrain.tui.screens.compare")
+    module.CompareScreen = CompareScreen  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "tuitrain.tui.screens.compare", module)
+    app = make(session, sampler, runs_dir)
+    async with app.run_test(size=WIDE) as pilot:
+        await opened(pilot, "Runs 3")
+        await pilot.press("v")
+        await until_told(pilot, "Mark two runs or more with space")
+        await pilot.press("space")
+        await until_shown(pilot, "▣ 1 marked")
+        assert selected(pilot) == "beta"
+        await pilot.press("v")
+        assert not compared
+        await pilot.press("space", "slash", *"gamma", "enter", "v")
+        await until(pilot, lambda: len(compared) == 1)
+        assert compared == [three[:2]]
+        app.pop_screen()
+        await pilot.press("escape", "home", "space")
+        await until_shown(pilot, "▣ 1 marked")
+
+
+async def test_more_than_eight_are_too_many(session: FakeSession, sampler: FakeSampler, runs_dir: Path) -> None:
+    first = keep(runs_dir, "20260101-0000-seed-cnn-000")
+    for number in range(1, 9):
+        shutil.copytree(first, runs_dir / f"20260101-0000-seed-cnn-{number:03}")
+    app = make(session, sampler, runs_dir)
+    async with app.run_test(size=WIDE) as pilot:
+        await opened(pilot, "Runs 9")
+        await pilot.press(*["space"] * 9, "v")
+        await until_told(pilot, "9 runs are marked, and 8 at most are compared.")
+
+
+# -- names, notes, deleting, copying ------------------------------------------------------------------------------------
+
+
+async def test_renaming_and_noting(session: FakeSession, sampler: FakeSampler, runs_dir: Path, three: list[Path]) -> None:
+    app = make(session, sampler, runs_dir)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await opened(pilot, "Runs 3")
+        await pilot.press("down", "e")
+        await until_shown(pilot, "Another name")
+        await pilot.press(*"-2 [b]", "enter")
+        await until_shown(pilot, "name     beta-2 [b]")
+        await until(pilot, lambda: names(pilot) == ["alpha", "beta-2 [b]", "gamma"])
+        await pilot.press("a", *"warm up", "enter")
+        await until_shown(pilot, "note     warm up")
+        assert msgspec.json.decode((three[1] / "label.json").read_bytes()) == {"name": "beta-2 [b]", "note": "warm up"}
+        await pilot.press("e", *"lost", "escape")
+        await until_shown(pilot, "name     beta-2 [b] ")
+        assert isinstance(app.screen, RunsScreen)
+        await pilot.press("e", *["backspace"] * 10, "enter")
+        await until_shown(pilot, "name     beta ")
+        assert app.screen.focused is table(pilot)
+
+
+async def test_a_name_that_cannot_be_written_is_a_sentence(
+    session: FakeSession, sampler: FakeSampler, runs_dir: Path, three: list[Path]
+) -> None:
+    app = make(session, sampler, runs_dir)
+    async with app.run_test(size=WIDE) as pilot:
+        await opened(pilot, "Runs 3")
+        await pilot.press("e", "x")
+        shutil.rmtree(three[0])
+        await pilot.press("enter")
+        await until_told(pilot, f"{FIRST}: label.json cannot be written: No such file or directory.")
+        await until_shown(pilot, "Runs 2")
+
+
+async def test_the_own_run_gets_its_new_name_at_once(session: FakeSession, sampler: FakeSampler, runs_dir: Path) -> None:
+    keep(runs_dir, RUN, steps=0, **alive())
+    app = make(session, sampler, runs_dir)
+    async with app.run_test(size=WIDE) as pilot:
+        await pilot.press("enter")
+        session.begin()
+        session.steps(20)
+        await opened(pilot, "● running")
+        await pilot.press("e", *"warm", "enter")
+        await until_shown(pilot, "name     warm")
+        assert session.record is not None
+        assert session.record.config.title() == "warm"
+
+
+async def test_deleting_asks_and_enter_keeps(session: FakeSession, sampler: FakeSampler, runs_dir: Path, three: list[Path]) -> None:
+    app = make(session, sampler, runs_dir)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await opened(pilot, "Runs 3")
+        await pilot.press("down", "D")
+        text = await until_shown(pilot, "Delete beta?", "▸ Keep it")
+        assert SECOND in text
+        assert "cannot be undone" in text
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, RunsScreen))
+        assert three[1].exists()
+        await pilot.press("D", "escape")
+        assert three[1].exists()
+        await pilot.press("D", "down")
+        await until_shown(pilot, "▸ Delete it")
+        await pilot.press("enter")
+        await until_told(pilot, f"Deleted {SECOND}.")
+        await until_shown(pilot, "Runs 2")
+        assert os.listdir(runs_dir).count(SECOND) == 0
+        assert selected(pilot) == "gamma"
+
+
+async def test_a_live_run_is_not_deleted(session: FakeSession, sampler: FakeSampler, runs_dir: Path) -> None:
+    path = keep(runs_dir, FIRST, **alive())
+    app = make(session, sampler, runs_dir)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await opened(pilot, "● running")
+        await pilot.press("D")
+        await until_told(pilot, f"{FIRST} is running (pid {os.getpid()} on {socket.gethostname()}); stop it first.")
+        assert not isinstance(app.screen, Ask)
+        assert path.exists()
+
+
+async def test_copying_the_equal_line(session: FakeSession, sampler: FakeSampler, runs_dir: Path, three: list[Path]) -> None:
+    (three[1] / "run.toml").unlink()
+    app = make(session, sampler, runs_dir)
+    async with app.run_test(size=WIDE) as pilot:
+        await opened(pilot, "Runs 3")
+        await pilot.press("y")
+        await until(pilot, lambda: app.clipboard == "tuitrain run seed-cnn --name alpha")
+        await pilot.press("down", "y")
+        await until_told(pilot, "run.toml cannot be read")
+
+
+async def test_enter_opens_and_escape_comes_back_to_the_same_run(
+    session: FakeSession, sampler: FakeSampler, runs_dir: Path, three: list[Path]
+) -> None:
+    rename(three[2], "omega")
+    app = make(session, sampler, runs_dir)
+    async with app.run_test(size=WIDE) as pilot:
+        await opened(pilot, "Runs 3", "omega")
+        await pilot.press("down", "down", "enter")
+        await until(pilot, lambda: isinstance(app.screen, OpenedScreen))
+        await until_shown(pilot, "omega · built-in synthetic data")
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, RunsScreen))
+        assert selected(pilot) == "omega"
+
+
+async def test_every_key_is_safe_while_something_is_typed(
+    session: FakeSession, sampler: FakeSampler, runs_dir: Path, three: list[Path]
+) -> None:
+    app = make(session, sampler, runs_dir)
+    keys = ["down", "pageup", "pagedown", "D", "v", "space", "tab", "y", "s", "n", "r"]
+    async with app.run_test(size=(80, 24)) as pilot:
+        await opened(pilot, "Runs 3")
+        for opener in ("slash", "e"):
+            await pilot.press(opener, *keys, "escape", "escape")
+            if app.screen is app.main:
+                await opened(pilot, "Runs 3")
+        await pilot.resize_terminal(60, 20)
+        await until_shown(pilot, "tuitrain needs 80×24")
+        assert app.is_running
+    assert all(path.exists() for path in three)
+
+
+# -- pure parts -----------------------------------------------------------------------------------------------------------
+
+
+def test_ages_have_one_unit_and_six_cells() -> None:
+    minute, hour, day = 60, 3600, 86400
+    ages = {
+        0: "now", 59: "now", 60: "1 min", hour - 1: "59 min", hour: "1 h", day: "1 d", 13 * day: "13 d", 20 * day: "2 w", 800 * day: "2 y",
+    }  # fmt: skip
+    assert {seconds: run_rows.age(seconds) for seconds in ages} == ages
+    assert run_rows.age(None) == "-"
+    assert all(len(run_rows.age(seconds)) <= 6 for seconds in range(0, 3000 * day, 7 * minute + 11))
+
+
+def test_a_sparkline_has_gaps_where_nothing_was_finite() -> None:
+    bins = [Bin(x, y, y, y) for x, y in ((1, 8.0), (2, 4.0), (4, 1.0))]
+    assert run_rows.sparkline(bins, 4, 4) == "▇▄ ▁"
+    assert run_rows.sparkline(bins, 4, 8) == "▇▇▄▄  ▁▁"
+    assert run_rows.sparkline([Bin(1, 2, 2, 2)], 1, 3) == "▁▁▁"
+    assert run_rows.sparkline([], 0, 3) == ""
+    assert run_rows.sketch([Bin(1, 2, 2, 2)], 1, 2, 2).lines == ("  ", "▁▁")
+    tall = run_rows.sketch(bins, 4, 4, 2)
+    assert (tall.lines, tall.high, tall.low) == (("▇   ", "█▇ ▁"), 8.0, 1.0)
+    many = [Bin(100 * x + 50, 1, 100.0 - x, 200) for x in range(100)]
+    assert run_rows.sparkline(many, 10_000, 8) == "▇▆▅▄▄▃▂▁"
+
+
+def test_the_filter_finds_every_word_anywhere(runs_dir: Path) -> None:
+    summaries = [
+        RunSummary(path=runs_dir / run, run=run, name=name, recipe="seed-cnn", state=state, device=("cuda:1",), data="cifar10", note=note)
+        for run, name, state, note in (("2026-a", "Beta", "finished", "warm-up"), ("2025-b", "", "running", ""))
+    ]
+    rows = [run_rows.row_of(summary) for summary in summaries]
+    for sought, expected in {
+        "": 2, "seed BETA": 1, "cuda:1": 2, "CIFAR-10": 2, "cifar10 up": 1, "detached": 1, "2025": 1, "finished beta": 1, "beta running": 0,
+    }.items():  # fmt: skip
+        assert len(run_rows.arranged(rows, "newest", sought)) == expected, sought
+
+
+@pytest.mark.parametrize("detached", [False, True])
+def test_columns_fill_every_width(detached: bool) -> None:
+    for width in range(70, 300):
+        columns = run_rows.columns(width, detached=detached)
+        assert sum(column.width for column in columns) + len(columns) - 1 == width if width >= 73 else True
+        assert columns[-1].name == "curve"
+
+
+def test_numbers_of_steps_fit_their_column() -> None:
+    assert [run_rows.steps(count) for count in (0, 7, 9_999_999, 12_345_678, 9_999_999_999)] == [
+        "-",
+        "7",
+        "9,999,999",
+        "12.3 M",
+        "10,000.0 M",
+    ]

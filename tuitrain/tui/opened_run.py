@@ -1,0 +1,107 @@
+"""A run that is opened from its folder: read in a thread, and read again while another process trains it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from tuitrain.config import ConfigError
+from tuitrain.text import clean
+
+if TYPE_CHECKING:
+    from tuitrain.runs.record import RunRecord
+
+
+GONE = "The process that trained it is gone; what it had written is kept."
+
+
+class KeptCheckpoint(msgspec.Struct, frozen=True):
+    """A checkpoint on disk: bytes of all its files, when it was written (Unix seconds), and where, seen from the run's folder."""
+
+    step: int
+    kind: str
+    size: int
+    written: float
+    path: str
+
+
+class Reading(msgspec.Struct, frozen=True):
+    """What was read of the folder; `problem` is the sentence that says why not."""
+
+    record: RunRecord | None = None
+    checkpoints: tuple[KeptCheckpoint, ...] = ()
+    environment: Mapping[str, Any] = {}
+    problem: str | None = None
+
+
+class OpenedRun:
+    """The run as panes see it. `read` is for a thread; all else is for the event loop's.
+
+    Args:
+        path: its folder.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.record: RunRecord | None = None
+        self.checkpoints: tuple[KeptCheckpoint, ...] = ()
+        self.environment: Mapping[str, Any] = {}
+        self.problem: str | None = None
+        """Why the folder could not be read the last time."""
+
+    @property
+    def alive(self) -> bool:
+        """Whether a process trains it."""
+        return self.record is not None and self.record.live
+
+    @property
+    def state(self) -> str:
+        """The state that the folder tells; idle before it is read."""
+        return "idle" if self.record is None else self.record.state
+
+    @property
+    def ended(self) -> bool:
+        """Whether it is over."""
+        return self.record is not None and not self.record.live
+
+    def read(self) -> Reading:
+        """Read the folder; takes in nothing."""
+        from tuitrain.config import load_environment
+        from tuitrain.runs.folder import CONFIG
+        from tuitrain.runs.saved import load_record
+
+        try:
+            record = load_record(self.path)
+            if record.state == "lost" and record.error is None:
+                record.error = GONE
+            return Reading(record, _checkpoints(self.path), load_environment(self.path / CONFIG))
+        except ConfigError as error:
+            return Reading(problem=str(error))
+        except OSError as error:
+            return Reading(problem=f"{clean(self.path.name)}: the folder cannot be read: {error.strerror}.")
+
+    def take(self, reading: Reading) -> None:
+        """Show what was read; where nothing could be, what was there stays and `problem` says why."""
+        self.problem = reading.problem
+        if reading.record is None:
+            return
+        self.record, self.checkpoints, self.environment = reading.record, reading.checkpoints, reading.environment
+
+
+def _checkpoints(folder: Path) -> tuple[KeptCheckpoint, ...]:
+    from tuitrain.runs import catalogue
+
+    kept = []
+    for one in catalogue.checkpoints(folder):
+        path = Path(one["path"])
+        try:
+            sizes = [entry.stat().st_size for entry in os.scandir(path)]
+            written = path.stat().st_mtime
+        except OSError:
+            continue  # removed since: the run keeps only its newest ones
+        kept.append(KeptCheckpoint(one["step"], one["kind"], sum(sizes), written, f"{path.parent.name}/{path.name}"))
+    return tuple(kept)

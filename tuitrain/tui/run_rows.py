@@ -1,0 +1,210 @@
+"""What the list of runs says of each one, how it is sorted and searched, and which columns fit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from itertools import takewhile
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from tuitrain.tui import format as words
+
+if TYPE_CHECKING:
+    from tuitrain.runs.catalogue import RunSummary
+    from tuitrain.runs.record import RunRecord
+    from tuitrain.runs.series import Bin
+
+_BLOCKS = " ▁▂▃▄▅▆▇█"
+_STATE_ORDER = ("preparing", "running", "stopping", "paused", "queued", "failed", "lost", "interrupted", "stopped", "finished")
+_AGES = ((60, "now"), (3600, "min"), (86400, "h"), (14 * 86400, "d"), (700 * 86400, "w"), (math.inf, "y"))
+_SECONDS = {"min": 60, "h": 3600, "d": 86400, "w": 7 * 86400, "y": 365 * 86400}
+
+
+class RunRow(msgspec.Struct, frozen=True):
+    """One run of the list. `own` says that it is the one of this app, whose numbers come from memory."""
+
+    key: str
+    """What names the run while the list changes."""
+    summary: RunSummary
+    state: str
+    step: int
+    loss: float | None
+    accuracy: float | None
+    own: bool = False
+    began: float | None = None
+    """Unix seconds."""
+
+    @property
+    def title(self) -> str:
+        """What the run is called."""
+        return self.summary.name or self.summary.recipe or self.summary.run
+
+    @property
+    def detached(self) -> bool:
+        """Whether it trains and nobody looks at it."""
+        return self.summary.live and not self.own and self.summary.attached == 0
+
+    @property
+    def state_words(self) -> str:
+        """The state, and whether nobody looks at the run."""
+        return f"{self.state}, detached" if self.detached else self.state
+
+    @property
+    def text(self) -> str:
+        """What the filter searches."""
+        run = self.summary
+        data = f"{run.data} {words.DATA_NAMES.get(run.data, '')}"
+        return " ".join((run.run, run.name, run.recipe, self.state_words, " ".join(run.device), run.strategy, data, run.note)).casefold()
+
+
+def row_of(summary: RunSummary) -> RunRow:
+    """The row of a run as its folder tells it."""
+    from tuitrain.runs.status import from_utc
+
+    return RunRow(str(summary.path), summary, summary.state, summary.step, summary.loss, summary.accuracy, began=from_utc(summary.started))
+
+
+def own_row(row: RunRow, record: RunRecord, state: str) -> RunRow:
+    """The row of this app's run, brought up to what is in memory."""
+    return RunRow(row.key, row.summary, state, record.step, record.last_loss, record.best_accuracy, own=True, began=row.began)
+
+
+# -- sorting and searching --------------------------------------------------------------------------------------------
+
+SORTS: Mapping[str, Callable[[RunRow], Any] | None] = {
+    "newest": None,
+    "name": lambda row: row.title.casefold(),
+    "state": lambda row: _STATE_ORDER.index(row.state) if row.state in _STATE_ORDER else len(_STATE_ORDER),
+    "most steps": lambda row: -row.step,
+    "lowest loss": lambda row: math.inf if row.loss is None or math.isnan(row.loss) else row.loss,
+    "best accuracy": lambda row: math.inf if row.accuracy is None or math.isnan(row.accuracy) else -row.accuracy,
+}
+"""The orders by name; a run that has no such number comes last, and equals stay newest first."""
+
+
+def arranged(rows: Sequence[RunRow], sort: str, sought: str) -> list[RunRow]:
+    """The rows that hold every word of `sought`, in the order named `sort`; `rows` come newest first."""
+    parts = sought.casefold().split()
+    found = [row for row in rows if _holds(row.text, parts)] if parts else list(rows)
+    key = SORTS[sort]
+    return found if key is None else sorted(found, key=key)
+
+
+def _holds(text: str, parts: Sequence[str]) -> bool:
+    return all(part in text for part in parts)
+
+
+# -- cells ------------------------------------------------------------------------------------------------------------
+
+
+def age(seconds: float | None) -> str:
+    """How long ago, in one unit: "now", "3 min", "5 h", "2 d"; never wider than 6 cells."""
+    if seconds is None:
+        return "-"
+    unit = next(unit for limit, unit in _AGES if seconds < limit)
+    return unit if unit == "now" else f"{int(seconds // _SECONDS[unit])} {unit}"
+
+
+def steps(count: int) -> str:
+    """A number of steps in at most 9 cells, and a dash without one."""
+    return "-" if not count else f"{count:,}" if count < 10_000_000 else f"{count / 1e6:,.1f} M"
+
+
+def accuracy(value: float | None) -> str:
+    """0..1 as percent, and a dash without one."""
+    return "-" if value is None or math.isnan(value) else f"{value * 100:.1f} %"
+
+
+def loss(value: float | None) -> str:
+    """A loss, and a dash without one."""
+    return "-" if value is None else words.number(value)
+
+
+class Sketch(msgspec.Struct, frozen=True):
+    """A curve as columns of blocks: lines from the top down, and the values of the highest and the lowest column."""
+
+    lines: tuple[str, ...] = ()
+    high: float = 0.0
+    low: float = 0.0
+
+
+def sketch(bins: Sequence[Bin], steps: int, cells: int, rows: int) -> Sketch:
+    """A curve over the steps 1 to `steps` in so many cells; blanks where nothing was finite, no lines where there is nothing at all."""
+    means = _means(bins, steps, cells)
+    finite = [mean for mean in means if mean is not None]
+    if not finite:
+        return Sketch()
+    low, high = min(finite), max(finite)
+    # The topmost eighth stays free, so that curves in lines under each other do not touch.
+    scale = (8 * rows - 2) / (high - low) if high > low else 0.0
+    eighths = [0 if mean is None else 1 + round((mean - low) * scale) for mean in means]
+    lines = ("".join(_BLOCKS[min(max(filled - 8 * row, 0), 8)] for filled in eighths) for row in reversed(range(rows)))
+    return Sketch(tuple(lines), high, low)
+
+
+def sparkline(bins: Sequence[Bin], steps: int, cells: int) -> str:
+    """The same in one line."""
+    return "".join(sketch(bins, steps, cells, 1).lines)
+
+
+def _means(bins: Sequence[Bin], steps: int, cells: int) -> list[float | None]:
+    """The mean of the bins in each cell; with fewer steps than cells, the step in which the cell lies."""
+    means: list[float | None] = []
+    index = 0
+    for cell in range(cells):
+        first, last = math.floor(cell * steps / cells) + 1, math.ceil((cell + 1) * steps / cells)
+        while index < len(bins) and bins[index].x < first:
+            index += 1
+        inside = [one.mean for one in takewhile(partial(_up_to, last), bins[index:])]
+        means.append(sum(inside) / len(inside) if inside else None)
+    return means
+
+
+def _up_to(step: float, one: Bin) -> bool:
+    return one.x <= step
+
+
+# -- columns ----------------------------------------------------------------------------------------------------------
+
+
+class Column(msgspec.Struct, frozen=True):
+    """A column of the table: its heading, its cells, and whether its text stands to the right."""
+
+    name: str
+    width: int
+    right: bool
+
+
+_ORDER = ("state", "name", "id", "recipe", "device", "strategy", "data", "step", "loss", "accuracy", "age", "curve")
+_ALWAYS = {"state": 13, "name": 15, "step": 9, "loss": 8, "accuracy": 8, "age": 6, "curve": 8}
+_RIGHT = ("step", "loss", "accuracy", "age")
+# In the order in which they come as the table grows, with their cells, and the spare cells that they wait for.
+_MORE = (("recipe", 13, 14), ("device", 8, 9), ("data", 11, 24), ("strategy", 8, 30), ("id", 28, 60))
+_DETACHED = 19
+_CURVE_MOST = 32
+
+
+def columns(width: int, *, detached: bool) -> list[Column]:
+    """The columns of a table `width` cells wide, a cell between each two.
+
+    Args:
+        width: cells for all columns.
+        detached: whether some run is "running, detached"; the whole words have a place only in a wide table.
+    """
+    sizes = dict(_ALWAYS)
+    spare = width - sum(sizes.values()) - len(sizes) + 1
+    for name, cells, wanted in _MORE:
+        if spare < wanted:
+            break
+        sizes[name] = cells
+        spare -= cells + 1
+        if name == "recipe" and detached and spare >= _DETACHED - sizes["state"]:
+            spare -= _DETACHED - sizes["state"]
+            sizes["state"] = _DETACHED
+    curve = min(max(spare, 0) // 2, _CURVE_MOST - sizes["curve"])
+    sizes["curve"] += curve
+    sizes["name"] += spare - curve
+    return [Column(name, sizes[name], name in _RIGHT) for name in _ORDER if name in sizes]

@@ -1,0 +1,106 @@
+"""Reads for the runs screen what is on disk: the list, and the small curves of the runs in view. It works in a thread."""
+
+from __future__ import annotations
+
+from operator import is_
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from tuitrain.tui.run_rows import RunRow, Sketch, row_of, sketch
+
+if TYPE_CHECKING:
+    from tuitrain.runs.catalogue import RunSummary
+    from tuitrain.runs.record import RunRecord
+    from tuitrain.runs.shelf import Shelf
+
+
+class Wish(msgspec.Struct, frozen=True):
+    """What the screen shows: runs with small curves `cells` wide, and the selected one with a sketch of so many cells and rows.
+
+    `listing` asks for the list of runs too.
+    """
+
+    rows: tuple[RunRow, ...]
+    cells: int
+    selected: RunRow | None
+    sketched: tuple[int, int]
+    listing: bool = False
+
+
+class Reading(msgspec.Struct, frozen=True):
+    """What was found. `rows` is `None` where only curves were asked for; `problem` says why there are none."""
+
+    curves: dict[str, str]
+    sketch: Sketch
+    sketched: str | None
+    """The key of the run that `sketch` is of."""
+    rows: list[RunRow] | None = None
+    problem: str | None = None
+
+
+class RunsReader:
+    """One thread at a time may call `read`; it remembers what does not change.
+
+    Args:
+        runs_dir: where the runs are.
+    """
+
+    def __init__(self, runs_dir: Path) -> None:
+        self._runs_dir = runs_dir
+        self._shelf: Shelf | None = None
+        self._rows: list[RunRow] = []
+        self._curves: dict[str, tuple[tuple[int, int], str]] = {}
+        self._sketch: tuple[object, Sketch] = (None, Sketch())
+
+    def read(self, wish: Wish, own: RunRecord | None) -> Reading:
+        """What is wished for; `own` is the record of this app's run, whose losses are in memory."""
+        from tuitrain.runs.errors import RunError
+        from tuitrain.runs.shelf import Shelf
+
+        for row in wish.rows:
+            stamp = (row.step, wish.cells)
+            if self._curves.get(row.key, (None, ""))[0] != stamp:
+                self._curves[row.key] = (stamp, "".join(_curve(row, wish.cells, 1, own).lines))
+        curves = {key: text for key, (_, text) in self._curves.items()}
+        sketch, sketched = self._selected(wish, own), wish.selected.key if wish.selected else None
+        if not wish.listing:
+            return Reading(curves, sketch, sketched)
+        self._shelf = self._shelf or Shelf(self._runs_dir)
+        try:
+            self._rows = _rows(self._shelf.read(), self._rows)
+            return Reading(curves, sketch, sketched, self._rows)
+        except RunError as error:
+            return Reading(curves, sketch, sketched, [], str(error))
+
+    def _selected(self, wish: Wish, own: RunRecord | None) -> Sketch:
+        row, (cells, rows) = wish.selected, wish.sketched
+        if row is None or not cells:
+            return Sketch()
+        stamp = (row.key, row.step, cells, rows)
+        if self._sketch[0] != stamp:
+            self._sketch = (stamp, _curve(row, cells, rows, own))
+        return self._sketch[1]
+
+
+def _rows(summaries: list[RunSummary], before: list[RunRow]) -> list[RunRow]:
+    """The rows of the runs; the same list as before where nothing changed."""
+    known = {id(row.summary): row for row in before}
+    rows = [known.get(id(summary)) or row_of(summary) for summary in summaries]
+    return before if len(rows) == len(before) and all(map(is_, rows, before)) else rows
+
+
+def _curve(row: RunRow, cells: int, rows: int, own: RunRecord | None) -> Sketch:
+    """The run's loss; empty where it cannot be read."""
+    from tuitrain.runs.errors import RunError
+    from tuitrain.runs.folder import METRICS
+    from tuitrain.runs.reader import MetricsReader
+
+    if row.own and own is not None:
+        return sketch(own.loss.thin(1, row.step, cells), row.step, cells, rows)
+    try:
+        with MetricsReader(row.summary.path / METRICS) as reader:
+            return sketch(reader.losses(1, row.step, cells), row.step, cells, rows)
+    except RunError:
+        return Sketch()

@@ -1,0 +1,313 @@
+"""The runs that are kept: looked through, compared, named, deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import ClassVar
+
+import msgspec
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.message import Message
+from textual.widget import Widget
+
+from tuitrain.config import ConfigError, command_line
+from tuitrain.tui.clipboard import hand_to_tmux
+from tuitrain.tui.run_rows import RunRow, own_row
+from tuitrain.tui.run_view import RunLike
+from tuitrain.tui.runs_reader import Reading, RunsReader, Wish
+from tuitrain.tui.screens.base import Help, PaneScreen
+from tuitrain.tui.widgets.run_detail import ROWS, RunDetail
+from tuitrain.tui.widgets.runs_table import RunsTable
+
+_LIST_EVERY_BEATS = 2
+MOST_COMPARED = 8
+
+
+class RunsScreen(PaneScreen):
+    """The table, and what is known of the selected run.
+
+    Args:
+        run: the run of this app; its numbers come from memory.
+        runs_dir: where the runs are kept.
+    """
+
+    AUTO_FOCUS = "#runs-table"
+    ABOUT = "Every run that is kept, also those of other programs and terminals."
+    KEYS: ClassVar[Help] = (
+        ("Enter", "open the run"),
+        ("↑ ↓ PgUp PgDn", "move; also j k Home End"),
+        ("space", "mark the run, or take the mark away"),
+        ("v", "overlay the curves of the marked runs"),
+        ("/", "show only runs that hold these words; Esc shows all"),
+        ("s", "sort: newest, name, state, steps, loss, accuracy"),
+        ("e  a", "another name, a note"),
+        ("D", "delete the run (asks)"),
+        ("y", "copy the equal tuitrain run line"),
+    )
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("v", "overlay", "Overlay"),
+        Binding("e", "edit('name')", "Rename"),
+        Binding("a", "edit('note')", "Note"),
+        Binding("D", "delete", "Delete"),
+        Binding("y", "copy", "Copy command"),
+        Binding("escape", "leave", "Close"),
+        Binding("r", "leave", "Close", show=False),
+    ]
+
+    class Read(Message, bubble=False):
+        """The thread has read; the screen's attributes hold what."""
+
+        def __init__(self, reading: Reading) -> None:
+            super().__init__()
+            self.reading = reading
+
+    class Told(Message, bubble=False):
+        """A change was made, or could not be; `copied` goes to the clipboard."""
+
+        def __init__(self, sentence: str, *, wrong: bool = False, copied: str | None = None) -> None:
+            super().__init__()
+            self.sentence = sentence
+            self.wrong = wrong
+            self.copied = copied
+
+    def __init__(self, run: RunLike, runs_dir: Path) -> None:
+        super().__init__(run)
+        self._runs_dir = runs_dir
+        self._reader = RunsReader(runs_dir)
+        self._table = RunsTable()
+        self._detail = RunDetail()
+        self._beats = 0
+        self._reading = False
+        self._list_wanted = False
+        self._wish: Wish | None = None
+        self._listed: list[RunRow] | None = None
+        self._own_state: object = None
+
+    def panes(self) -> Iterable[Widget]:
+        """The table over the detail."""
+        return (self._table, self._detail)
+
+    def place_panes(self, width: int, height: int) -> None:
+        """The table gets what the detail leaves; without a run there is nothing to detail."""
+        self._detail.display = not self._table.empty
+        rows = 0 if self._table.empty else ROWS
+        self._table.styles.height = height - rows
+        self._detail.styles.height = ROWS
+        self._table.place(first=True, last=not rows)
+
+    def on_mount(self) -> None:
+        """Begin to read."""
+        super().on_mount()
+        self._look(listing=True)
+
+    def on_screen_resume(self) -> None:
+        """Another screen was closed: what it changed shows at once."""
+        self._look(listing=True)
+
+    # -- keeping up ---------------------------------------------------------------------------------------------------
+
+    def beat(self) -> None:
+        """The own run's numbers each second, the list every other."""
+        self._beats += 1
+        self._table.redraw_own(self._own)
+        self._detail.show(self._table.list.selected)
+        self._look(listing=self._beats % _LIST_EVERY_BEATS == 0)
+
+    def run_changed(self) -> None:
+        """The own run has another state or folder: it shows at once."""
+        record = self.run.record
+        seen = (record and record.run, self.run.state)
+        if seen != self._own_state:
+            self._own_state = seen
+            self._header.redraw()
+            self._listed = None
+            self._look(listing=True)
+
+    def _own(self, row: RunRow) -> RunRow:
+        """The row, from memory where it is the own run's."""
+        record = self.run.record
+        if record is None or not record.run or record.run != row.summary.run:
+            return row
+        return own_row(row, record, self.run.state)
+
+    def _look(self, *, listing: bool) -> None:
+        """Read the list, and the curves in view where they have gained steps; one thread at a time."""
+        self._list_wanted |= listing
+        runs = self._table.list
+        wish = Wish(tuple(runs.in_view), self._table.curve_cells, runs.selected, self._detail.sketched)
+        if self._reading or not (self._list_wanted or wish != self._wish):
+            return
+        self._reading, self._wish = True, wish
+        wish, self._list_wanted = msgspec.structs.replace(wish, listing=self._list_wanted), False
+        own = self.run.record
+
+        def read() -> None:
+            self.post_message(self.Read(self._reader.read(wish, own)))
+
+        self.run_worker(read, thread=True, exit_on_error=False, group="read")
+
+    def on_runs_screen_read(self, message: Read) -> None:
+        """Show what was read."""
+        reading, was_empty = message.reading, self._table.empty
+        self._reading = False
+        if reading.rows is not None and (reading.rows is not self._listed or reading.problem != self._table.problem):
+            self._listed = reading.rows
+            self._table.show([self._own(row) for row in reading.rows], reading.problem)
+            if self._table.empty != was_empty:
+                self.rearrange()
+        self._table.show_curves(reading.curves)
+        self._selection_changed()
+        selected = self._table.list.selected
+        if selected is not None and reading.sketched == selected.key:
+            self._detail.sketch = reading.sketch
+            self._detail.redraw()
+
+    def on_runs_table_moved(self, message: RunsTable.Moved) -> None:
+        """Another run is selected, or others are in view."""
+        self._selection_changed()
+
+    def _selection_changed(self) -> None:
+        self._detail.show(self._table.list.selected)
+        self.refresh_bindings()
+        self._look(listing=False)
+
+    # -- keys ---------------------------------------------------------------------------------------------------------
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """What needs a run needs one; nothing but typing while something is typed."""
+        if action in ("overlay", "edit", "delete", "copy"):
+            return self._table.list.selected is not None and not self._typing
+        return not self._typing if action == "leave" else True
+
+    @property
+    def _typing(self) -> bool:
+        return self._detail.editing or self._table.searching
+
+    async def on_runs_table_opened(self, message: RunsTable.Opened) -> None:
+        """The own run has its screen; the others are opened from their folders."""
+        from tuitrain.tui.screens.opened import OpenedScreen
+
+        row = self._table.list.selected
+        if row is None:
+            return
+        if row.own:
+            await self.run_action("app.training")
+        else:
+            self.app.push_screen(OpenedScreen(row.summary.path, row.title))
+
+    def action_overlay(self) -> None:
+        """Lay the curves of the marked runs over each other."""
+        from tuitrain.tui.screens.compare import CompareScreen
+
+        marked = self._table.list.chosen
+        if len(marked) < 2:
+            self.notify("Mark two runs or more with space; v then lays their curves over each other.", severity="warning")
+        elif len(marked) > MOST_COMPARED:
+            self.notify(f"{len(marked)} runs are marked, and {MOST_COMPARED} at most are compared.", severity="warning")
+        else:
+            self.app.push_screen(CompareScreen(self.run, [row.summary.path for row in marked]))
+
+    def action_edit(self, field: str) -> None:
+        """Type another name or note."""
+        self._detail.edit("name" if field == "name" else "note")
+
+    def action_delete(self) -> None:
+        """Delete the selected run, after a question; a live one is refused."""
+        from tuitrain.runs.catalogue import check_deletable
+        from tuitrain.tui.screens.ask import Ask
+
+        row = self._table.list.selected
+        if row is None:
+            return
+        try:
+            check_deletable(row.summary)
+        except ConfigError as error:
+            self._tell(self.Told(_sentence(error), wrong=True))
+            return
+        lost = f"{row.summary.run}: its curve, log and checkpoints are removed from disk. This cannot be undone."
+        question = Ask(f"Delete {row.title}?", lost, yes="Delete it", no="Keep it")
+        self.app.push_screen(question, lambda yes: self._delete(row) if yes else None)
+
+    def _delete(self, row: RunRow) -> None:
+        from tuitrain.runs.catalogue import delete
+
+        def work() -> RunsScreen.Told:
+            delete(self._runs_dir, row.summary.run)
+            return self.Told(f"Deleted {row.summary.run}.")
+
+        self._change(work)
+
+    def action_copy(self) -> None:
+        """Copy the equal command line, through the terminal, so that it works over SSH."""
+        from tuitrain.runs.catalogue import config_of
+
+        row = self._table.list.selected
+        if row is None:
+            return
+        summary = row.summary
+
+        def work() -> RunsScreen.Told:
+            line = command_line(config_of(summary))
+            hand_to_tmux(line)
+            return self.Told("copied", copied=line)
+
+        self._change(work)
+
+    def on_run_detail_edited(self, message: RunDetail.Edited) -> None:
+        """Write the new name or note."""
+        from tuitrain.runs.label import annotate, rename
+
+        row, field, text = message.run, message.field, message.text
+
+        def work() -> RunsScreen.Told:
+            (rename if field == "name" else annotate)(row.summary.path, text)
+            return self.Told("")
+
+        record = self.run.record
+        if row.own and record is not None and (field == "note" or text.strip()):
+            record.config = msgspec.structs.replace(record.config, **{field: text.strip()})
+        self._change(work)
+
+    def on_descendant_focus(self, event: events.DescendantFocus) -> None:
+        """Whoever leaves the name or note by Tab or by mouse leaves it as it was."""
+        if event.widget is self._table and self._detail.editing:
+            self._detail.action_leave()
+
+    def on_run_detail_left(self, message: RunDetail.Left) -> None:
+        """Back to the table."""
+        self._table.focus()
+        self._selection_changed()
+
+    def _change(self, work: Callable[[], Told]) -> None:
+        """Do in a thread what waits for the disk."""
+
+        def run() -> None:
+            try:
+                told = work()
+            except ConfigError as error:
+                told = self.Told(_sentence(error), wrong=True)
+            self.post_message(told)
+
+        self.run_worker(run, thread=True, exit_on_error=False, group="change")
+
+    def on_runs_screen_told(self, message: Told) -> None:
+        """Say what became of a change, and show it."""
+        self._tell(message)
+        self._look(listing=True)
+
+    def _tell(self, told: Told) -> None:
+        if told.copied is not None:
+            self.app.copy_to_clipboard(told.copied)
+        if told.sentence:
+            self.notify(told.sentence, severity="warning" if told.wrong else "information", markup=False, timeout=5)
+
+    def action_leave(self) -> None:
+        """Back to where one was."""
+        self.dismiss()
+
+
+def _sentence(error: ConfigError) -> str:
+    """What the command line says, without the name of its argument."""
+    return str(error).removeprefix("RUN: ")

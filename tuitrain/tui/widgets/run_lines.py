@@ -1,0 +1,98 @@
+"""The lines of the table of runs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+
+from rich.style import Style
+from textual.strip import Strip
+
+from tuitrain.tui import run_rows
+from tuitrain.tui.look import Palette, state_look
+from tuitrain.tui.run_list import RunList
+from tuitrain.tui.run_rows import Column, RunRow
+from tuitrain.tui.widgets.strips import Row
+
+GUTTER = 4
+"""Cells for the cursor and the mark."""
+_NARROW_STATE = 13
+
+
+def titles(columns: Sequence[Column], palette: Palette) -> Row:
+    """The headings."""
+    row = Row(" " * GUTTER)
+    for number, column in enumerate(columns):
+        row.add(" " if number else "")
+        place = row.right if column.right else row.left
+        place(column.name, column.width, palette.dim)
+    return row
+
+
+class RunLines:
+    """Draws runs, and makes a line anew only where something of it changed: a key has to show at once."""
+
+    def __init__(self) -> None:
+        self._drawn: dict[str, tuple[object, Strip]] = {}
+
+    def draw(
+        self, runs: RunList, columns: Sequence[Column], width: int, curves: Mapping[str, str], palette: Palette, *, focus: bool
+    ) -> list[Strip]:
+        """The runs in view.
+
+        Args:
+            curves: the small curves, by the keys of their runs.
+            focus: whether the keys go to the list.
+        """
+        now, lines = time.time(), []
+        drawn: dict[str, tuple[object, Strip]] = {}
+        for index, run in enumerate(runs.in_view, runs.top):
+            age = run_rows.age(None if run.began is None else max(now - run.began, 0.0))
+            texts = {"age": age, "curve": curves.get(run.key, "")}
+            here, marked = index == runs.cursor, run.key in runs.marked
+            made_of = (run, texts, here, marked, focus, columns, width, id(palette))
+            before = self._drawn.get(run.key)
+            if before is not None and before[0] == made_of:
+                line = before[1]
+            else:
+                line = _line(run, columns, texts, palette, here=here, marked=marked).strip(width)
+                line = line.apply_style(palette.track) if here and focus else line
+            drawn[run.key] = (made_of, line)
+            lines.append(line)
+        self._drawn = drawn
+        return lines
+
+
+def _line(run: RunRow, columns: Sequence[Column], texts: Mapping[str, str], palette: Palette, *, here: bool, marked: bool) -> Row:
+    row = Row("▸ " if here else "  ", palette.cursor).add("▣ " if marked else "▢ ", palette.accent if marked else palette.faint)
+    for number, column in enumerate(columns):
+        text, style = _cell(run, column, texts, palette)
+        row.add(" " if number else "")
+        place = row.right if column.right else row.left
+        place(text, column.width, style + palette.strong if here and column.name == "name" else style)
+    return row
+
+
+def _cell(run: RunRow, column: Column, texts: Mapping[str, str], palette: Palette) -> tuple[str, Style]:
+    """The text and style of one column; `texts` has those that change by themselves."""
+    kept = run.summary
+    match column.name:
+        case "state":
+            glyph, style = state_look(run.state, palette)
+            return f"{glyph} {run.state_words if column.width > _NARROW_STATE else run.state}", style
+        case "name":
+            return run.title, palette.text if kept.name else palette.dim
+        case "step":
+            return run_rows.steps(run.step), palette.text
+        case "loss":
+            return run_rows.loss(run.loss), palette.train
+        case "accuracy":
+            return run_rows.accuracy(run.accuracy), palette.text
+        case "device":
+            return ", ".join(kept.device), palette.dim
+        case "id":
+            return kept.run, palette.dim
+        case "age" | "curve":
+            return texts[column.name], palette.dim if column.name == "age" else palette.train
+        case name:
+            return getattr(kept, name), palette.dim

@@ -1,0 +1,197 @@
+"""What an opened run was made with and what it has kept: its settings, its environment, its checkpoints."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, ClassVar
+
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.strip import Strip
+
+from tuitrain.config import DEFAULTS, FIELDS, load_recipe, recipe_names
+from tuitrain.text import clean
+from tuitrain.tui import format as words
+from tuitrain.tui.opened_run import KeptCheckpoint, OpenedRun
+from tuitrain.tui.run_rows import age
+from tuitrain.tui.widgets.lines import Pane
+from tuitrain.tui.widgets.strips import Row
+from tuitrain.tui.widgets.wrap import wrap
+
+if TYPE_CHECKING:
+    from tuitrain.config import RunConfig
+
+_LABEL = 26
+_NO_CHECKPOINT = "no checkpoint has been written yet"
+_NO_CHECKPOINT_LEFT = "no checkpoint is left in the folder"
+
+
+def changed_fields(config: RunConfig) -> list[str]:
+    """The fields in which a run differs from its recipe; what "auto" stood for is no difference."""
+    base = load_recipe(config.recipe) if config.recipe in recipe_names() else DEFAULTS
+    return [field for field in FIELDS if field != "recipe" and getattr(base, field) not in ("auto", getattr(config, field))]
+
+
+class _Facts(Pane):
+    """A pane that draws facts of an opened run."""
+
+    def __init__(self, run: OpenedRun, *, id: str) -> None:  # noqa: A002 - Textual's own word
+        super().__init__(id=id)
+        self.run = run
+
+    def settings(self, width: int) -> list[Strip]:
+        """What differs from the recipe, then the rest, then the environment."""
+        record = self.run.record
+        if record is None:
+            return []
+        config, changed = record.config, changed_fields(record.config)
+        lines = [self.title(f"Changed from {config.recipe}" if changed else f"All as in {config.recipe}", width)]
+        lines += self._fields(config, changed, width, strong=True)
+        if changed:
+            lines.append(self.title(f"As in {config.recipe}", width))
+        lines += self._fields(config, [field for field in FIELDS if field not in changed], width, strong=False)
+        if self.run.environment:
+            lines.append(self.title("Environment", width))
+            for name, value in self.run.environment.items():
+                lines += self.fact(clean(str(name)), clean(str(value)), width)
+        return lines
+
+    def title(self, text: str, width: int) -> Strip:
+        """A heading within the pane."""
+        return Row(text, self.palette.dim).strip(width)
+
+    def fact(self, label: str, value: str, width: int, *, strong: bool = False) -> list[Strip]:
+        """A label and a value, wrapped under itself."""
+        palette = self.palette
+        column = min(_LABEL, width // 2)
+        lines = []
+        for index, piece in enumerate(wrap(value, width - column - 2)):
+            row = Row("  ").left("" if index else label, column, palette.strong if strong else palette.text)
+            lines.append(row.add(piece, palette.strong if strong else palette.text).strip(width))
+        return lines
+
+    def checkpoints(self, width: int) -> list[Strip]:
+        """A line for each checkpoint, the newest first; the path where there is room for it."""
+        kept = self.run.checkpoints
+        if not kept:
+            record = self.run.record
+            sentence = _NO_CHECKPOINT if record is None or not record.checkpoints else _NO_CHECKPOINT_LEFT
+            return [Row(sentence, self.palette.dim).strip(width)]
+        now = time.time()
+        return [self._checkpoint(one, now, width) for one in reversed(kept)]
+
+    def _checkpoint(self, one: KeptCheckpoint, now: float, width: int) -> Strip:
+        palette = self.palette
+        row = Row("step ", palette.dim).right(f"{one.step:,}", 10, palette.strong)
+        row.add("  ").left(one.kind, 7, palette.good if one.kind == "best" else palette.text)
+        row.right(words.size(one.size), 9, palette.text).right(age(max(now - one.written, 0.0)), 8, palette.dim)
+        if row.width + 2 + len(one.path) <= width:
+            row.add("  ").add(one.path, palette.dim)
+        return row.strip(width)
+
+    def _fields(self, config: RunConfig, fields: Iterable[str], width: int, *, strong: bool) -> list[Strip]:
+        return [
+            line for field in fields for line in self.fact(field.replace("_", " "), _value(getattr(config, field)), width, strong=strong)
+        ]
+
+
+class SettingsPane(_Facts):
+    """The settings that fit, those that differ from the recipe first."""
+
+    def __init__(self, run: OpenedRun) -> None:
+        super().__init__(run, id="settings")
+
+    def heading(self) -> tuple[Row, Row]:
+        """The title, and the key to more."""
+        return Row("Settings", self.palette.title), Row("c ", self.palette.key).add("all of it", self.palette.dim)
+
+    def body(self, width: int, height: int) -> list[Strip]:
+        """The first lines; the others are counted."""
+        lines = self.settings(width)
+        if len(lines) <= height:
+            return lines
+        return [*lines[: height - 1], Row(f"{len(lines) - height + 1} more", self.palette.dim).strip(width)]
+
+
+class CheckpointsPane(_Facts):
+    """The newest checkpoints."""
+
+    def __init__(self, run: OpenedRun) -> None:
+        super().__init__(run, id="checkpoints")
+
+    def rows_wanted(self) -> int:
+        """Lines for all of them."""
+        return max(len(self.run.checkpoints), 1)
+
+    def heading(self) -> tuple[Row, Row]:
+        """The title, and the size of all."""
+        total = sum(one.size for one in self.run.checkpoints)
+        return Row("Checkpoints", self.palette.title), Row(words.size(total) if total else "", self.palette.dim)
+
+    def body(self, width: int, height: int) -> list[Strip]:
+        """A line each; those that do not fit are counted."""
+        lines = self.checkpoints(width)
+        if len(lines) <= height:
+            return lines
+        return [*lines[: height - 1], Row(f"{len(lines) - height + 1} more", self.palette.dim).strip(width)]
+
+
+class FactsView(_Facts, can_focus=True):
+    """Everything, to scroll through."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,k", "scroll(-1)", "Up", key_display="↑"),
+        Binding("down,j", "scroll(1)", "Down", key_display="↓"),
+        Binding("pageup", "page(-1)", "Page up", show=False),
+        Binding("pagedown,space", "page(1)", "Page down", show=False),
+        Binding("home", "scroll(-1000000)", "Start", show=False),
+        Binding("end", "scroll(1000000)", "End", show=False),
+    ]
+
+    def __init__(self, run: OpenedRun) -> None:
+        super().__init__(run, id="facts")
+        self.first = self.last = True
+        self._top = 0
+        self._facts: list[Strip] = []
+
+    def action_scroll(self, by: int) -> None:
+        """Scroll by lines."""
+        self._top = min(max(self._top + by, 0), max(len(self._facts) - self.body_height(), 0))
+        self.redraw()
+
+    def action_page(self, by: int) -> None:
+        """Scroll by what one sees."""
+        self.action_scroll(by * max(self.body_height() - 1, 1))
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        """The wheel scrolls."""
+        self.action_scroll(3)
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        """The wheel scrolls."""
+        self.action_scroll(-3)
+
+    def heading(self) -> tuple[Row, Row]:
+        """The title, and how much lies below."""
+        self._facts = self._everything(max(self.size.width - 4, 1))
+        self._top = min(self._top, max(len(self._facts) - self.body_height(), 0))
+        left = Row("Settings and checkpoints", self.title_style())
+        below = len(self._facts) - self._top - self.body_height()
+        return left, Row("↓ ", self.palette.key).add(f"{below} more", self.palette.dim) if below > 0 else Row()
+
+    def body(self, width: int, height: int) -> list[Strip]:
+        """The lines in view."""
+        return self._facts[self._top : self._top + height]
+
+    def _everything(self, width: int) -> list[Strip]:
+        indented = [Row("  ").join(Row.of(line)).strip(width) for line in self.checkpoints(width - 2)]
+        folder = self.fact("folder", clean(str(self.run.path)), width)
+        return [self.title("Checkpoints", width), *indented, *folder, *self.settings(width)]
+
+
+def _value(value: object) -> str:
+    """A field's value as a person types it."""
+    if value is None or value == "":
+        return "none" if value is None else "-"
+    return clean(str(value).lower() if isinstance(value, bool) else str(value))
