@@ -36,6 +36,9 @@ LIGHT = Theme(
     dark=False,
     variables={"dim": "#646d76", "faint": "#bfc4c9", "track": "#e0e2e2"},
 )
+# Eight colours each that people with any of the usual kinds of colour blindness tell apart, and from the background.
+_SERIES_DARK = ("#56b4e9", "#e69f00", "#f6148e", "#f4ff1a", "#4e6af2", "#e5c69c", "#4b9246", "#58fbf4")
+_SERIES_LIGHT = ("#0072b2", "#b35900", "#c42dff", "#25179d", "#a7895b", "#551f07", "#3f5b59", "#4f1f60")
 
 
 class Palette(msgspec.Struct, frozen=True):
@@ -59,6 +62,8 @@ class Palette(msgspec.Struct, frozen=True):
     raw: Style
     key: Style
     cursor: Style
+    series: tuple[Style, ...]
+    """Eight curves beside each other; each of them has its number too."""
 
     @property
     def train(self) -> Style:
@@ -109,6 +114,7 @@ def _make_palette(theme: Theme) -> Palette:
         raw=style("faint", "panel"),
         key=style("primary", bold=True),
         cursor=style("primary", bold=True),
+        series=tuple(Style(color=colour) for colour in (_SERIES_DARK if theme.dark else _SERIES_LIGHT)),
     )
 
 

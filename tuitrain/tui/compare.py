@@ -1,0 +1,299 @@
+"""Several runs side by side: their curves on one axis, whatever it counts, and what their configurations differ in.
+
+Everything here may wait on disk, so a thread calls it and hands the finished `Reading` to the screen.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeVar
+
+import msgspec
+
+from tuitrain.config import FIELDS, RunConfig
+from tuitrain.text import clean
+from tuitrain.tui.axes import Axis, number_axis, round_up, span_axis, step_axis, step_limit, time_axis
+
+if TYPE_CHECKING:
+    from tuitrain.runs.record import RunRecord
+
+Across = Literal["step", "epoch", "time"]
+Metric = Literal["train", "test", "accuracy"]
+ACROSS: tuple[Across, ...] = ("step", "epoch", "time")
+METRICS: tuple[Metric, ...] = ("train", "test", "accuracy")
+MOST = 8
+"""As many runs can be told apart by number and colour."""
+DEEPEST = 10
+"""How often one can zoom in: each time by two."""
+UNTELLING = ("name", "note")
+"""Fields that decide nothing."""
+
+_TIME_MARKS = 512
+T = TypeVar("T")
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """What the curves are to show.
+
+    `end` is the right end of what is seen, in units of the axis; `None` is the newest end. `width` is the chart's, in cells.
+    """
+
+    across: Across = "step"
+    metric: Metric = "train"
+    weight: float = 0.9
+    zoom: int = 0
+    end: float | None = None
+    width: int = 100
+
+
+class Entrant(msgspec.Struct, frozen=True):
+    """One of the runs, numbered from 1. It has a record, or a sentence that says why not."""
+
+    number: int
+    path: Path
+    record: RunRecord | None = None
+    problem: str = ""
+    label: str = ""
+
+    @property
+    def moves(self) -> bool:
+        """Whether it can look different at the next reading."""
+        return self.record is None or self.record.live
+
+
+class Track(msgspec.Struct, frozen=True):
+    """The curve of run `number` as (x, value), x ascending, accuracies in percent; without points a sentence says why."""
+
+    number: int
+    points: Sequence[tuple[float, float]] = ()
+    sentence: str = ""
+
+
+class Reading(msgspec.Struct, frozen=True):
+    """What was read: the runs, the curves of those that have a record, and the axis that they lie on.
+
+    `limit` is where the axis would end without zoom, `newest` where the longest curve ends.
+    """
+
+    wanted: Wanted
+    entrants: tuple[Entrant, ...]
+    tracks: tuple[Track, ...]
+    axis: Axis
+    limit: float
+    newest: float
+
+
+class Ruler:
+    """Where the steps of one run stand on the axis, and back: straight lines between known marks.
+
+    Args:
+        marks: (step, x), both ascending; at least one.
+    """
+
+    def __init__(self, marks: Sequence[tuple[float, float]]) -> None:
+        self._steps = [step for step, _ in marks]
+        self._xs = [x for _, x in marks]
+
+    def place(self, step: float) -> float:
+        """The x of a step."""
+        return _between(self._steps, self._xs, step)
+
+    def step(self, x: float) -> float:
+        """The step at x."""
+        return _between(self._xs, self._steps, x)
+
+
+def _between(inputs: Sequence[float], outputs: Sequence[float], value: float) -> float:
+    """Beyond the first and the last input the outermost line goes on."""
+    if len(inputs) == 1:
+        return outputs[0]
+    right = min(max(bisect_right(inputs, value), 1), len(inputs) - 1)
+    left = right - 1
+    rise = inputs[right] - inputs[left]
+    return outputs[left] if rise <= 0 else outputs[left] + (outputs[right] - outputs[left]) * (value - inputs[left]) / rise
+
+
+# -- reading ----------------------------------------------------------------------------------------------------------
+
+
+def load(paths: Sequence[Path], known: Sequence[Entrant], own: RunRecord | None) -> tuple[Entrant, ...]:
+    """The runs in these folders. Those of `known` that cannot change are taken as they are; `own` is the record of the run that this
+    process trains, which is newer than its folder.
+    """
+    found = [
+        known[index] if index < len(known) and not known[index].moves else _load(index + 1, path, own) for index, path in enumerate(paths)
+    ]
+    names = iter(labels([entrant.record for entrant in found if entrant.record is not None]))
+    return tuple(msgspec.structs.replace(entrant, label=entrant.path.name if entrant.record is None else next(names)) for entrant in found)
+
+
+def _load(number: int, path: Path, own: RunRecord | None) -> Entrant:
+    from tuitrain.runs.record import RunRecord
+
+    entrant = Entrant(number, path)
+    try:
+        record = own if own is not None and own.path == path else RunRecord.load(path)
+    except Exception as error:
+        return _left_out(entrant, error)
+    return msgspec.structs.replace(entrant, record=record)
+
+
+def _left_out(entrant: Entrant, error: Exception) -> Entrant:
+    """Files of a run can be damaged in more ways than have names; whatever reading them raises leaves this one run out."""
+    name, sentence = clean(entrant.path.name), clean(str(error) or type(error).__name__)
+    return msgspec.structs.replace(entrant, record=None, problem=sentence if sentence.startswith(name) else f"{name}: {sentence}")
+
+
+def _attempt(entrant: Entrant, work: Callable[[RunRecord], T]) -> tuple[Entrant, T | None]:
+    if entrant.record is None:
+        return entrant, None
+    try:
+        return entrant, work(entrant.record)
+    except Exception as error:
+        return _left_out(entrant, error), None
+
+
+def read(entrants: Sequence[Entrant], wanted: Wanted) -> Reading:
+    """The curves of the runs; one whose files cannot be read any more comes back without a record."""
+    ruled = [_attempt(entrant, lambda record: ruler(record, wanted.across)) for entrant in entrants]
+    ends = [ends_of(entrant.record, made, wanted.across) for entrant, made in ruled if entrant.record is not None and made is not None]
+    limit = max((end for _, end in ends), default=0.0) or 1.0
+    newest = max((now for now, _ in ends), default=0.0) or limit
+    axis = axis_of(wanted, limit, newest)
+    kept, tracks = [], []
+    for entrant, made in ruled:
+        number = entrant.number
+        entrant, track = _attempt(entrant, lambda record: track_of(number, record, made, axis, wanted))  # noqa: B023 - called at once
+        kept.append(entrant)
+        tracks += [] if track is None else [track]
+    return Reading(wanted, tuple(kept), tuple(tracks), axis, limit, newest)
+
+
+def ruler(record: RunRecord, across: Across) -> Ruler | None:
+    """How the run's steps stand on the axis: as they are, in epochs, or in seconds since its first step; `None` where nobody knows."""
+    if across == "step":
+        return Ruler([(0, 0), (1, 1)])
+    if across == "epoch":
+        return None if record.started is None else Ruler([(0, 0), (max(record.started.steps_per_epoch, 1), 1)])
+    bins = record.times.thin(0, max(record.step, 1), _TIME_MARKS)
+    if not bins:
+        return None
+    marks = [(one.x, one.mean) for one in bins]
+    # A bin stands for the middle of many steps; the run's first and last step have their own times.
+    first, last = record.times.thin(0, bins[0].x, _TIME_MARKS)[:1], record.times.at(record.step)
+    marks = [*((one.x, one.min) for one in first if one.x < bins[0].x), *marks]
+    if last is not None and last[0] > bins[-1].x:
+        marks.append(last)
+    start, newest = marks[0][1], 0.0
+    seconds = []
+    for step, moment in marks:
+        # A clock that was set back must not turn the curve round.
+        newest = max(newest, moment - start)
+        seconds.append((step, newest))
+    return Ruler(seconds)
+
+
+def ends_of(record: RunRecord, made: Ruler, across: Across) -> tuple[float, float]:
+    """The x of the run's newest step, and where an axis should end for it: further right while it trains, so that the axis holds still."""
+    now = made.place(record.step)
+    if not record.live or record.started is None:
+        return now, now
+    if across == "time":
+        return now, round_up(max(now, 1.0))
+    return now, made.place(step_limit(record.step, record.started.total_steps))
+
+
+def right_end(wanted: Wanted, limit: float, newest: float) -> float:
+    """Where the part of the axis ends that is zoomed in on."""
+    width = limit * 0.5**wanted.zoom
+    # By quarters of what is seen, so that a view of the newest end does not move with every step.
+    end = wanted.end if wanted.end is not None else math.ceil(newest / width * 4 - 1e-9) * width / 4
+    return min(max(end, width), limit)
+
+
+def axis_of(wanted: Wanted, limit: float, newest: float) -> Axis:
+    """The x axis: from 0 to `limit`, or the part of it that is zoomed in on."""
+    low, high = 0.0, limit
+    if wanted.zoom:
+        high = right_end(wanted, limit, newest)
+        low = high - limit / 2**wanted.zoom
+    if wanted.across == "time":
+        return time_axis(low, high, wanted.width)
+    if wanted.across == "epoch":
+        return number_axis(low, high, wanted.width)
+    return span_axis(low, high, wanted.width) if wanted.zoom else step_axis(round(high), round(high), wanted.width)
+
+
+def track_of(number: int, record: RunRecord, made: Ruler | None, axis: Axis, wanted: Wanted) -> Track:
+    """The curve of one run between the ends of the axis."""
+    if record.step == 0:
+        return Track(number, sentence="no step yet")
+    if made is None:
+        return Track(number, sentence="no times of its steps")
+    if wanted.metric == "train":
+        curve = record.loss.smoothed(wanted.weight) if wanted.weight else record.loss
+        bins = curve.thin(made.step(axis.low), made.step(axis.high), wanted.width)
+        points = [(made.place(one.x), one.mean) for one in bins if math.isfinite(one.mean)]
+        return Track(number, points, "" if points else "nothing in this range" if wanted.zoom else "no finite loss that could be read")
+    if not record.evals:
+        data = record.started is None or record.started.test_samples
+        return Track(number, sentence="no test data" if not data else "not evaluated yet" if record.live else "never evaluated")
+    values = [(made.place(event.step), event.loss if wanted.metric == "test" else 100 * event.accuracy) for event in list(record.evals)]
+    points = clip([point for point in values if math.isfinite(point[1])], axis.low, axis.high)
+    return Track(number, points, "" if points else "nothing in this range" if wanted.zoom else "no finite value")
+
+
+def clip(points: Sequence[tuple[float, float]], low: float, high: float) -> list[tuple[float, float]]:
+    """The part of a line through `points` that lies between x `low` and `high`, cut where it leaves."""
+    inside = [point for point in points if low <= point[0] <= high]
+    if len(inside) == len(points):
+        return inside
+    xs, ys = [x for x, _ in points], [y for _, y in points]
+    edges = [edge for edge in (low, high) if xs[0] < edge < xs[-1] and all(edge != x for x, _ in inside)]
+    return sorted([*inside, *((edge, _between(xs, ys, edge)) for edge in edges)])
+
+
+# -- words ------------------------------------------------------------------------------------------------------------
+
+
+def labels(records: Sequence[RunRecord]) -> list[str]:
+    """What each run is called here: its name, with the end of its id where several have the same name."""
+    titles = [clean(record.config.title()) for record in records]
+    count = Counter(titles)
+    longer = [
+        title if count[title] == 1 else f"{title} {record.run.rpartition('-')[2]}" for title, record in zip(titles, records, strict=True)
+    ]
+    count = Counter(longer)
+    return [label if count[label] == 1 else record.run for label, record in zip(longer, records, strict=True)]
+
+
+class Comparison(msgspec.Struct, frozen=True):
+    """Fields of several configurations, with the words of their values: `differing` one for each run, `same` one for all."""
+
+    differing: tuple[tuple[str, tuple[str, ...]], ...]
+    same: tuple[tuple[str, str], ...]
+
+    @property
+    def equal(self) -> bool:
+        """Whether nothing differs that decides how a run goes."""
+        return all(field in UNTELLING for field, _ in self.differing)
+
+
+def compare(configs: Sequence[RunConfig]) -> Comparison:
+    """What differs among the configurations, in the order of their fields."""
+    if not configs:
+        return Comparison((), ())
+    table = [(field, tuple(getattr(config, field) for config in configs)) for field in FIELDS]
+    differing = tuple((field, tuple(map(_words, values))) for field, values in table if any(value != values[0] for value in values))
+    same = tuple((field, _words(values[0])) for field, values in table if all(value == values[0] for value in values))
+    return Comparison(differing, same)
+
+
+def _words(value: object) -> str:
+    if value is None or value == "":
+        return "none"
+    return str(value).lower() if isinstance(value, bool) else clean(f"{value:g}" if isinstance(value, float) else str(value))

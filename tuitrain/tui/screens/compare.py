@@ -1,0 +1,256 @@
+"""Several runs on one chart, with what their configurations differ in."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+import msgspec
+from textual.binding import Binding, BindingType
+from textual.message import Message
+from textual.widget import Widget
+
+from tuitrain.tui.chart import load as load_plotext
+from tuitrain.tui.compare import ACROSS, DEEPEST, METRICS, MOST, Reading, Wanted, load, read, right_end
+from tuitrain.tui.glyphs import draws_ascii
+from tuitrain.tui.run_view import RunLike
+from tuitrain.tui.screens.base import Help, PaneScreen
+from tuitrain.tui.widgets.curve import WEIGHTS
+from tuitrain.tui.widgets.differences import Differences
+from tuitrain.tui.widgets.overlay import Overlay
+
+_REFRESH_SECONDS = 2.0
+# Of a thread's time, reading takes this share at most, however long the runs are.
+_READING_SHARE = 10
+# Smoothing so many steps takes some tenths of a second: their raw curve comes first.
+_LONG = 100_000
+_CHART_LEAST = 12
+_FRAME = 4
+_FAR = 1_000_000
+
+
+class CompareScreen(PaneScreen):
+    """The curves over the table.
+
+    Args:
+        run: the run of this app, for the header; its curve comes from memory where it is one of the runs.
+        paths: folders of two to eight runs.
+    """
+
+    ABOUT = "Runs beside each other: each curve has its number."
+    KEYS: ClassVar[Help] = (
+        ("a", "over steps, epochs or time"),
+        ("m", "train loss, test loss, test accuracy"),
+        ("l", "axis: linear or logarithmic"),
+        ("+ -", "smoother, rougher"),
+        ("z  Z", "closer, everything"),
+        ("[  ]", "what comes before, after"),
+        ("← → Home End", "the same while zoomed, and to its ends"),
+        ("↑ ↓ PgUp PgDn", "scroll the table"),
+        ("← →", "more runs, where the table has no room for all"),
+    )
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("a", "across", "Axis"),
+        Binding("m", "metric", "Metric"),
+        Binding("z", "zoom(1)", "Zoom"),
+        Binding("Z", "zoom_out", "All"),
+        Binding("l", "log_scale", "Log"),
+        Binding("plus", "smooth(1)", "Smoothing", key_display="+/-"),
+        Binding("minus", "smooth(-1)", show=False),
+        Binding("left", "shift(-1)", "More runs", key_display="← →"),
+        Binding("right", "shift(1)", show=False),
+        Binding("left", "pan(-1)", "Move", key_display="← →"),
+        Binding("right", "pan(1)", show=False),
+        Binding("left_square_bracket", "pan(-2)", show=False),
+        Binding("right_square_bracket", "pan(2)", show=False),
+        Binding("up", "scroll(-1)", "Scroll", key_display="↑ ↓"),
+        Binding("down", "scroll(1)", show=False),
+        Binding("pageup", "page(-1)", show=False),
+        Binding("pagedown", "page(1)", show=False),
+        Binding("home", "go('start')", show=False),
+        Binding("end", "go('end')", show=False),
+        Binding("escape", "leave", "Close"),
+        Binding("v", "leave", show=False),
+    ]
+
+    class Read(Message, bubble=False):
+        """A thread has read what `wish` asked for, in so many seconds; where it is not the `last` reading a better one comes."""
+
+        def __init__(self, reading: Reading, wish: int, seconds: float, *, last: bool) -> None:
+            super().__init__()
+            self.reading = reading
+            self.wish = wish
+            self.seconds = seconds
+            self.last = last
+
+    def __init__(self, run: RunLike, paths: Sequence[Path]) -> None:
+        super().__init__(run)
+        self._paths = list(paths)[:MOST]
+        self._wanted = Wanted()
+        self._smoothing = WEIGHTS.index(self._wanted.weight)
+        self._reading: Reading | None = None
+        self._wish = 0
+        self._busy = False
+        self._next_read = 0.0
+        self._table = Differences(len(self._paths))
+
+    def panes(self) -> Iterable[Widget]:
+        """The curves over the table."""
+        self._overlay = Overlay(len(self._paths), braille=not draws_ascii(self.app))
+        return (self._overlay, self._table)
+
+    def place_panes(self, width: int, height: int) -> None:
+        """The table gets what it needs, up to two fifths; the chart gets the rest."""
+        most = max(height * 2 // 5, min(height - _CHART_LEAST, 10))
+        rows = min(self._table.rows_wanted(width), most) if self._reading else most
+        self._overlay.styles.height = height - rows
+        self._table.styles.height = rows
+        self._want(width=width - _FRAME)
+
+    # -- keeping up ---------------------------------------------------------------------------------------------------
+
+    def beat(self) -> None:
+        """Look for what live runs have gained."""
+        reading = self._reading
+        if reading is None or self._busy or time.monotonic() < self._next_read:
+            return
+        if any(entrant.moves for entrant in reading.entrants):
+            self._read(anew=True)
+
+    def run_changed(self) -> None:
+        """The header tells of the own run."""
+        self._header.redraw()
+
+    def _want(self, **changes: object) -> None:
+        """Read again where that is something else than what was wanted."""
+        wanted = msgspec.structs.replace(self._wanted, **changes)
+        if wanted == self._wanted and self._wish:
+            return
+        self._wanted = self._overlay.wanted = wanted
+        self._read(anew=False)
+
+    def _read(self, *, anew: bool) -> None:
+        """Read in a thread; of several wishes the newest one counts."""
+        self._wish += 1
+        self._busy = True
+        wish, wanted, own = self._wish, self._wanted, self.run.record
+        known = self._reading.entrants if self._reading else ()
+
+        def work() -> None:
+            begun = time.monotonic()
+            load_plotext()
+            entrants = known if known and not anew else load(self._paths, known, own)
+            if not known and any(entrant.record and entrant.record.step > _LONG for entrant in entrants):
+                rough = read(entrants, msgspec.structs.replace(wanted, weight=0.0))
+                self.post_message(self.Read(rough, wish, time.monotonic() - begun, last=False))
+            if wish == self._wish:
+                self.post_message(self.Read(read(entrants, wanted), wish, time.monotonic() - begun, last=True))
+
+        self.run_worker(work, thread=True, exit_on_error=False, group="read")
+
+    def on_compare_screen_read(self, message: Read) -> None:
+        """Show it, unless something else is wanted by now."""
+        if message.wish != self._wish:
+            return
+        self._busy = not message.last
+        self._next_read = time.monotonic() + max(_REFRESH_SECONDS, message.seconds * _READING_SHARE)
+        self._reading = message.reading
+        with self.app.batch_update():
+            self._table.show(message.reading.entrants)
+            self.rearrange()
+            self._overlay.show(message.reading)
+            self.refresh_bindings()
+
+    def on_differences_moved(self, message: Differences.Moved) -> None:
+        """What the keys can do may have changed."""
+        self.refresh_bindings()
+
+    # -- keys ---------------------------------------------------------------------------------------------------------
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Which keys mean something now."""
+        zoom = self._wanted.zoom
+        works = {
+            "zoom": self._reading is not None and zoom < DEEPEST,
+            "zoom_out": zoom > 0,
+            "go": zoom > 0 or self._table.scrolls,
+            "pan": zoom > 0,
+            "shift": zoom == 0 and self._table.shifts,
+            "log_scale": self._wanted.metric != "accuracy",
+            "smooth": self._wanted.metric == "train",
+            "scroll": self._table.scrolls,
+            "page": self._table.scrolls,
+        }
+        return works.get(action, True)
+
+    def action_across(self) -> None:
+        """Over steps, epochs or time; all of it, because a part of one says nothing on another."""
+        self._change(across=_after(ACROSS, self._wanted.across), zoom=0, end=None)
+
+    def action_metric(self) -> None:
+        """Another curve of each run."""
+        self._change(metric=_after(METRICS, self._wanted.metric))
+
+    def action_log_scale(self) -> None:
+        """Between a linear and a logarithmic axis of losses."""
+        self._overlay.log_scale = not self._overlay.log_scale
+        self._overlay.answer()
+        self.call_after_refresh(self._overlay.redraw)
+
+    def action_smooth(self, by: int) -> None:
+        """Smoother or rougher."""
+        self._smoothing = min(max(self._smoothing + by, 0), len(WEIGHTS) - 1)
+        self._change(weight=WEIGHTS[self._smoothing])
+
+    def action_zoom(self, by: int) -> None:
+        """Closer, at the right end of what is seen."""
+        self._change(zoom=min(self._wanted.zoom + by, DEEPEST))
+
+    def action_zoom_out(self) -> None:
+        """Everything."""
+        self._change(zoom=0, end=None)
+
+    def action_pan(self, quarters: int) -> None:
+        """What comes before or after, by quarters of what is seen; at the right end the view follows the newest step again."""
+        reading = self._reading
+        if reading is None or not self._wanted.zoom:
+            return
+        width = reading.limit / 2**self._wanted.zoom
+        newest = right_end(msgspec.structs.replace(self._wanted, end=None), reading.limit, reading.newest)
+        end = max((newest if self._wanted.end is None else self._wanted.end) + quarters * width / 4, width)
+        self._change(end=None if end >= newest * (1 - 1e-9) else end)
+
+    def action_go(self, where: str) -> None:
+        """To the start or the end: of the curves while zoomed, else of the table."""
+        if self._wanted.zoom:
+            self._change(end=0.0 if where == "start" else None)
+        else:
+            self._table.scroll_rows(-_FAR if where == "start" else _FAR)
+
+    def action_shift(self, by: int) -> None:
+        """Runs that the table has no room for."""
+        self._table.shift(by)
+
+    def action_scroll(self, by: int) -> None:
+        """Scroll the table."""
+        self._table.scroll_rows(by)
+
+    def action_page(self, by: int) -> None:
+        """Scroll the table by what one sees."""
+        self._table.scroll_rows(by * self._table.page())
+
+    def action_leave(self) -> None:
+        """Back to the runs."""
+        self.dismiss()
+
+    def _change(self, **changes: object) -> None:
+        """The heading answers at once, the curves follow when they are read."""
+        self._want(**changes)
+        self._overlay.answer()
+        self.refresh_bindings()
+
+
+def _after(choices: Sequence[str], choice: str) -> str:
+    return choices[(choices.index(choice) + 1) % len(choices)]

@@ -1,0 +1,271 @@
+"""How several runs went, and what their configurations differ in: one column for each run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+from rich.cells import cell_len
+from rich.style import Style
+from textual import events
+from textual.message import Message
+from textual.strip import Strip
+
+from tuitrain.tui import format as words
+from tuitrain.tui.compare import Entrant, compare
+from tuitrain.tui.look import state_look
+from tuitrain.tui.widgets.lines import Pane
+from tuitrain.tui.widgets.strips import PLAIN, Row, fit
+from tuitrain.tui.widgets.wrap import wrap
+
+if TYPE_CHECKING:
+    from tuitrain.runs.record import RunRecord
+
+_GAP = 2
+_NARROWEST, _WIDEST = 13, 40
+_LABEL_NARROW, _LABEL_WIDE = 15, 24
+_WIDE = 100
+_MOST_LINES = 4
+_WHEEL_ROWS = 3
+_BOLD = Style(bold=True)
+
+
+class _Entry(msgspec.Struct, frozen=True):
+    """A row of the table: a label and, for each run, a text and its style."""
+
+    label: str
+    texts: tuple[str, ...]
+    styles: tuple[Style, ...]
+
+
+class _Layout(msgspec.Struct, frozen=True):
+    """The table at one width: cells of the labels, of each run's column that fits, and the lines under the names."""
+
+    label: int
+    columns: list[int]
+    lines: list[Strip]
+
+
+class Differences(Pane):
+    """Scrolls down by rows and sideways by runs.
+
+    Args:
+        count: how many runs are read.
+    """
+
+    class Moved(Message):
+        """What can be scrolled to is another now."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__(id="differences")
+        self.last = True
+        self._count = count
+        self._read = False
+        self._entrants: list[Entrant] = []
+        self._comparison = compare([])
+        self._arrivals = 0
+        self._layout: tuple[object, _Layout] = (None, _Layout(0, [], []))
+        self._top = 0
+        self._left = 0
+
+    def show(self, entrants: Sequence[Entrant]) -> None:
+        """Show the runs that could be read."""
+        self._read = True
+        self._arrivals += 1
+        self._entrants = [entrant for entrant in entrants if entrant.record is not None]
+        self._comparison = compare([record.config for record in self._records()])
+        self._hold()
+        self.redraw()
+
+    # -- scrolling ----------------------------------------------------------------------------------------------------
+
+    def rows_wanted(self, width: int) -> int:
+        """Rows of the whole pane that show everything, in a terminal of `width` cells."""
+        return len(self._laid_out(width - 4).lines) + 3
+
+    @property
+    def scrolls(self) -> bool:
+        """Whether there are rows out of sight."""
+        return self._deepest() > 0
+
+    @property
+    def shifts(self) -> bool:
+        """Whether there are runs out of sight."""
+        return len(self._laid_out().columns) < len(self._entrants)
+
+    def scroll_rows(self, by: int) -> None:
+        """Scroll down (positive) or up, as far as there are rows."""
+        self._top += by
+        self._hold()
+        self.redraw()
+
+    def page(self) -> int:
+        """Rows that one sees at a time."""
+        return max(self.body_height() - 1, 1)
+
+    def shift(self, by: int) -> None:
+        """Show the runs further right (positive) or left."""
+        self._left += by
+        self._hold()
+        self.redraw()
+        self.post_message(self.Moved())
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        """Scroll down."""
+        self.scroll_rows(_WHEEL_ROWS)
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        """Scroll up."""
+        self.scroll_rows(-_WHEEL_ROWS)
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Another size scrolls less far."""
+        self._hold()
+        self.post_message(self.Moved())
+
+    def _hold(self) -> None:
+        """Keep what is scrolled to within the rows that there are."""
+        self._top = min(max(self._top, 0), self._deepest())
+
+    def _deepest(self) -> int:
+        return max(len(self._laid_out().lines) - max(self.body_height() - 1, 0), 0)
+
+    # -- drawing ------------------------------------------------------------------------------------------------------
+
+    def heading(self) -> tuple[Row, Row]:
+        """The title, and where one is."""
+        palette, right = self.palette, Row()
+        if self._entrants and self.is_mounted:
+            shown = len(self._laid_out().columns)
+            if shown < len(self._entrants):
+                right.add("← → ", palette.key).add(f"runs {self._left + 1}–{self._left + shown} of {len(self._entrants)}", palette.dim)
+            if deepest := self._deepest():
+                right.add("  " if right.width else "", palette.dim).add("↑ ↓ ", palette.key).add(
+                    f"{deepest - self._top} rows below", palette.dim
+                )
+        return Row("Runs and their differences", self.title_style()), right
+
+    def body(self, width: int, height: int) -> list[Strip]:
+        """The runs' names, which stay, over the rows in view."""
+        if not self._entrants:
+            sentence = "none of these runs could be read" if self._read else f"reading {self._count} runs…"
+            return [Row(sentence, self.palette.dim).strip(width)]
+        layout = self._laid_out(width)
+        head = Row().left("", layout.label)
+        for entrant, column in zip(self._entrants[self._left :], layout.columns, strict=False):
+            style = self.palette.series[entrant.number - 1] + _BOLD
+            head.add(" " * _GAP).add(f"{entrant.number} ", style).left(entrant.label, column - 2, self.palette.strong)
+        return [head.strip(width), *layout.lines[self._top : self._top + height - 1]]
+
+    def _laid_out(self, width: int | None = None) -> _Layout:
+        """The table at a width, else at the one that it has; made once, because the footer asks for each key whether it can scroll."""
+        width = max(self.size.width - 4, 0) if width is None else width
+        look = (self._arrivals, width, self.app.theme)
+        if (look, self._left) != self._layout[0]:
+            label, columns = self._widths(width)
+            self._left = min(max(self._left, 0), max(len(self._entrants) - len(columns), 0))
+            self._layout = ((look, self._left), _Layout(label, columns, self._lines_below(label, columns, width)))
+        return self._layout[1]
+
+    def _lines_below(self, label: int, columns: Sequence[int], width: int) -> list[Strip]:
+        """Everything under the names."""
+        if not self._entrants or width < _NARROWEST:
+            return []
+        palette, entries = self.palette, self._entries()
+        lines = [strip for entry in entries for strip in self._drawn(entry, label, columns, width)]
+        if len(self._entrants) == 1:
+            return lines
+        if self._comparison.equal:
+            lines.append(Row("the configurations are equal", palette.dim).strip(width))
+        for field, values in self._comparison.differing:
+            entry = _Entry(_name(field), values, (palette.text,) * len(values))
+            lines += self._drawn(entry, label, columns, width)
+        same = ", ".join(f"{_name(field)} {value}" for field, value in self._comparison.same if value != "none")
+        return [*lines, *(Row(line, palette.dim).strip(width) for line in wrap(f"same in all: {same}", width))]
+
+    def _drawn(self, entry: _Entry, label: int, columns: Sequence[int], width: int) -> list[Strip]:
+        """One row of the table, in as many lines as its longest text takes."""
+        seen = slice(self._left, self._left + len(columns))
+        cells = [_broken(text, column) for text, column in zip(entry.texts[seen], columns, strict=True)]
+        names = _broken(entry.label, label)
+        lines = []
+        for index in range(max(map(len, [names, *cells]))):
+            row = Row().left(names[index] if index < len(names) else "", label, self.palette.dim)
+            for cell, column, style in zip(cells, columns, entry.styles[seen], strict=True):
+                row.add(" " * _GAP, PLAIN).left(cell[index] if index < len(cell) else "", column, style)
+            lines.append(row.strip(width))
+        return lines
+
+    def _widths(self, width: int) -> tuple[int, list[int]]:
+        """Cells of the labels, and of as many runs' columns as fit; narrower than their texts where that lets all of them fit."""
+        if not self._entrants:
+            return 0, []
+        entries, differing = self._entries(), self._comparison.differing
+        most = _LABEL_WIDE if width >= _WIDE else _LABEL_NARROW
+        label = min(max(map(cell_len, [*(entry.label for entry in entries), *(_name(field) for field, _ in differing)])), most)
+        rows = [*(entry.texts for entry in entries), *(values for _, values in differing)]
+        natural = [
+            min(max(_NARROWEST, cell_len(entrant.label) + 2, *(cell_len(texts[index]) for texts in rows)), _WIDEST)
+            for index, entrant in enumerate(self._entrants)
+        ]
+        room = width - label
+        for cap in range(_WIDEST, _NARROWEST - 1, -1):
+            columns = [min(cells, cap) for cells in natural]
+            if sum(columns) + _GAP * len(columns) <= room:
+                return label, columns
+        fitting = max(room // (_NARROWEST + _GAP), 1)
+        return label, [max(room // fitting - _GAP, 1)] * fitting
+
+    # -- what is said -------------------------------------------------------------------------------------------------
+
+    def _records(self) -> list[RunRecord]:
+        return [entrant.record for entrant in self._entrants if entrant.record is not None]
+
+    def _entries(self) -> list[_Entry]:
+        """How the runs went; the best of a row is strong."""
+        palette, records = self.palette, self._records()
+        looks = [state_look(record.state, palette) for record in records]
+        states = tuple(f"{glyph} {record.state}" for (glyph, _), record in zip(looks, records, strict=True))
+        accuracies = [record.best_accuracy for record in records]
+        losses = [record.last_loss if record.last_loss is not None and math.isfinite(record.last_loss) else None for record in records]
+        return [
+            _Entry("state", states, tuple(style for _, style in looks)),
+            _Entry("best accuracy", tuple(_accuracy(record) for record in records), self._best(accuracies, greatest=True)),
+            _Entry("last loss", tuple(words.number(record.last_loss) for record in records), self._best(losses, greatest=False)),
+            _Entry("steps", tuple(map(_steps, records)), (palette.text,) * len(records)),
+            _Entry("running time", tuple(words.clock(record.running_seconds) for record in records), (palette.text,) * len(records)),
+            _Entry("run", tuple(record.run for record in records), (palette.dim,) * len(records)),
+        ]
+
+    def _best(self, values: Sequence[float | None], *, greatest: bool) -> tuple[Style, ...]:
+        known = [value for value in values if value is not None]
+        best = (max(known) if greatest else min(known)) if len(known) > 1 else None
+        return tuple(self.palette.strong if value is not None and value == best else self.palette.text for value in values)
+
+
+def _accuracy(record: RunRecord) -> str:
+    if record.best_accuracy is not None:
+        return f"{100 * record.best_accuracy:.1f} %"
+    return "no test data" if record.started is not None and not record.started.test_samples else words.NONE
+
+
+def _steps(record: RunRecord) -> str:
+    """As wide from the first step to the last."""
+    if record.started is None:
+        return f"{record.step:,}"
+    total = f"{record.started.total_steps:,}"
+    return f"{f'{record.step:,}':>{len(total)}}/{total}"
+
+
+def _name(field: str) -> str:
+    return field.replace("_", " ")
+
+
+def _broken(text: str, width: int) -> list[str]:
+    """A text in as few lines as it takes, at most some; the last one says with `…` that there was more."""
+    lines = wrap(text, width)
+    if len(lines) <= _MOST_LINES:
+        return lines
+    return [*lines[: _MOST_LINES - 1], fit("".join(lines[_MOST_LINES - 1 :]), width)]

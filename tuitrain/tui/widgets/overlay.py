@@ -1,0 +1,194 @@
+"""The curves of several runs on one chart, with a legend over it."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Sequence
+
+from rich.cells import cell_len
+from rich.style import Style
+from textual.strip import Strip
+
+from tuitrain.tui.axes import Axis, percent_axis, value_axis
+from tuitrain.tui.callouts import Course, call_out, with_callouts
+from tuitrain.tui.chart import Drawing, Line, Picture, Points, draw
+from tuitrain.tui.compare import Reading, Track, Wanted
+from tuitrain.tui.pieces import Piece, kept, spaced
+from tuitrain.tui.widgets.lines import Pane
+from tuitrain.tui.widgets.strips import Row, fit
+from tuitrain.tui.widgets.wrap import wrap
+
+_METRICS = {"train": "Train loss", "test": "Test loss", "accuracy": "Test accuracy in %"}
+_ACROSS = {"step": "steps", "epoch": "epochs", "time": "time since the first step"}
+_LEAST = (20, 4)
+_SHORTEST_NAME = 4
+# So many times the usual first value is a loss that left the rails.
+_DIVERGED = 5.0
+_ABOVE_LEAST = 1.2
+_BOLD = Style(bold=True)
+
+
+class Overlay(Pane):
+    """One line for each run in its own colour, with its number on it.
+
+    Args:
+        count: how many runs are read.
+        braille: whether the terminal shows it.
+    """
+
+    def __init__(self, count: int, *, braille: bool) -> None:
+        super().__init__(id="overlay")
+        self.first = True
+        self.log_scale = False
+        self.wanted = Wanted()
+        """What the person asked for last; `reading` may be of an earlier wish."""
+        self.reading: Reading | None = None
+        self._count = count
+        self._braille = braille
+        self._arrivals = 0
+        self._look: object = None
+        self._values: Axis | None = None
+        self._held_for: object = None
+        self._last_lines: list[Strip] = []
+        self._keeps_picture = False
+
+    def show(self, reading: Reading) -> None:
+        """Draw what was read."""
+        self.reading = reading
+        self._arrivals += 1
+        self.redraw()
+
+    def answer(self) -> None:
+        """Show at once in the heading what a key changed; the chart follows, because a whole new one takes some hundredths of a second."""
+        self._keeps_picture = True
+        self.redraw()
+        self._keeps_picture = False
+
+    def heading(self) -> tuple[Row, Row]:
+        """What is shown over what, and what the keys change."""
+        palette, wanted = self.palette, self.wanted
+        left = [Piece(Row(_METRICS[wanted.metric], self.title_style()).add(f" over {_ACROSS[wanted.across]}", palette.dim))]
+        right = [Piece(Row("Z ", palette.key).add(f"zoomed {2**wanted.zoom}×", palette.dim), 2)] if wanted.zoom else []
+        if wanted.metric != "accuracy":
+            right.append(Piece(Row("l ", palette.key).add("log" if self.log_scale else "linear", palette.dim), 1))
+        if wanted.metric == "train":
+            words = f"smoothing {wanted.weight:g}" if wanted.weight else "no smoothing"
+            right.append(Piece(Row("+/- ", palette.key).add(words, palette.dim), 3))
+        room = self.size.width - 10 - left[0].row.width
+        return spaced(left), spaced(kept(right, room, 2))
+
+    def body(self, width: int, height: int) -> list[Strip]:
+        """The legend over the chart, or sentences."""
+        if self.reading is None:
+            return [Row(f"reading {self._count} runs…", self.palette.dim).strip(width)]
+        if self._keeps_picture and self._last_lines:
+            return self._last_lines
+        wanted = self.reading.wanted
+        log = self.log_scale and wanted.metric != "accuracy"
+        look = (self._arrivals, width, height, log, self.app.theme)
+        if look != self._look:
+            legend = self._legend(self.reading, width, 2 if height < 20 else 4, log)
+            chart = self._chart(self.reading, width, height - len(legend), log)
+            self._look, self._last_lines = look, [*legend, *chart]
+        return self._last_lines
+
+    # -- legend -------------------------------------------------------------------------------------------------------
+
+    def _legend(self, reading: Reading, width: int, most: int, log: bool) -> list[Strip]:
+        """Numbers and names, names cut where they would take more than `most` lines; then the runs that could not be read."""
+        palette = self.palette
+        points = {track.number: _above(track, log) for track in reading.tracks}
+        top = ceiling(list(points.values()))
+        notes = {track.number: _note(track, points[track.number], top) for track in reading.tracks}
+        shown = [entrant for entrant in reading.entrants if entrant.record is not None]
+        longest = max((cell_len(entrant.label) for entrant in shown), default=0)
+        lines: list[Row] = []
+        for room in range(max(longest, _SHORTEST_NAME), _SHORTEST_NAME - 1, -1):
+            items = []
+            for entrant in shown:
+                name = entrant.label if cell_len(entrant.label) <= room else fit(entrant.label, room)
+                item = Row(f"{entrant.number} ", palette.series[entrant.number - 1] + _BOLD).add(name, palette.text)
+                items.append(item.add(f": {notes[entrant.number]}", palette.dim) if notes.get(entrant.number) else item)
+            lines = _flow(items, width)
+            if len(lines) <= most:
+                break
+        problems = [line for entrant in reading.entrants if entrant.problem for line in wrap(f"✗ left out: {entrant.problem}", width)[:2]]
+        return [*(line.strip(width) for line in lines), *(Row(line, palette.bad).strip(width) for line in problems)]
+
+    # -- chart --------------------------------------------------------------------------------------------------------
+
+    def _chart(self, reading: Reading, width: int, height: int, log: bool) -> list[Strip]:
+        palette = self.palette
+        tracks = [_above(track, log) for track in reading.tracks]
+        if not any(tracks):
+            return [Row(line, palette.dim).strip(width) for line in wrap(_why_empty(reading), width)]
+        if width < _LEAST[0] or height < _LEAST[1]:
+            return [Row("too small for a chart", palette.dim).strip(width)]
+        top = ceiling(tracks)
+        values = self._value_axis(reading.wanted, [min(value, top) for points in tracks for _, value in points], height, log)
+        lines = [Line(points, palette.series[track.number - 1]) for track, points in zip(reading.tracks, tracks, strict=True) if points]
+        drawing = Drawing(width=width, height=height, steps=reading.axis, values=values, lines=lines, braille=self._braille)
+        return self._numbered(draw(drawing, palette), reading, tracks, values).lines
+
+    def _value_axis(self, wanted: Wanted, values: Sequence[float], height: int, log: bool) -> Axis:
+        """The axis of the picture before, as long as it shows the same and its values suit."""
+        kind = (wanted, height, log)
+        held = self._values if kind == self._held_for else None
+        self._held_for = kind
+        self._values = (
+            percent_axis(values, height, held=held) if wanted.metric == "accuracy" else value_axis(values, height, log=log, held=held)
+        )
+        return self._values
+
+    def _numbered(self, picture: Picture, reading: Reading, tracks: Sequence[Points], values: Axis) -> Picture:
+        """Where colours do not tell the curves apart their numbers stand closer."""
+        columns = picture.columns
+        every = 12 if self.app.no_color or not self._braille else max(columns // 2, 12)
+        courses = [Course(track.number, points) for track, points in zip(reading.tracks, tracks, strict=True)]
+        callouts = call_out(courses, reading.axis, values, columns, picture.rows, every=every)
+        return with_callouts(picture, callouts, self.palette.series)
+
+
+def _above(track: Track, log: bool) -> Points:
+    """The points that the axis can show."""
+    return [point for point in track.points if point[1] >= sys.float_info.min] if log else track.points
+
+
+def ceiling(curves: Sequence[Points]) -> float:
+    """Where the axis ends although values go on: one run that diverged must not flatten all others. Every curve's least value is below."""
+    starts = sorted(points[0][1] for points in curves if points)
+    if not starts or starts[len(starts) // 2] <= 0:
+        return math.inf
+    return max(_DIVERGED * starts[len(starts) // 2], *(_ABOVE_LEAST * min(value for _, value in points) for points in curves if points))
+
+
+def _note(track: Track, points: Points, top: float) -> str:
+    if track.sentence:
+        return track.sentence
+    if not points:
+        return "nothing above 0"
+    return "beyond the top" if any(value > top for _, value in points) else ""
+
+
+def _why_empty(reading: Reading) -> str:
+    if not reading.tracks:
+        return "No run could be read: Esc goes back."
+    if any(track.points for track in reading.tracks):
+        return "No value here is above 0, as a logarithmic axis needs: l goes back to the linear one."
+    if reading.wanted.zoom:
+        return "There is nothing in this range: Z shows everything."
+    if reading.wanted.across == "time" and reading.wanted.metric == "train":
+        return "There is nothing to draw over the time: a goes on to steps."
+    return "There is nothing to draw yet: m goes on to another curve."
+
+
+def _flow(items: Sequence[Row], width: int) -> list[Row]:
+    """Items in lines, three spaces apart."""
+    lines: list[Row] = []
+    for item in items:
+        if lines and lines[-1].width + 3 + item.width <= width:
+            lines[-1].add("   ").join(item)
+        else:
+            lines.append(Row().join(item))
+    return lines
