@@ -1,0 +1,568 @@
+"""The predictions screen through its keys, with made-up evaluations."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+from fakes import FakeSampler, FakeSession, screen_text, seed_cnn, settle
+from test_terminal import OnTerminal
+from textual.pilot import Pilot
+
+from tuitrain.events import Prediction, Predictions, RunStarted
+from tuitrain.tui.app import TuitrainApp
+from tuitrain.tui.pictures import BYTES, HEIGHT, SIDE, draw, ink_of
+from tuitrain.tui.results import Results
+from tuitrain.tui.screens.predictions import PredictionsScreen
+from tuitrain.tui.widgets.images import Images
+from tuitrain.tui.widgets.matrix import Matrix
+
+SIZES = [(80, 24), (120, 40), (200, 60)]
+CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
+HOSTILE = ("[red]x[/]", "a\x1b[31mb\x07", "猫猫猫猫猫猫猫", "🙂 smile", "\u202eright", "", "x" * 300, "tab\there", "new\nline", "[")
+
+
+def picture(seed: int) -> bytes:
+    """Stripes: quick to play back on an emulated terminal."""
+    dice = random.Random(seed)
+    return b"".join(dice.randbytes(3) * SIDE for _ in range(SIDE))
+
+
+def confusion(count: int, right: int = 54) -> tuple[tuple[int, ...], ...]:
+    """Of a hundred samples of each class `right` are right, 30 taken for the next class and the rest for the one after it."""
+    rows = []
+    for truth in range(count):
+        row = [0] * count
+        row[truth] += right
+        row[(truth + 1) % count] += 30
+        row[(truth + 2) % count] += 100 - 30 - right
+        rows.append(tuple(row))
+    return tuple(rows)
+
+
+def evaluation(
+    *, classes: tuple[str, ...] = CLASSES, mistakes: int = 40, right: int = 24, images: bool = True, step: int = 2346, first: int = 100
+) -> Predictions:
+    """Samples `first`, `first + 1`, ...: first the mistakes, each taken for the next class, then the right ones."""
+    samples = []
+    for place in range(mistakes + right):
+        truth = place % len(classes)
+        samples.append(
+            Prediction(
+                index=first + place,
+                truth=truth,
+                predicted=(truth + 1) % len(classes) if place < mistakes else truth,
+                confidence=0.99 - place * 0.005,
+                image=picture(place) if images else None,
+            )
+        )
+    return Predictions(step=step, epoch=3, classes=classes, confusion=confusion(len(classes)), samples=tuple(samples))
+
+
+async def opened(pilot: Pilot[None], session: FakeSession, event: Predictions | None = None) -> PredictionsScreen:
+    """A run that has trained and been evaluated, and the screen over it."""
+    await pilot.press("enter")
+    session.begin()
+    session.steps(10)
+    if event is not None:
+        session.evaluate()
+        session.say(event)
+    await settle(pilot)
+    await pilot.press("p")
+    await pilot.pause()
+    screen = pilot.app.screen
+    assert isinstance(screen, PredictionsScreen)
+    return screen
+
+
+def make(session: FakeSession, sampler: FakeSampler) -> TuitrainApp:
+    return TuitrainApp(session, sampler, seed_cnn(), Path("runs"))
+
+
+def said(app: TuitrainApp) -> str:
+    """What is on the screen as one line, with sentences that were broken made whole again."""
+    return " ".join(line.strip("│ ") for line in screen_text(app).splitlines())
+
+
+def selected(app: TuitrainApp) -> str:
+    """The line that has the selected sample in words."""
+    return next(line for line in screen_text(app).splitlines() if "test sample" in line)
+
+
+# -- pictures ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("size", "columns", "rows"), [((80, 24), 2, 1), ((120, 40), 3, 2), ((200, 60), 6, 3)])
+async def test_as_many_pictures_as_fit(session: FakeSession, sampler: FakeSampler, size: tuple[int, int], columns: int, rows: int) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=size) as pilot:
+        await opened(pilot, session, evaluation())
+        lines = screen_text(app).splitlines()
+        assert "after epoch 3 · step 2,346 · 54.0 % right · 460 mistakes of 1,000" in screen_text(app)
+        assert f"1–{columns * rows} of 64 · worst first" in lines[1]
+        pictured = [line for line in lines if "▀" * SIDE in line]
+        assert len(pictured) == rows * HEIGHT
+        assert all(line.count("▀") == columns * SIDE for line in pictured)
+        captions = [line for line in lines if " → " in line and "%" in line and "test sample" not in line]
+        assert [line.count(" → ") for line in captions] == [columns] * rows
+        assert "▸✗ airplane → automobile    99 %" in captions[0]
+        assert "✗ automobile → bird" in captions[0]
+        assert "test sample 100 · 99 % sure · truth airplane · prediction automobile" in screen_text(app)
+        assert {len(line) for line in lines} == {size[0]}
+        assert "p Close" in lines[-1]
+
+
+def test_a_half_block_has_the_two_pixels_of_its_cell() -> None:
+    image = bytearray(BYTES)
+    image[0:3] = (255, 0, 0)  # the first pixel
+    image[SIDE * 3 : SIDE * 3 + 3] = (0, 0, 255)  # the one below it
+    style = next(iter(draw(bytes(image), "truecolor")[0])).style
+    assert style is not None
+    assert style.color is not None
+    assert style.color.triplet == (255, 0, 0)
+    assert style.bgcolor is not None
+    assert style.bgcolor.triplet == (0, 0, 255)
+
+
+@pytest.mark.parametrize("ink", ["truecolor", "256", "light", "dark"])
+def test_every_ink_draws_the_whole_picture(ink: str) -> None:
+    for image in (picture(1), bytes(BYTES), b"\xff" * BYTES):
+        lines = draw(image, ink)  # type: ignore[arg-type]
+        assert len(lines) == HEIGHT
+        assert {len(line.text) for line in lines} == {SIDE}
+
+
+def test_characters_follow_the_light() -> None:
+    dark_above = bytes(BYTES // 2) + b"\xff" * (BYTES // 2)
+    assert draw(dark_above, "light")[0].text == " " * SIDE
+    assert draw(dark_above, "light")[-1].text == "@" * SIDE
+    assert draw(dark_above, "dark")[0].text == "@" * SIDE
+
+
+@pytest.mark.parametrize(
+    ("environment", "ink"),
+    [
+        ({"COLORTERM": "truecolor"}, "truecolor"),
+        ({"COLORTERM": ""}, "256"),
+        ({"COLORTERM": "", "TERM": "xterm"}, "light"),
+        ({"COLORTERM": "truecolor", "NO_COLOR": "1"}, "light"),
+        ({"COLORTERM": "truecolor", "LANG": "C"}, "light"),
+    ],
+)
+async def test_the_terminal_decides_what_pictures_are_drawn_with(
+    session: FakeSession, sampler: FakeSampler, monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], ink: str
+) -> None:
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    app = make(session, sampler)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await opened(pilot, session, evaluation())
+        assert ink_of(app) == ink
+        assert ("▀" in screen_text(app)) == (ink != "light")
+        app.theme = "tuitrain-light"
+        await pilot.pause()
+        assert ink_of(app) == ("dark" if ink == "light" else ink)
+        await pilot.press("m")
+        await pilot.pause()
+        text = screen_text(app)
+        # Shades are not colour alone: the numbers are there in any case.
+        assert " 54" in text
+        assert text.isascii() == (environment.get("LANG") == "C")
+
+
+async def test_arrows_move_and_scroll_by_rows(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await opened(pilot, session, evaluation())
+        for key, index, seen in (
+            ("left", 100, "1–6"),
+            ("right", 101, "1–6"),
+            ("down", 104, "1–6"),
+            ("down", 107, "4–9"),
+            ("up", 104, "4–9"),
+            ("up", 101, "1–6"),
+            ("pagedown", 107, "4–9"),
+            ("end", 163, "61–64"),
+            ("right", 163, "61–64"),
+            ("pageup", 157, "58–63"),
+            ("home", 100, "1–6"),
+        ):
+            await pilot.press(key)
+            await pilot.pause()
+            assert f"test sample {index} " in selected(app), key
+            assert f"{seen} of 64" in screen_text(app), key
+
+
+async def test_f_filters(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await opened(pilot, session, evaluation())
+        await pilot.press("f")
+        await pilot.pause()
+        assert "1–2 of 40 · mistakes" in screen_text(app)
+        await pilot.press("f")
+        await pilot.pause()
+        assert "1–2 of 24 · right ones" in screen_text(app)
+        assert "✓ airplane" in screen_text(app)
+        assert "✗" not in screen_text(app)
+        await pilot.press("f")
+        await pilot.pause()
+        assert "of 64 · worst first" in screen_text(app)
+
+
+async def test_a_filter_without_samples_says_so(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await opened(pilot, session, evaluation(right=0))
+        await pilot.press("f", "f")
+        await pilot.pause()
+        assert "There is no right answer among the samples that are kept; f shows the others." in said(app)
+        await pilot.press("down", "end", "pageup", "f")
+        await pilot.pause()
+        assert "of 40" in screen_text(app)
+
+
+async def test_a_new_evaluation_keeps_the_selected_sample(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await opened(pilot, session, evaluation())
+        await pilot.press("pagedown", "right")
+        session.say(evaluation(step=3128, first=90))
+        await settle(pilot)
+        assert "step 3,128" in screen_text(app)
+        assert "test sample 107 " in selected(app)
+        session.say(evaluation(step=3910, first=5000, mistakes=3, right=0))
+        await settle(pilot)
+        assert "test sample 5,002 " in selected(app)
+
+
+async def test_a_click_selects(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await opened(pilot, session, evaluation())
+        await pilot.click(Images, offset=(60, 25))
+        await pilot.pause()
+        assert "test sample 104 " in selected(app)
+
+
+async def test_samples_without_pictures_are_listed(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await opened(pilot, session, evaluation(images=False))
+        text = screen_text(app)
+        assert "These samples are not images of 32×32 pixels, so they are listed." in text
+        assert "▸    100  ✗ airplane    automobile   99 %" in text
+        assert "1–16 of 64" in text
+        await pilot.press("pagedown")
+        await pilot.pause()
+        assert "test sample 116 " in selected(app)
+
+
+async def test_a_damaged_picture_leaves_the_others(session: FakeSession, sampler: FakeSampler) -> None:
+    event = evaluation(mistakes=2, right=0)
+    broken = Prediction(index=1, truth=99, predicted=-1, confidence=float("nan"), image=b"short")
+    event = Predictions(step=1, epoch=1, classes=event.classes, confusion=((1, 2), ()), samples=(broken, *event.samples))
+    app = make(session, sampler)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await opened(pilot, session, event)
+        text = screen_text(app)
+        assert "no picture" in text
+        assert "class 99 → class -1" in text
+        assert "n/a" in text
+        assert "33.3 % right · 2 mistakes of 3" in text
+        await pilot.press("m", "down", "right", "enter", "escape", "end")
+        await pilot.pause()
+        assert isinstance(app.screen, PredictionsScreen)
+
+
+# -- the matrix -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_ten_classes_are_whole_at_every_size(session: FakeSession, sampler: FakeSampler, size: tuple[int, int]) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=size) as pilot:
+        await opened(pilot, session, evaluation())
+        await pilot.press("m")
+        await pilot.pause()
+        text = screen_text(app)
+        rows = [line for line in text.splitlines() if "54.0 %" in line and "right" not in line]
+        assert [line[1:].split()[0 if "▸" not in line else 1] for line in rows] == list(CLASSES)
+        for line in rows:
+            assert {"54", "30", "16"} <= set(line.replace("[", " ").replace("]", " ").split())
+        names = " ".join(text.splitlines()[:6])
+        assert all(name[:8] in names for name in CLASSES)
+        assert "recall" in text
+        assert {len(line) for line in text.splitlines()} == {size[0]}
+
+
+async def test_the_cursor_begins_on_the_worst_confusion_and_moves(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await opened(pilot, session, evaluation())
+        await pilot.press("tab")
+        await pilot.pause()
+        assert "[ 30]" in screen_text(app)
+        assert "airplane taken for automobile: 30 of 100 (30.0 %)" in screen_text(app)
+        await pilot.press("left", "up", "left")
+        await pilot.pause()
+        assert "airplane recognised: 54 of 100 (54.0 %)" in screen_text(app)
+        assert "[ 54]" in screen_text(app)
+        await pilot.press("down", "down", "down")
+        await pilot.pause()
+        assert "cat taken for airplane: 0 of 100 (0.0 %)" in screen_text(app)
+        await pilot.press("end", "right", "down")
+        await pilot.pause()
+        assert "truck recognised" in screen_text(app)
+        await pilot.press("home")
+        await pilot.pause()
+        assert "airplane recognised" in screen_text(app)
+        await pilot.press("tab")
+        await pilot.pause()
+        assert "▀" in screen_text(app)
+
+
+@pytest.mark.parametrize("key", ["enter", "space"])
+async def test_a_cell_opens_its_pictures_and_escape_brings_all_back(session: FakeSession, sampler: FakeSampler, key: str) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await opened(pilot, session, evaluation())
+        await pilot.press("end", "m", "down", "right", key)
+        await pilot.pause()
+        text = screen_text(app)
+        assert "test sample 101 " in selected(app)
+        assert "1–4 of 4 · in this cell" in text
+        assert text.count("automobile → bird") == 4
+        assert "cat" not in text
+        await pilot.press("f")
+        await pilot.pause()
+        assert "in this cell" in screen_text(app)
+        await pilot.press("escape")
+        await pilot.pause()
+        assert "1–6 of 64 · worst first" in screen_text(app)
+        await pilot.press("escape")
+        await pilot.pause()
+        assert not isinstance(app.screen, PredictionsScreen)
+
+
+async def test_a_cell_without_samples_says_so(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await opened(pilot, session, evaluation())
+        await pilot.press("m", "right")
+        await pilot.pause()
+        assert "none of them was kept to look at" in screen_text(app)
+        await pilot.press("enter")
+        await pilot.pause()
+        assert "airplane taken for bird: no sample of these 16 is kept." in said(app)
+
+
+@pytest.mark.parametrize("count", [9, 10])
+async def test_names_have_the_room_of_two_columns(session: FakeSession, sampler: FakeSampler, count: int) -> None:
+    classes = tuple(f"pattern {number}" for number in range(count))
+    app = make(session, sampler)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await opened(pilot, session, evaluation(classes=classes))
+        await pilot.press("m")
+        await pilot.pause()
+        names = " ".join(screen_text(app).splitlines()[3:5])
+        assert all(name in names for name in classes)
+        assert "recall" in names
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_many_classes_scroll(session: FakeSession, sampler: FakeSampler, size: tuple[int, int]) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=size) as pilot:
+        await opened(pilot, session, evaluation(classes=tuple(f"a kind of thing, number {number}" for number in range(70))))
+        await pilot.press("m", "end")
+        await pilot.pause()
+        text = screen_text(app)
+        assert "a kind of thing, number 69 recognised: 54 of 100" in text
+        assert "[ 54]" in text
+        # Names that are cut would all look the same.
+        assert " 69 a kind" in text
+        assert "–69, columns" in text
+        assert "–69 of 70" in text
+        for _ in range(3):
+            await pilot.press("pageup")
+        await pilot.press("home")
+        await pilot.pause()
+        assert "rows 0–" in screen_text(app)
+
+
+async def test_too_many_classes_for_a_matrix(session: FakeSession, sampler: FakeSampler) -> None:
+    event = Predictions(step=10, epoch=1, classes=tuple(map(str, range(1000))), confusion=(), samples=evaluation().samples)
+    app = make(session, sampler)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await opened(pilot, session, event)
+        assert "after epoch 1 · step 10 · 54.2 % right" in screen_text(app)
+        await pilot.press("m")
+        await pilot.pause()
+        assert "There is no confusion matrix of these 1,000 classes" in said(app)
+        await pilot.press("down", "end", "enter", "m")
+        await pilot.pause()
+        assert "▀" in screen_text(app)
+
+
+async def test_a_click_selects_a_cell(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await opened(pilot, session, evaluation())
+        await pilot.press("m")
+        await pilot.pause()
+        lines = screen_text(app).splitlines()
+        row = next(y for y, line in enumerate(lines) if "  bird " in line and "54.0 %" in line)
+        await pilot.click(Matrix, offset=(lines[row].index("54"), row - 1))
+        await pilot.pause()
+        assert "bird recognised" in screen_text(app)
+
+
+async def test_help_explains_the_keys(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = await opened(pilot, session, evaluation())
+        await pilot.press("question_mark")
+        await pilot.pause()
+        text = screen_text(app)
+        assert screen.ABOUT in text
+        assert all(words in text for _, words in screen.KEYS)
+        await pilot.press("escape")
+        assert app.screen is screen
+
+
+# -- when there is nothing, or something strange ----------------------------------------------------------------------
+
+
+async def test_before_the_first_evaluation(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("enter")
+        await settle(pilot)
+        await pilot.press("p")
+        await pilot.pause()
+        assert "The run is being prepared" in said(app)
+        session.begin()
+        await settle(pilot)
+        assert "The first evaluation comes after step 782" in said(app)
+        await pilot.press("m", "f", "tab", "enter", "space", "down", "end", "pageup")
+        await pilot.pause()
+        assert "The first evaluation comes after step 782" in said(app)
+        session.steps(782)
+        session.evaluate()
+        session.say(evaluation(step=782))
+        await settle(pilot)
+        assert "step 782" in screen_text(app)
+        assert "▀" in screen_text(app)
+
+
+async def test_a_resumed_run_waits_for_the_next_epoch_and_a_short_one_for_its_end(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await opened(pilot, session)
+        session.steps(1000)
+        await settle(pilot)
+        assert "after step 1,564" in said(app)
+        session.say(_started(total=1200))
+        await settle(pilot)
+        assert "after step 1,200" in said(app)
+
+
+def _started(*, total: int = 7820, test_samples: int = 10000) -> RunStarted:
+    return RunStarted(
+        recipe="seed-cnn",
+        device=("cpu",),
+        strategy="single",
+        data="cifar10",
+        parameters=1,
+        train_samples=50000,
+        test_samples=test_samples,
+        resumed_from=1000,
+        steps_per_epoch=782,
+        total_steps=total,
+    )
+
+
+async def test_no_test_data_and_no_evaluation(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await opened(pilot, session)
+        session.end("stopped")
+        await settle(pilot)
+        assert "This run ended before its first evaluation." in said(app)
+        session.evaluate()
+        await settle(pilot)
+        assert "The answers of this run are not kept." in said(app)
+        session.say(_started(test_samples=0))
+        await settle(pilot)
+        assert "This run has no test data" in said(app)
+        await pilot.press("p")
+        assert not isinstance(app.screen, PredictionsScreen)
+
+
+@pytest.mark.parametrize("size", SIZES[:2])
+async def test_hostile_class_names(session: FakeSession, sampler: FakeSampler, size: tuple[int, int]) -> None:
+    app = OnTerminal(session, sampler, size)
+    async with app.run_test(size=size) as pilot:
+        await opened(pilot, session, evaluation(classes=HOSTILE))
+        app.written.clear()
+        for keys in (("right",) * 6, ("m",), ("down", "right"), ("end",), ("enter",), ("escape",), ("f",)):
+            await pilot.press(*keys)
+            await pilot.pause()
+            assert app.shown() == screen_text(app)
+        written = "".join(app.written)
+        assert "\x07" not in written
+        assert "\u202e" not in written
+        assert "\x1b[31mb" not in written
+        await pilot.press("f", "f", "home")
+        await pilot.pause()
+        assert "[red]x[/]" in screen_text(app)
+
+
+async def test_a_still_screen_sends_nothing_and_a_moved_cursor_little(session: FakeSession, sampler: FakeSampler) -> None:
+    app = OnTerminal(session, sampler)
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await opened(pilot, session, evaluation())
+        app.since_last()
+        session.steps(5)
+        screen.run_changed()
+        screen.beat()
+        await pilot.pause()
+        assert "▀" not in "".join(app.written)
+        app.since_last()
+        await pilot.press("right")
+        await pilot.pause()
+        assert 0 < app.since_last() < 1500
+        await pilot.press("m", "down")
+        await pilot.pause()
+        app.since_last()
+        await pilot.press("down")
+        await pilot.pause()
+        assert 0 < app.since_last() < 1500
+
+
+async def test_a_terminal_that_becomes_too_small_and_large_again(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await opened(pilot, session, evaluation())
+        await pilot.press("end")
+        for size in ((60, 10), (80, 24), (200, 60)):
+            await pilot.resize_terminal(*size)
+            await pilot.pause()
+            assert ("tuitrain needs 80×24" in screen_text(app)) == (size == (60, 10))
+        assert "test sample 163 " in selected(app)
+        await pilot.press("m")
+        await pilot.resize_terminal(80, 24)
+        await pilot.pause()
+        assert "taken for" in screen_text(app)
+
+
+def test_results_count_what_there_is() -> None:
+    results = Results(evaluation())
+    assert (results.total, results.right, results.classes) == (1000, 540, 10)
+    assert results.count((0, 1)) == 30
+    assert results.share((0, 2)) == 0.16
+    assert results.share((50, 0)) is None
+    assert results.name(50) == "class 50"
+    assert [sample.index for sample in results.chosen("all", (0, 1))] == [100, 110, 120, 130]

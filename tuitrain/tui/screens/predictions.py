@@ -1,0 +1,225 @@
+"""What the network says of the test samples: pictures with the worst mistakes first, and the confusion matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.widget import Widget
+
+from tuitrain.events import Predictions
+from tuitrain.tui.results import Cell, Results, Which
+from tuitrain.tui.run_view import RunLike
+from tuitrain.tui.screens.base import Help, PaneScreen
+from tuitrain.tui.widgets.images import Images
+from tuitrain.tui.widgets.matrix import Matrix
+
+_FILTERS: tuple[Which, ...] = ("all", "mistakes", "right")
+_ABOUT = {"all": "worst first", "mistakes": "mistakes", "right": "right ones"}
+_NONE = {
+    "all": "This evaluation kept no samples to look at; m shows its confusion matrix.",
+    "mistakes": "There is no mistake among the samples that are kept; f shows the others.",
+    "right": "There is no right answer among the samples that are kept; f shows the others.",
+}
+
+
+class PredictionsScreen(PaneScreen):
+    """Follows the evaluations of the run; one looks at pictures or at the matrix."""
+
+    ABOUT = "What the network says of the test samples."
+    KEYS: ClassVar[Help] = (
+        ("← → ↑ ↓", "select another picture or cell"),
+        ("PgUp  PgDn", "move by what one sees"),
+        ("Home  End", "first and last"),
+        ("m  Tab", "between the pictures and the confusion matrix"),
+        ("f", "all, only mistakes, only right answers"),
+        ("Enter  space", "in the matrix: the pictures of one cell"),
+        ("Esc", "from one cell back to all pictures; close"),
+    )
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up", "move(0,-1)", "Move", key_display="↑↓←→"),
+        Binding("down", "move(0,1)", show=False),
+        Binding("left", "move(-1,0)", show=False),
+        Binding("right", "move(1,0)", show=False),
+        Binding("pageup", "page(-1)", show=False),
+        Binding("pagedown", "page(1)", show=False),
+        Binding("home", "jump(False)", show=False),
+        Binding("end", "jump(True)", show=False),
+        Binding("enter", "open_cell", "Open cell"),
+        Binding("space", "open_cell", show=False),
+        Binding("m", "matrix", "Matrix"),
+        Binding("m", "pictures", "Pictures"),
+        Binding("tab,shift+tab", "switch", show=False),
+        Binding("f", "filter", "Filter"),
+        Binding("escape", "all_pictures", "All pictures"),
+        Binding("escape", "back", show=False),
+        Binding("p", "leave", "Close"),
+    ]
+
+    def __init__(self, run: RunLike) -> None:
+        super().__init__(run)
+        self._images = Images()
+        self._matrix = Matrix()
+        self._in_matrix = False
+        self._which: Which = "all"
+        self._cell: Cell | None = None
+        self._shown: Predictions | None = None
+        self._results: Results | None = None
+
+    def panes(self) -> Iterable[Widget]:
+        """Pictures and matrix; one of them shows."""
+        return (self._images, self._matrix)
+
+    def place_panes(self, width: int, height: int) -> None:
+        """The one that is looked at takes everything."""
+        self._images.display = not self._in_matrix
+        self._matrix.display = self._in_matrix
+
+    # -- keeping up ---------------------------------------------------------------------------------------------------
+
+    def on_mount(self) -> None:
+        """Show what there is."""
+        self._follow()
+        super().on_mount()
+
+    def beat(self) -> None:
+        """The sentence that stands in for the first evaluation follows the run."""
+        self._follow()
+
+    def run_changed(self) -> None:
+        """A new evaluation."""
+        self._header.redraw()
+        self._follow()
+
+    def _follow(self) -> None:
+        record = self.run.record
+        predictions = record.predictions if record is not None else None
+        if predictions is None:
+            self._forget()
+            self._images.say(_waiting(self.run))
+        elif predictions is not self._shown:
+            self._shown, self._results = predictions, Results(predictions, _accuracy(self.run, predictions.step))
+            self._matrix.show(self._results)
+            self._show_pictures(self._results)
+            self.refresh_bindings()
+
+    def _forget(self) -> None:
+        """Another run has begun in the place of the one that was shown."""
+        if self._shown is None:
+            return
+        self._shown = self._results = self._cell = None
+        self._look(matrix=False)
+
+    def _show_pictures(self, results: Results) -> None:
+        samples, cell = results.chosen(self._which, self._cell), self._cell
+        about, sentence = _ABOUT[self._which], _NONE[self._which]
+        if cell is not None:
+            about = "in this cell"
+            sentence = f"{results.verdict(cell)}: no sample of these {results.count(cell):,} is kept. Esc shows all pictures, m the matrix."
+        self._images.show(results, samples, about, sentence)
+
+    def _look(self, *, matrix: bool) -> None:
+        self._in_matrix = matrix
+        self.rearrange()
+        self.refresh_bindings()
+
+    # -- keys ---------------------------------------------------------------------------------------------------------
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Which keys mean something now."""
+        there = self._results is not None
+        one_cell = there and not self._in_matrix and self._cell is not None
+        works = {
+            "move": there,
+            "matrix": there and not self._in_matrix,
+            "pictures": self._in_matrix,
+            "switch": there,
+            "open_cell": self._in_matrix and self._results is not None and self._results.counted,
+            "filter": there and not self._in_matrix and self._cell is None,
+            "all_pictures": one_cell,
+            "back": not one_cell,
+        }
+        return works.get(action, True)
+
+    @property
+    def _pane(self) -> Images | Matrix:
+        return self._matrix if self._in_matrix else self._images
+
+    def action_move(self, columns: int, rows: int) -> None:
+        """Move the cursor."""
+        self._pane.move(columns, rows)
+
+    def action_page(self, pages: int) -> None:
+        """Move the cursor by what one sees."""
+        self._pane.page(pages)
+
+    def action_jump(self, last: bool) -> None:
+        """To the first or the last one."""
+        self._pane.jump(last)
+
+    def action_matrix(self) -> None:
+        """Look at the matrix."""
+        self._look(matrix=True)
+
+    def action_pictures(self) -> None:
+        """Look at the pictures."""
+        self._look(matrix=False)
+
+    def action_switch(self) -> None:
+        """Look at the other one."""
+        self._look(matrix=not self._in_matrix)
+
+    def action_open_cell(self) -> None:
+        """Look at the pictures of the cell under the cursor."""
+        self._choose(self._which, self._matrix.cursor)
+        self._images.jump(last=False)
+
+    def action_all_pictures(self) -> None:
+        """Look at the pictures of all cells again."""
+        self._choose(self._which, None)
+
+    def action_filter(self) -> None:
+        """The next filter."""
+        self._choose(_FILTERS[(_FILTERS.index(self._which) + 1) % len(_FILTERS)], None)
+
+    def _choose(self, which: Which, cell: Cell | None) -> None:
+        self._which, self._cell = which, cell
+        if self._results is not None:
+            self._show_pictures(self._results)
+            self._look(matrix=False)
+
+    def action_back(self) -> None:
+        """Esc, where there is nothing nearer to leave."""
+        self.dismiss()
+
+    def action_leave(self) -> None:
+        """Back to where one was."""
+        self.dismiss()
+
+
+def _accuracy(run: RunLike, step: int) -> float | None:
+    """The accuracy of the evaluation at `step`, 0 to 1."""
+    evals = run.record.evals if run.record is not None else ()
+    return next((one.accuracy for one in reversed(evals) if one.step == step), None)
+
+
+def _waiting(run: RunLike) -> str:
+    """Why there is nothing to see yet, and when there will be."""
+    record = run.record
+    if record is None:
+        return "No run yet: n begins one."
+    started = record.started
+    if started is not None and not started.test_samples:
+        return "This run has no test data, so there is nothing that the network could be asked."
+    if run.ended:
+        if record.evals:
+            return "The answers of this run are not kept."
+        return "This run ended before its first evaluation."
+    if started is None:
+        return "The run is being prepared; after its first epoch the network is asked about the test data, and its answers come here."
+    ordinal = "next" if record.evals else "first"
+    step = min((record.step // started.steps_per_epoch + 1) * started.steps_per_epoch, started.total_steps)
+    if record.phase is not None and "evaluat" in record.phase.phase:
+        return "The network is being asked about the test data; its answers come in a moment."
+    return f"The {ordinal} evaluation comes after step {step:,}; then the network's answers to the test data come here."

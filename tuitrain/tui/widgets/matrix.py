@@ -1,0 +1,264 @@
+"""The confusion matrix as a heat map: what the network took each class for, in percent of the class."""
+
+from __future__ import annotations
+
+import math
+
+import msgspec
+from rich.cells import cell_len
+from rich.style import Style
+from textual.events import Click, MouseScrollDown, MouseScrollUp
+from textual.strip import Strip
+
+from tuitrain.tui.pictures import Ink, ink_of
+from tuitrain.tui.results import Cell, Results
+from tuitrain.tui.shades import ground
+from tuitrain.tui.widgets.lines import Pane
+from tuitrain.tui.widgets.strips import PLAIN, Row, bar, fit
+from tuitrain.tui.widgets.wrap import wrap
+
+_LEAST_CELL = 5
+_TALLEST_CELL = 5
+_MARK = 2
+_LEAST_NAME = 10
+_HEADER_ROWS = 2
+_WORDS_ROWS = 2
+_RECALL = 9
+_BAR = 12
+_WIDE = 100
+_DENSITIES = "░▒▓█"
+_FAINTEST = 0.05
+_NOT_COUNTED = "There is no confusion matrix of these {:,} classes: with more than a hundred nobody could read it. m shows the pictures."
+_HEADING_MARKS = 10  # corners, spaces and a piece of the rule between the two ends of a heading
+
+
+class _Grid(msgspec.Struct, frozen=True):
+    """Columns of the names and of a cell, rows of a cell, and how many classes one sees down and across."""
+
+    names: int
+    cell: int
+    tall: int
+    rows: int
+    columns: int
+    bars: bool
+    """Whether the recall has a bar."""
+    numbered: bool
+    """Whether the classes are told by their numbers, because names that are cut look the same."""
+
+
+class Matrix(Pane):
+    """One row for each true class, one column for each class that the network can name, and a cursor on a cell."""
+
+    DEFAULT_CSS = "Matrix { height: 1fr; }"
+
+    def __init__(self) -> None:
+        super().__init__(id="matrix")
+        self.first = self.last = True
+        self.cursor: Cell = (0, 0)
+        """The true and the predicted class of the selected cell."""
+        self._results: Results | None = None
+        self._top = 0
+        self._left = 0
+        self._ink: Ink = "truecolor"
+        self._grid = _Grid(8, _LEAST_CELL, 1, 1, 1, False, False)
+
+    def show(self, results: Results) -> None:
+        """Show an evaluation. The cursor stays; at first it is on the worst confusion."""
+        if self._results is None:
+            self.cursor = _worst(results)
+        self._results = results
+        self.move(0, 0)
+        self.redraw()
+
+    def move(self, columns: int, rows: int) -> None:
+        """Move the cursor; it stays inside."""
+        last = self._results.classes - 1 if self._results is not None and self._results.counted else 0
+        truth, predicted = self.cursor
+        cursor = (min(max(truth + rows, 0), last), min(max(predicted + columns, 0), last))
+        if cursor != self.cursor:
+            self.cursor = cursor
+            self.redraw()
+
+    def page(self, pages: int) -> None:
+        """Move the cursor by the rows that one sees."""
+        self.move(0, pages * self._grid.rows)
+
+    def jump(self, last: bool) -> None:
+        """To the first or the last cell of the diagonal."""
+        end = self._results.classes if self._results and last else 0
+        self.move(end - self.cursor[1] if last else -self.cursor[1], end - self.cursor[0] if last else -self.cursor[0])
+
+    # -- drawing ------------------------------------------------------------------------------------------------------
+
+    def content(self, width: int, height: int) -> list[Strip]:
+        """The frame with the matrix; the cell of the cursor is always in view."""
+        self._ink = ink_of(self.app)
+        if self._results is not None and self._results.counted:
+            self._grid = self._arrange(self._results, width - 4, height - 2)
+            truth, predicted = self.cursor
+            self._top = _in_view(self._top, truth, self._grid.rows, self._results.classes)
+            self._left = _in_view(self._left, predicted, self._grid.columns, self._results.classes)
+        return super().content(width, height)
+
+    def heading(self) -> tuple[Row, Row]:
+        """The title, how the network did where there is room, and which classes one sees where not all fit."""
+        palette, results, grid = self.palette, self._results, self._grid
+        left, right = Row("Confusion", palette.title), Row()
+        if results is None:
+            return left, right
+        if self._summary_fits():
+            left.add(f"  {results.summary()}", palette.dim)
+        if not results.counted:
+            return left, right
+        if grid.rows < results.classes or grid.columns < results.classes:
+            # Class numbers begin at 0, here as above the columns.
+            rows = f"{self._top}–{self._top + grid.rows - 1}"
+            columns = f"{self._left}–{self._left + grid.columns - 1}"
+            return left, right.add(f"rows {rows}, columns {columns} of {results.classes}", palette.dim)
+        return left, right.add("% of each row", palette.dim)
+
+    def body(self, width: int, height: int) -> list[Strip]:
+        """Names above, the cells that one sees with names and recall beside them, and the selected cell in words."""
+        results, palette = self._results, self.palette
+        if results is None:
+            return []
+        lines = [] if self._summary_fits() else [Row(results.summary(), palette.dim).strip(width)]
+        if not results.counted:
+            return lines + [Row(line, palette.text).strip(width) for line in wrap(_NOT_COUNTED.format(results.classes), width)]
+        lines += self._column_names(results, width)
+        for truth in range(self._top, self._top + self._grid.rows):
+            lines += self._class_lines(results, truth, width)
+        lines += [Strip.blank(width, PLAIN)] * (height - _WORDS_ROWS - len(lines))
+        return [*lines, *self._in_words(results, width)]
+
+    def _summary_fits(self) -> bool:
+        """Whether the heading holds it beside the longest thing that stands at its right end."""
+        summary = self._results.summary() if self._results else ""
+        return len("Confusion") + 2 + len(summary) + len("rows 000–000, columns 000–000 of 000") + _HEADING_MARKS <= self.size.width
+
+    def _arrange(self, results: Results, width: int, height: int) -> _Grid:
+        classes = results.classes
+        shown = [results.name(number) for number in range(classes)]
+        longest = max(map(cell_len, shown))
+        names = max(min(longest, max(width // 4, _LEAST_NAME)), _LEAST_NAME) + _MARK + 1
+        bars = names + classes * _LEAST_CELL + _RECALL + _BAR + 2 <= width and width >= _WIDE
+        across = width - names - _RECALL - (_BAR + 2 if bars else 0)
+        down = height - _HEADER_ROWS - _WORDS_ROWS - int(not self._summary_fits())
+        tall = min(max(down // classes, 1), _TALLEST_CELL)
+        cell = min(max(across // classes, _LEAST_CELL), max(2 * tall + 4, _LEAST_CELL))
+        return _Grid(
+            names=names,
+            cell=cell,
+            tall=tall,
+            rows=min(classes, max(down // tall, 1)),
+            columns=min(classes, max(across // cell, 1)),
+            bars=bars,
+            numbered=len({fit(name, 2 * cell - 1) for name in shown}) < classes,
+        )
+
+    def _column_names(self, results: Results, width: int) -> list[Strip]:
+        """Above each column its name; where columns are narrow, names take turns on two lines and have the room of two columns."""
+        grid = self._grid
+        shown = range(self._left, self._left + grid.columns)
+        names = {number: str(number) if grid.numbered else results.name(number) for number in shown}
+        turns = any(cell_len(name) >= grid.cell for name in names.values())
+        lines = [Row("predicted →", self.palette.dim).pad_to(grid.names), Row("truth ↓", self.palette.dim).pad_to(grid.names)]
+        end = grid.names + grid.columns * grid.cell
+        for place, number in enumerate(shown):
+            start = grid.names + place * grid.cell
+            room = 2 * grid.cell - 1 if turns else grid.cell
+            name = fit(names[number], room).rstrip()
+            indent = 0 if turns else max(grid.cell - cell_len(name), 0) // 2
+            style = self.palette.cursor if number == self.cursor[1] else self.palette.text
+            lines[place % 2 if turns else 1].pad_to(start + indent).add(name, style)
+        # The last name reaches over the end on its line.
+        free = grid.columns % 2 if turns else 1
+        lines[free].pad_to(end).right("recall", _RECALL - 1, self.palette.dim)
+        return [line.strip(width) for line in lines]
+
+    def _class_lines(self, results: Results, truth: int, width: int) -> list[Strip]:
+        """The lines of one true class; numbers and the name are on the middle one."""
+        grid, palette = self._grid, self.palette
+        here = truth == self.cursor[0]
+        name = f"{truth} {results.name(truth)}" if grid.numbered else results.name(truth)
+        strips = []
+        for line in range(grid.tall):
+            middle = line == (grid.tall - 1) // 2
+            row = Row()
+            if middle:
+                row.add("▸ " if here else "  ", palette.cursor).left(name, grid.names - _MARK - 1, palette.cursor if here else palette.text)
+            row.pad_to(grid.names)
+            for predicted in range(self._left, self._left + grid.columns):
+                self._add_cell(row, results, (truth, predicted), middle)
+            if middle:
+                recall = results.share((truth, truth))
+                row.right("n/a" if recall is None else f"{recall * 100:.1f} %", _RECALL - 1, palette.strong)
+                if grid.bars:
+                    row.add("  ").join(bar(recall, _BAR, palette.good, palette.track))
+            strips.append(row.strip(width))
+        return strips
+
+    def _add_cell(self, row: Row, results: Results, cell: Cell, middle: bool) -> None:
+        share, width = results.share(cell), self._grid.cell
+        fill, style = " ", self.palette.text if share else self.palette.dim
+        if share and self._ink in ("truecolor", "256"):
+            correct = cell[0] == cell[1]
+            ink = self.palette.good if correct else self.palette.bad
+            style = ground(self.app.current_theme, ink, share, right=correct, palette=self._ink == "256")
+        elif share and share >= _FAINTEST:
+            fill = _DENSITIES[math.ceil(share * len(_DENSITIES)) - 1]
+        if not middle:
+            row.add(fill * width, style)
+            return
+        number, here = _percent(share), cell == self.cursor
+        before = (width - 3) // 2
+        left, right = fill * before, fill * (width - 4 - before) + " "
+        if here:
+            left, right, style = f"{left[:-1]}[", f"]{right[1:]}", style + Style(bold=True, reverse=True)
+        row.add(f"{left}{number}{right}", style)
+
+    def _in_words(self, results: Results, width: int) -> list[Strip]:
+        count, samples = results.count(self.cursor), results.in_class(self.cursor[0])
+        part = f"{count / samples * 100:.1f} %" if samples else "n/a"
+        kept = len(results.chosen("all", self.cursor))
+        hint = f"Enter shows {kept} of them" if kept else "none of them was kept to look at"
+        first = Row(results.verdict(self.cursor), self.palette.strong).add(f": {count:,} of {samples:,} ({part})", self.palette.text)
+        return [first.strip(width), Row(hint if count else "", self.palette.dim).strip(width)]
+
+    # -- mouse --------------------------------------------------------------------------------------------------------
+
+    def on_click(self, event: Click) -> None:
+        """Select the cell that was clicked."""
+        grid = self._grid
+        line = event.y - 1 - _HEADER_ROWS - int(not self._summary_fits())
+        column = (event.x - 2 - grid.names) // grid.cell
+        row = line // grid.tall
+        if self._results is not None and self._results.counted and 0 <= column < grid.columns and 0 <= row < grid.rows:
+            self.move(self._left + column - self.cursor[1], self._top + row - self.cursor[0])
+
+    def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
+        """The next class."""
+        self.move(0, 1)
+
+    def on_mouse_scroll_up(self, event: MouseScrollUp) -> None:
+        """The class before."""
+        self.move(0, -1)
+
+
+def _in_view(first: int, cursor: int, room: int, count: int) -> int:
+    """The first of `room` shown ones, moved as little as the cursor needs."""
+    return min(max(min(first, cursor), cursor - room + 1), max(count - room, 0))
+
+
+def _percent(share: float | None) -> str:
+    """A part of a row in three cells."""
+    if not share:
+        return " · "
+    return f"{round(share * 100):>3}" if share >= 0.005 else " <1"
+
+
+def _worst(results: Results) -> Cell:
+    """The largest cell beside the diagonal."""
+    classes = range(results.classes)
+    cells = ((truth, predicted) for truth in classes for predicted in classes if truth != predicted)
+    return max(cells, key=results.count, default=(0, 0))
