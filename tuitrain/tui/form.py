@@ -19,31 +19,33 @@ from tuitrain.config import (
     recipe_text,
     with_changes,
 )
+from tuitrain.tui.disk import Disk, Folder
+from tuitrain.tui.hints import CIFAR10_DOWNLOAD, Hint, Machine, Situation, hint
 
 FOLDER = "a folder…"
-CIFAR10_DOWNLOAD = "170 MB download"
+TYPED = "type it…"
 
 
 class Field(msgspec.Struct, frozen=True):
-    """One row: the configuration's field, its label, and what is said of it while it is right."""
+    """One row: the configuration's field and its label."""
 
     name: str
     label: str
-    hint: str = ""
 
 
 FIELDS = (
     Field("recipe", "recipe"),
     Field("data", "data"),
-    Field("epochs", "epochs", "passes over the training data"),
-    Field("max_steps", "max steps", "none: all epochs"),
-    Field("batch_size", "batch size", "samples in one step"),
+    Field("device", "device"),
+    Field("strategy", "strategy"),
+    Field("epochs", "epochs"),
+    Field("max_steps", "max steps"),
+    Field("batch_size", "batch size"),
     Field("lr", "learning rate"),
-    Field("seed", "seed", "same seed, same losses"),
+    Field("seed", "seed"),
     Field("precision", "precision"),
-    Field("name", "name", "how lists call the run"),
+    Field("name", "name"),
 )
-_PRECISION_HINTS = {"fp32": "the plain way", "bf16": "autocast: fast where it is built in", "fp64": "slow, for comparing results"}
 
 
 class Form:
@@ -55,7 +57,10 @@ class Form:
         self.config = config
         self.drafts: dict[str, str] = {}
         self.errors: dict[str, str] = {}
-        self.cifar10_on_disk = any(folder.is_dir() for folder in paths.cifar10_dirs())
+        self.cifar10_on_disk = paths.cifar10_on_disk()
+        self.devices: tuple[str, ...] = ("cpu",)
+        """What the device row offers beside auto."""
+        self._folder: Folder | None = None
         self._first = config
 
     def text(self, field: str) -> str:
@@ -69,9 +74,14 @@ class Form:
         """The values that a row cycles through; empty for one that is typed."""
         if field == "recipe":
             return recipe_names() if self._first.recipe in recipe_names() else (self._first.recipe, *recipe_names())
+        current = self.text(field)
         if field == "data":
-            current = self.config.data
-            return (*DATA, *(() if current in DATA else (current,)), FOLDER)
+            # What the built-in models cannot take is not offered.
+            offered = {"linear": ("random",), "seed-cnn": ("auto", "cifar10", "synthetic")}.get(self.config.model, DATA)
+            return (*offered, *(() if current in offered else (current,)), FOLDER)
+        if field == "device":
+            offered = ("auto", *self.devices)
+            return (*(() if current in offered else (current,)), *offered, TYPED)
         return choices(field)
 
     def cycle(self, field: str, by: int) -> str:
@@ -96,6 +106,12 @@ class Form:
         self.errors.pop(field, None)
         return True
 
+    def take(self, config: RunConfig) -> None:
+        """Show another configuration."""
+        self.config = config
+        self.drafts.clear()
+        self.errors.clear()
+
     def drop_draft(self, field: str) -> None:
         """Forget a text that is not allowed; the field has its last good value again."""
         self.drafts.pop(field, None)
@@ -116,15 +132,14 @@ class Form:
         """Whether Enter may start."""
         return not self.drafts
 
-    def hint(self, field: Field) -> str:
+    def seen(self, disk: Disk) -> None:
+        """Take in what the disk says."""
+        self.cifar10_on_disk = disk.cifar10
+        self._folder = disk.folder
+
+    def hint(self, field: str, machine: Machine, *, fetching: bool = False) -> Hint:
         """What stands beside a row that is right."""
-        if field.name == "data":
-            return self._data_hint()
-        if field.name == "lr":
-            return f"for {self.config.optimizer}"
-        if field.name == "precision":
-            return _PRECISION_HINTS[self.config.precision]
-        return field.hint
+        return hint(field, self.config, Situation(machine, self.cifar10_on_disk, self._folder, fetching))
 
     def data_words(self) -> str:
         """The data that a start would take, and why."""
@@ -136,9 +151,9 @@ class Form:
         return {"synthetic": "the built-in synthetic data", "random": "random data"}.get(data, data)
 
     @property
-    def offers_download(self) -> bool:
-        """Whether `f` has something to offer."""
-        return not self.cifar10_on_disk and self.config.data in ("auto", "synthetic") and self.config.model != "linear"
+    def wants_cifar10(self) -> bool:
+        """Whether CIFAR-10, once it is there, is what this form would train on."""
+        return self.config.data in ("auto", "synthetic", "cifar10") and self.config.model != "linear"
 
     def command(self) -> str:
         """The equal command line."""
@@ -149,17 +164,8 @@ class Form:
         name = self.config.recipe
         return recipe_summary(recipe_text(name)) if name in recipe_names() else f"{name}: a recipe of your own"
 
-    def _data_hint(self) -> str:
-        if self.config.data == "auto":
-            return "CIFAR-10, from disk" if self.cifar10_on_disk else "synthetic: CIFAR-10 is not on disk"
-        if self.config.data == "cifar10":
-            return "from disk" if self.cifar10_on_disk else f"{CIFAR10_DOWNLOAD} at the start"
-        return ""
-
     def _take_recipe(self, name: str) -> None:
         """Another recipe brings its own values; the device and the name are the person's."""
         base = load_recipe(name) if name in recipe_names() else self._first
         kept = {"device": self.config.device} if self.config.device != "auto" else {}
-        self.config = msgspec.structs.replace(base, name=self.config.name or base.name, **kept)
-        self.drafts.clear()
-        self.errors.clear()
+        self.take(msgspec.structs.replace(base, name=self.config.name or base.name, **kept))

@@ -11,7 +11,9 @@ View = Literal["launch", "run"]
 LEAST = (80, 24)
 _WIDE = 100
 _CURVE_LEAST = 9
-_FORM_ROWS = 9
+# The form, what Enter will do with what is offered beside it, and the command line.
+_LAUNCHER_ROWS = 1 + 11 + 6 + 1
+_DEVICES_LEAST = 3
 
 
 class Sizes(msgspec.Struct, frozen=True):
@@ -72,9 +74,9 @@ def _two_columns(width: int, height: int, view: View, *, devices_tall: int, devi
 
 def _one_column(height: int, view: View, *, devices: int, replicas: int, notes: int) -> Sizes:
     if view == "launch":
-        form = 1 + _FORM_ROWS + 5 + 1
-        device_rows = max(min(devices + 1, height - form - 2), 2)
-        return Sizes(0, device_rows, 2, 0, height - device_rows - 2, 0, 0, 0)
+        # The strategy has a row in the form.
+        device_rows = max(min(devices + 1, height - _LAUNCHER_ROWS), _DEVICES_LEAST)
+        return Sizes(0, device_rows, 0, 0, height - device_rows, 0, 0, 0)
     progress = 3 + notes
     device_rows = min(devices, 2 if height < 30 else 4) + 1
     room = height - progress - device_rows - _CURVE_LEAST

@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from typing import ClassVar, Protocol
 
 from rich.style import Style
+from textual import events
 from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.strip import Strip
 
 from tuitrain.devices import Choice, DeviceSnapshot, HistoryPoint, busy_words, choices, free_cuda_devices
 from tuitrain.tui import format as words
+from tuitrain.tui.hints import Machine
 from tuitrain.tui.widgets.lines import Pane
 from tuitrain.tui.widgets.strips import Row, bar, fit, spark, spread
 from tuitrain.tui.widgets.wrap import wrap
@@ -57,6 +59,8 @@ class Devices(Pane, can_focus=True):
         self.in_use: tuple[str, ...] | None = None
         """The devices of the run that is shown, which are then the ones marked."""
         self.cursor = 0
+        self._shown_rows: list[int] = []
+        """Which device each line is about, for the mouse."""
 
     @property
     def choices(self) -> tuple[Choice, ...]:
@@ -78,6 +82,11 @@ class Devices(Pane, can_focus=True):
     def usable(self) -> int:
         """How many devices a run could take."""
         return sum(choice.selectable for choice in self.choices)
+
+    @property
+    def machine(self) -> Machine:
+        """What there is to choose from."""
+        return Machine(self.choices, self.auto, self._snapshot.host.cores)
 
     def sample(self) -> None:
         """Look at the newest sample and redraw."""
@@ -103,6 +112,15 @@ class Devices(Pane, can_focus=True):
             return
         self.post_message(self.Picked(choice.name))
 
+    def on_click(self, event: events.Click) -> None:
+        """A click chooses; not while a run is shown, whose devices are fixed."""
+        line = event.y - 1
+        index = self._shown_rows[line] if 0 <= line < len(self._shown_rows) else None
+        if self.can_focus and index is not None:
+            self.cursor = index
+            self.action_pick()
+            self.redraw()
+
     def on_focus(self) -> None:
         """Begin at the chosen row."""
         names = [choice.name for choice in self.choices]
@@ -121,14 +139,16 @@ class Devices(Pane, can_focus=True):
         rows = self.choices
         self.cursor = min(self.cursor, len(rows) - 1)
         problem = [Row(line, self.palette.dim).strip(width) for line in self._problem(width)]
-        tall = [line for choice in rows for line in self._tall(choice, width)]
+        tall = [(index, line) for index, choice in enumerate(rows) for line in self._tall(choice, width)]
         if len(tall) + min(len(problem), 1) <= height:
-            return [*tall, *problem]
+            self._shown_rows = [index for index, _ in tall]
+            return [*(line for _, line in tall), *problem]
         return self._window(rows, width, height, problem)
 
     def _window(self, rows: Sequence[Choice], width: int, height: int, problem: list[Strip]) -> list[Strip]:
         """One line each: the chosen ones first, or those around the cursor; the others are counted."""
         if len(rows) <= height:
+            self._shown_rows = list(range(len(rows)))
             lines = [self._compact(choice, width) for choice in rows]
             return [*lines, *problem][:height]
         if self.has_focus:
@@ -138,6 +158,7 @@ class Devices(Pane, can_focus=True):
                 shown = list(rows[first + 1 : first + height])
         else:
             shown = sorted(rows, key=lambda choice: choice.name not in self.chosen)[: max(height - 1, 1)]
+        self._shown_rows = [rows.index(choice) for choice in shown]
         lines = [self._compact(choice, width) for choice in shown]
         if height > 1:
             lines.append(Row(f"  {len(rows) - len(shown)} more", self.palette.dim).strip(width))

@@ -11,7 +11,34 @@ from tuitrain.tui.widgets.strips import Row
 
 # Where the line is too short these stay: the way to all the others, and the way out.
 _ALWAYS = ("question_mark", "q", "escape")
-_NAMES = {"question_mark": "?", "plus": "+", "minus": "-", "escape": "Esc", "enter": "Enter", "home": "Home", "end": "End"}
+_NAMES = {
+    "question_mark": "?",
+    "plus": "+",
+    "minus": "-",
+    "slash": "/",
+    "escape": "Esc",
+    "enter": "Enter",
+    "home": "Home",
+    "end": "End",
+    "pageup": "PgUp",
+    "pagedown": "PgDn",
+    "up": "↑",
+    "down": "↓",
+    "left": "←",
+    "right": "→",
+    "tab": "Tab",
+    "ctrl+c": "Ctrl+C",
+    "ctrl+p": "Ctrl+P",
+    "left_square_bracket": "[",
+    "right_square_bracket": "]",
+    "less_than_sign": "<",
+    "greater_than_sign": ">",
+}
+
+
+def key_name(key: str) -> str:
+    """A key as people write it."""
+    return _NAMES.get(key, key)
 
 
 class KeyBar(Lines):
@@ -40,7 +67,7 @@ class KeyBar(Lines):
         for key, active in self.screen.active_bindings.items():
             binding = active.binding
             if binding.show and active.enabled and binding.description:
-                items.append((key, binding.key_display or _NAMES.get(key, key), binding.description))
+                items.append((key, binding.key_display or key_name(key), binding.description))
         items.sort(key=lambda item: item[0] in _ALWAYS)
         while items and sum(len(shown) + len(text) + 3 for _, shown, text in items) > width:
             index = max((i for i, item in enumerate(items) if item[0] not in _ALWAYS), default=len(items) - 1)

@@ -2,38 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.message import Message
-from textual.strip import Strip
 
-from tuitrain.config import RunConfig
-from tuitrain.tui.form import CIFAR10_DOWNLOAD, FIELDS, FOLDER, Form
-from tuitrain.tui.widgets.lines import Pane
-from tuitrain.tui.widgets.strips import Row
-from tuitrain.tui.widgets.wrap import wrap
+from tuitrain.config import DATA, RunConfig
+from tuitrain.tui import last
+from tuitrain.tui.disk import Disk, look
+from tuitrain.tui.fetch import Fetch
+from tuitrain.tui.form import FIELDS, FOLDER, TYPED
+from tuitrain.tui.hints import Machine
+from tuitrain.tui.widgets.form_pane import LABEL, LONG, VALUE, FormPane
 
 if TYPE_CHECKING:
     from textual.widgets import Input
 
-_LABEL = 15
-_VALUE = 16
-_LONG = ("data", "name")
-_GROUPS_END_AFTER = ("data", "batch_size", "precision")
 _NUMERIC = ("epochs", "max_steps", "batch_size", "lr", "seed")
 
 
-class Launcher(Pane, can_focus=True):
-    """One row for each field. A text field is edited in Textual's `Input`, laid over its value for as long as that takes.
-
-    Args:
-        config: what the form begins with.
-        device: says which device a start would take.
-        busy: says whether a run is in the way.
-    """
+class Launcher(FormPane, can_focus=True):
+    """The form with its keys. A text field is edited in Textual's `Input`, laid over its value for as long as that takes."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "move(-1)", "Up", show=False),
@@ -47,20 +41,32 @@ class Launcher(Pane, can_focus=True):
     ]
 
     class Changed(Message):
-        """A field has another value."""
+        """A field has another value, or something else is offered."""
 
     class Start(Message):
         """Enter was pressed while a field was edited, and its text is allowed."""
 
-    def __init__(self, config: RunConfig, *, device: Callable[[], str], busy: Callable[[], bool]) -> None:
-        super().__init__(id="launcher")
-        self.form = Form(config)
-        self.cursor = 0
-        self._device = device
-        self._busy = busy
+    class Looked(Message):
+        """The disk has answered."""
+
+        def __init__(self, disk: Disk) -> None:
+            super().__init__()
+            self.disk = disk
+
+    class FetchChanged(Message):
+        """The download is in another state or phase."""
+
+    def __init__(self, config: RunConfig, *, machine: Callable[[], Machine], busy: Callable[[], bool], fetch: Fetch) -> None:
+        super().__init__(config, machine=machine, busy=busy, fetch=fetch)
+        self._looked_behind = ""
         self._editor: Input | None = None
         self._before = ""
-        self._apart = False
+        self._clicked: int | None = None
+
+    def on_mount(self) -> None:
+        """The disk is asked when the first frame is painted."""
+        self._fetch.listen(self._fetch_changed)
+        self.call_after_refresh(self.look_at_disk)
 
     @property
     def editing(self) -> bool:
@@ -100,11 +106,12 @@ class Launcher(Pane, can_focus=True):
     def action_cycle(self, by: int) -> None:
         """The next or previous choice of a row that has choices."""
         field = FIELDS[self.cursor].name
-        if not self.form.options(field):
+        if not self._options(field):
             return
         option = self.form.cycle(field, by)
-        if option == FOLDER:
-            self._open_editor("")
+        if option in (FOLDER, TYPED):
+            text = self.form.text(field)
+            self._open_editor("" if text in (*DATA, "auto", *self.form.devices) else text)
             return
         self.form.set_text(field, option)
         self._changed()
@@ -112,15 +119,10 @@ class Launcher(Pane, can_focus=True):
     def action_open(self) -> None:
         """Change the row: the next choice, or an editor."""
         field = FIELDS[self.cursor].name
-        if self.form.options(field):
+        if self._options(field):
             self.action_cycle(1)
         else:
             self._open_editor(self.form.text(field))
-
-    def use(self, field: str, value: str) -> None:
-        """Set a field from outside of the form."""
-        self.form.set_text(field, value)
-        self._changed()
 
     def on_key(self, event: events.Key) -> None:
         """A digit on a row of numbers begins to type it."""
@@ -128,7 +130,92 @@ class Launcher(Pane, can_focus=True):
             event.stop()
             self._open_editor(event.character)
 
+    def on_click(self, event: events.Click) -> None:
+        """A click selects a row, a second one changes it."""
+        rows = [index for index in range(len(FIELDS)) if 1 + self.line_of(index) == event.y]
+        if not rows or (self.editing and rows[0] == self.cursor):
+            return
+        index = rows[0]
+        again = index == self._clicked == self.cursor
+        self._clicked = index
+        self.action_move(index - self.cursor)
+        if again:
+            self.action_open()
+
+    def on_blur(self) -> None:
+        """The next click only selects."""
+        if not self.editing:
+            self._clicked = None
+        super().on_blur()
+
+    def _options(self, field: str) -> Sequence[str]:
+        self.form.devices = ("cpu", *self._machine().cards)
+        return self.form.options(field)
+
+    # -- the disk, the download, the last launch ----------------------------------------------------------------------
+
+    def look_at_disk(self) -> None:
+        """Ask the disk in a thread; `Looked` brings the answer."""
+        data = self._looked_behind = self.form.config.data
+        self.run_worker(partial(self._look, data), thread=True, exclusive=True, group="disk")
+
+    def _look(self, data: str) -> None:
+        self.post_message(self.Looked(look(data)))
+
+    def on_launcher_looked(self, message: Looked) -> None:
+        """Show what the disk says."""
+        message.stop()
+        self.form.seen(message.disk)
+        kept = message.disk.last
+        if kept is not None and (self._last_launch is None or kept.time > self._last_launch.time):
+            self._last_launch = kept
+        self._changed()
+
+    def toggle_fetch(self) -> None:
+        """Begin the download, or cancel it."""
+        if self._fetch.active:
+            self._fetch.cancel()
+        else:
+            self.form.errors.pop("data", None)
+            self._fetch.start()
+        self._changed()
+
+    def _fetch_changed(self) -> None:
+        """From the download's thread."""
+        self.post_message(self.FetchChanged())
+
+    def on_launcher_fetch_changed(self, message: FetchChanged) -> None:
+        """Take the data that has arrived, or say why it did not."""
+        message.stop()
+        state, form = self._fetch.state, self.form
+        if state == "arrived":
+            form.cifar10_on_disk = True
+            if form.wants_cifar10 and not self._edits("data"):
+                form.set_text("data", "cifar10")
+            self.notify("CIFAR-10 is on disk.")
+        elif state == "failed":
+            form.refuse(f"data: {self._fetch.error}")
+            if not (self.display and self.app.screen is self.screen):
+                self.notify(self._fetch.error, severity="error", markup=False)
+        elif state == "cancelled":
+            self.notify("The download was cancelled.")
+        self._changed()
+
+    def use_last_launch(self) -> None:
+        """Take over the last launch."""
+        if self.last_launch is not None:
+            self.form.take(self.last_launch.config)
+            self._changed()
+
+    def launched(self, config: RunConfig) -> None:
+        """Remember a launch, for this app and, in a thread, for the next one."""
+        self._last_launch = last.LastLaunch(config, time.time())
+        self.run_worker(partial(_keep, config), thread=True, group="last launch")
+
     # -- editing ------------------------------------------------------------------------------------------------------
+
+    def _edits(self, field: str) -> bool:
+        return self.editing and FIELDS[self.cursor].name == field
 
     def _open_editor(self, text: str) -> None:
         from textual.widgets import Input  # 20 ms that the first frame does not need
@@ -137,11 +224,10 @@ class Launcher(Pane, can_focus=True):
             return
         field = FIELDS[self.cursor].name
         self._before = self.form.text(field)
-        if field == "name" or text == "none":
-            text = "" if text == "none" else text
+        text = "" if text == "none" and field != "name" else text
         editor = Input(text, compact=True, select_on_focus=False, id="editor")
-        editor.styles.offset = (3 + _LABEL, 1 + self._line_of(self.cursor))
-        editor.styles.width = max(self.size.width - _LABEL - 6, 8) if field in _LONG else _VALUE
+        editor.styles.offset = (3 + LABEL, 1 + self.line_of(self.cursor))
+        editor.styles.width = max(self.size.width - LABEL - 6, 8) if field in LONG else VALUE
         self._editor = editor
         self.mount(editor)
         editor.focus()
@@ -153,8 +239,11 @@ class Launcher(Pane, can_focus=True):
         editor, self._editor = self._editor, None
         if editor is None:
             return
-        if FIELDS[self.cursor].name == "data" and not editor.value.strip():
-            self.form.set_text("data", self._before)
+        field = FIELDS[self.cursor].name
+        if field in ("data", "device") and not editor.value.strip():
+            self.form.drop_draft(field)
+            if not self.form.set_text(field, self._before):
+                self.form.drop_draft(field)
         editor.remove()
         self.focus()
         self.refresh_bindings()
@@ -184,70 +273,14 @@ class Launcher(Pane, can_focus=True):
         self.post_message(self.Start())
 
     def _changed(self) -> None:
+        data = self.form.config.data
+        if data not in DATA and data != self._looked_behind:
+            self.look_at_disk()
         self.redraw()
         self.post_message(self.Changed())
 
-    # -- drawing ------------------------------------------------------------------------------------------------------
 
-    def heading(self) -> tuple[Row, Row]:
-        """The title, and how to move."""
-        right = Row("↑↓ ", self.palette.key).add("move  ", self.palette.dim)
-        return Row("New run", self.title_style()), right.add("space ", self.palette.key).add("change", self.palette.dim)
-
-    def body(self, width: int, height: int) -> list[Strip]:
-        """The rows, what Enter will do, and the equal command line."""
-        words, command = self._words(width), self._command(width)
-        gap = [Strip.blank(width)]
-        spare = height - len(FIELDS) - len(words) - len(command)
-        # Groups stand apart where that leaves room for the gaps around the sentences.
-        self._apart = spare >= len(_GROUPS_END_AFTER) + 2
-        rows: list[Strip] = []
-        for index, field in enumerate(FIELDS):
-            rows.append(self._row(index, width))
-            rows += gap * (self._apart and field.name in _GROUPS_END_AFTER)
-        return [*rows, *gap * (spare > 0), *words, *gap * (spare > 1), *command]
-
-    def _line_of(self, index: int) -> int:
-        """The body line of a field's row."""
-        return index + sum(field.name in _GROUPS_END_AFTER for field in FIELDS[:index]) * self._apart
-
-    def _row(self, index: int, width: int) -> Strip:
-        palette, form, field = self.palette, self.form, FIELDS[index]
-        here = index == self.cursor and (self.has_focus or self.editing)
-        row = Row("▸" if here else " ", palette.cursor).add(f"{field.label:<{_LABEL}}", palette.strong if here else palette.dim)
-        text = form.text(field.name) or "-"
-        if here and form.options(field.name):
-            text = f"‹ {text} ›"
-        error = form.errors.get(field.name)
-        row.left(text, _VALUE, palette.bad if error else palette.strong if here else palette.text).add(" ")
-        if error:
-            # The row has room for what is allowed; the whole sentence stands below the form.
-            return row.add("✗ ", palette.bad).add(error.rpartition("it must be ")[2].rstrip("."), palette.bad).strip(width)
-        return row.add(form.hint(field), palette.dim).strip(width)
-
-    def _words(self, width: int) -> list[Strip]:
-        palette, form = self.palette, self.form
-        if self._busy():
-            row = Row("a run is training: ", palette.warn).add("t ", palette.key).add("shows it, ", palette.text)
-            return [row.add("x ", palette.key).add("there stops it", palette.text).strip(width)]
-        wrong = [f"✗ {field}: {error}" if field else f"✗ {error}" for field, error in form.errors.items()]
-        lines = [Row(line, palette.bad).strip(width) for sentence in wrong for line in wrap(sentence, width)]
-        if not form.ready:
-            return lines
-        if not wrong:
-            lines = [Row(line, palette.dim).strip(width) for line in wrap(form.summary(), width)]
-        sentence = f"Enter trains {form.config.title()} on {self._device()} with {form.data_words()}"
-        lines += [Row(line, palette.good).strip(width) for line in wrap(sentence, width)]
-        if form.offers_download:
-            lines.append(Row("f ", palette.key).add(f"uses CIFAR-10 ({CIFAR10_DOWNLOAD})", palette.text).strip(width))
-        return lines
-
-    def _command(self, width: int) -> list[Strip]:
-        palette = self.palette
-        pieces = wrap(self.form.command(), max(width - 4, 10))
-        lines = [
-            Row("$ " if not index else "  ", palette.dim).add(piece, palette.primary if self.form.ready else palette.dim)
-            for index, piece in enumerate(pieces)
-        ]
-        lines[-1].add("  y ", palette.key).add("copies", palette.dim)
-        return [line.strip(width) for line in lines]
+def _keep(config: RunConfig) -> None:
+    # Where the disk refuses, the next start offers what it offered before.
+    with contextlib.suppress(OSError):
+        last.keep(config)

@@ -6,16 +6,23 @@ import time
 from collections.abc import Callable
 from typing import ClassVar
 
+from rich.style import Style
+from textual import events
 from textual.binding import Binding, BindingType
 from textual.strip import Strip
 
 from tuitrain.runs.logtail import LogLine, LogTail
+from tuitrain.tui.log_text import LogText, Search, cut
+from tuitrain.tui.look import Palette
 from tuitrain.tui.widgets.lines import Pane
 from tuitrain.tui.widgets.strips import Row
 from tuitrain.tui.widgets.wrap import wrap
 
+EMPTY = "Nothing yet: notices, and what libraries print, come here."
 _MARKS = {"info": "·", "warning": "!", "error": "✗", "output": " "}
 _INDENT = 11
+_FOUND = Style(reverse=True)
+_WHEEL_ROWS = 3
 
 
 class LogPane(Pane):
@@ -33,29 +40,24 @@ class LogPane(Pane):
         """The last lines, wrapped, the newest at the bottom; the oldest at the top while there is room."""
         rows: list[Strip] = []
         for line in reversed(self._log().tail(height)):
-            rows = [*self.wrapped(line, width), *rows]
+            pieces = wrap(line.text, _text_width(width))
+            new = [_begin(line, self.palette, first=not part).add(piece, _style(line, self.palette)) for part, piece in enumerate(pieces)]
+            rows = [*(row.strip(width) for row in new), *rows]
             if len(rows) >= height:
                 break
-        if not rows:
-            return [Row("notices and library output", self.palette.dim).strip(width)]
-        return rows[-height:]
+        return rows[-height:] or self.empty(width)
 
-    def wrapped(self, line: LogLine, width: int) -> list[Strip]:
-        """One entry as lines."""
-        palette = self.palette
-        style = {"info": palette.text, "warning": palette.warn, "error": palette.bad, "output": palette.dim}[line.level]
-        stamp = time.strftime("%H:%M:%S", time.gmtime(line.time))
-        pieces = wrap(line.text, max(width - _INDENT, 10))
-        first = Row(f"{stamp} ", palette.dim).add(f"{_MARKS[line.level]} ", style).add(pieces[0], style)
-        return [first.strip(width), *(Row(" " * _INDENT).add(piece, style).strip(width) for piece in pieces[1:])]
+    def empty(self, width: int) -> list[Strip]:
+        """What stands where nothing has been logged."""
+        return [Row(line, self.palette.dim).strip(width) for line in wrap(EMPTY, width)]
 
 
 class LogView(LogPane, can_focus=True):
-    """The whole log: follows the newest line until one scrolls back."""
+    """The whole log: follows the newest line until one scrolls back, and shows what is looked for."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up", "scroll_by(1)", "Back", show=True, key_display="↑"),
-        Binding("down", "scroll_by(-1)", "Forth", show=True, key_display="↓"),
+        Binding("up", "scroll_by(1)", "Scroll", show=True, key_display="↑↓"),
+        Binding("down", "scroll_by(-1)", show=False),
         Binding("pageup", "scroll_page(1)", show=False),
         Binding("pagedown", "scroll_page(-1)", show=False),
         Binding("home", "scroll_by(1000000)", "Start", show=True),
@@ -67,12 +69,12 @@ class LogView(LogPane, can_focus=True):
         self.first = self.last = True
         self.back = 0
         """How many rows the view has been scrolled back; 0 follows."""
-        self._rows: list[Strip] = []
-        self._key: object = None
+        self.search = Search()
+        self._text = LogText()
 
     def action_scroll_by(self, rows: int) -> None:
         """Scroll back (positive) or forth."""
-        self.back = min(max(self.back + rows, 0), max(len(self._rows) - self.body_height(), 0))
+        self.back = min(max(self.back + rows, 0), max(len(self._text) - self.body_height(), 0))
         self.redraw()
 
     def action_scroll_page(self, pages: int) -> None:
@@ -84,20 +86,74 @@ class LogView(LogPane, can_focus=True):
         self.back = 0
         self.redraw()
 
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        """The wheel goes back."""
+        event.stop()
+        self.action_scroll_by(_WHEEL_ROWS)
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        """And forth."""
+        event.stop()
+        self.action_scroll_by(-_WHEEL_ROWS)
+
+    def find(self, text: str) -> None:
+        """Look for another text, from what one sees backwards; without a text, for nothing."""
+        end = len(self._text) - self.back
+        self.search.find(text, self._text, self._text.row(end - 1)[0] if end > 0 else 0)
+        self._show_match()
+
+    def move_match(self, by: int) -> None:
+        """Go to the next (positive) or previous line that has the text."""
+        self.search.move(by)
+        self._show_match()
+
+    def _show_match(self) -> None:
+        """Scroll so that the match is in view, to its middle where it was not."""
+        if self.search.at is not None:
+            start, end = self._text.rows_of(self.search.at)
+            bottom, height = len(self._text) - self.back, self.body_height()
+            if not bottom - height <= start < end <= bottom:
+                self.back = min(max(len(self._text) - start - height // 2, 0), max(len(self._text) - height, 0))
+        self.redraw()
+
+    def content(self, width: int, height: int) -> list[Strip]:
+        """Take in the new lines first: while scrolled back, the rows in view stay where they are, and the heading says so."""
+        added = self._text.update(self._log(), _text_width(width - 4))
+        self.search.update(self._text)
+        if self.back:
+            self.back = min(self.back + added, max(len(self._text) - self.body_height(), 0))
+        return super().content(width, height)
+
     def heading(self) -> tuple[Row, Row]:
         """The title, and where one is."""
-        place = f"{self.back:,} rows back · end follows" if self.back else "following"
+        place = f"{self.back:,} rows back · End follows" if self.back else "following"
         return Row("Log", self.title_style()), Row(place, self.palette.dim)
 
     def body(self, width: int, height: int) -> list[Strip]:
-        """The rows in view; while scrolled back they stay where they are when lines are added."""
-        log = self._log()
-        key = (id(log), log.total, width, self.app.theme)
-        if key != self._key:
-            self._key = key
-            before = len(self._rows)
-            self._rows = [row for line in log.tail(log.total) for row in self.wrapped(line, width)]
-            if self.back:
-                self.back = min(self.back + max(len(self._rows) - before, 0), max(len(self._rows) - height, 0))
-        end = len(self._rows) - self.back
-        return self._rows[max(end - height, 0) : end] or super().body(width, height)
+        """The rows in view."""
+        end = len(self._text) - self.back
+        return [self._row(index).strip(width) for index in range(max(end - height, 0), end)] or self.empty(width)
+
+    def _row(self, index: int) -> Row:
+        number, piece, start, first = self._text.row(index)
+        line, palette = self._text.line(number), self.palette
+        row, style = _begin(line, palette, first=first, here=number == self.search.at), _style(line, palette)
+        for part, found in cut(piece, start, self.search.spans(line.text)):
+            row.add(part, style + _FOUND if found else style)
+        return row
+
+
+def _text_width(width: int) -> int:
+    return max(width - _INDENT, 10)
+
+
+def _style(line: LogLine, palette: Palette) -> Style:
+    return {"info": palette.text, "warning": palette.warn, "error": palette.bad, "output": palette.dim}[line.level]
+
+
+def _begin(line: LogLine, palette: Palette, *, first: bool, here: bool = False) -> Row:
+    """What stands before a piece of a line; `here` marks the match that one looks at."""
+    if not first:
+        return Row(" " * _INDENT)
+    stamp = time.strftime("%H:%M:%S", time.gmtime(line.time))
+    return Row(stamp, palette.dim).add("▸" if here else " ", palette.cursor).add(f"{_MARKS[line.level]} ", _style(line, palette))

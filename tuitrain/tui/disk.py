@@ -1,0 +1,60 @@
+"""What the launcher wants to know of the disk. A disk may be slow: everything here is called from a thread."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import msgspec
+
+from tuitrain import paths
+from tuitrain.config import DATA, is_import_string
+from tuitrain.tui import last
+
+_BATCHES = "cifar-10-batches-py"
+
+
+class Folder(msgspec.Struct, frozen=True):
+    """What a start would find behind a `data` value that is no built-in data set; `bad` says that it would be refused."""
+
+    data: str
+    words: str
+    bad: bool = False
+
+
+class Disk(msgspec.Struct, frozen=True):
+    """One look: whether CIFAR-10 is there, what is behind `data`, and the last launch."""
+
+    cifar10: bool
+    folder: Folder | None
+    last: last.LastLaunch | None
+
+
+def look(data: str) -> Disk:
+    """Look at the disk; whatever cannot be read is as if it were not there."""
+    return Disk(paths.cifar10_on_disk(), None if data in DATA else look_behind(data), last.read())
+
+
+def look_behind(data: str) -> Folder:
+    """What stands behind a folder's path or an import string."""
+    folder = Path(os.path.expanduser(data))
+    try:
+        if not folder.is_dir():
+            return _no_folder(data, folder.exists())
+        names = {entry.name for entry in os.scandir(folder)}
+    except (OSError, ValueError):
+        return Folder(data, "this folder cannot be read", bad=True)
+    if _BATCHES in names or "data_batch_1" in names or "test_batch" in names:
+        return Folder(data, "a folder with CIFAR-10 batches")
+    missing = [name for name in ("train", "test") if name not in names]
+    if missing:
+        return Folder(data, f"this folder has no {missing[0]}/ in it", bad=True)
+    return Folder(data, "a folder with train/ and test/")
+
+
+def _no_folder(data: str, exists: bool) -> Folder:
+    if exists:
+        return Folder(data, "this is a file, not a folder", bad=True)
+    if is_import_string(data):
+        return Folder(data, "a function of your own makes it")
+    return Folder(data, "there is no such folder", bad=True)

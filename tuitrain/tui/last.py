@@ -1,0 +1,74 @@
+"""The last launch, kept for the next start of the app."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import msgspec
+from rich.cells import cell_len
+
+from tuitrain import paths
+from tuitrain.config import DEFAULTS, FIELDS, ConfigError, RunConfig, load_recipe, recipe_names, to_toml
+from tuitrain.runs.files import write_atomically
+
+_BARE = ("data", "device", "precision", "strategy")
+"""Fields whose value says by itself what it is."""
+_UNTOLD = ("recipe", "name", "note")
+
+
+class LastLaunch(msgspec.Struct, frozen=True):
+    """What was asked for, and when (Unix seconds)."""
+
+    config: RunConfig
+    time: float
+
+
+def keep(config: RunConfig, path: Path | None = None) -> None:
+    """Remember `config` as the last launch.
+
+    Raises:
+        OSError: it cannot be written; what was kept before is as it was.
+    """
+    path = path or paths.last_launch()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, to_toml(config).encode())
+
+
+def read(path: Path | None = None) -> LastLaunch | None:
+    """The last launch; `None` where there is none or its file is damaged."""
+    path = path or paths.last_launch()
+    try:
+        return LastLaunch(load_recipe(str(path)), path.stat().st_mtime)
+    except (ConfigError, OSError):
+        return None
+
+
+def describe(last: LastLaunch, width: int, now: float | None = None) -> str:
+    """The launch in `width` cells where its title leaves room: what it is called, its data, what is not as in its recipe, its age."""
+    config = last.config
+    base = load_recipe(config.recipe) if config.recipe in recipe_names() else DEFAULTS
+    changed = [field for field in FIELDS if getattr(config, field) != getattr(base, field) and field not in (*_UNTOLD, "data")]
+    pieces = [config.title(), config.data, *(_piece(config, field) for field in changed)]
+    age = ago((time.time() if now is None else now) - last.time)
+    whole = " · ".join([*pieces, age])
+    for left_out in range(1, len(pieces) - 1):
+        if cell_len(whole) <= width:
+            break
+        whole = " · ".join([*pieces[:-left_out], f"{left_out} more", age])
+    return whole
+
+
+def ago(seconds: float) -> str:
+    """How long ago, for people: "just now", "5 min ago", "3 h ago", "2 d ago"."""
+    minutes = int(seconds // 60)
+    if minutes < 1:
+        return "just now"
+    if minutes < 60:
+        return f"{minutes} min ago"
+    return f"{minutes // 60} h ago" if minutes < 48 * 60 else f"{minutes // (24 * 60)} d ago"
+
+
+def _piece(config: RunConfig, field: str) -> str:
+    value = getattr(config, field)
+    return str(value) if field in _BARE else f"{field.replace('_', ' ')} {'none' if value is None else value}"

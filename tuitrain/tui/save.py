@@ -1,0 +1,59 @@
+"""Saving a log where the person wants it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from tuitrain.runs.files import write_atomically
+from tuitrain.runs.logtail import LogTail
+from tuitrain.runs.status import utc
+
+LOG = "log.txt"
+
+
+class SaveError(Exception):
+    """Why nothing was saved, in one sentence. `exists`: because there is such a file, which `overwrite` replaces."""
+
+    def __init__(self, sentence: str, *, exists: bool = False) -> None:
+        super().__init__(sentence)
+        self.exists = exists
+
+
+def save_log(name: str, run_folder: Path | None, log: LogTail, *, overwrite: bool) -> Path:
+    """Write the whole log of a run, or what is kept in memory where it has no file of its own.
+
+    Args:
+        name: where to; relative to the working directory, `~` is the home folder.
+        run_folder: holds the run's `log.txt`, `None` where there is no run.
+        log: the lines in memory.
+        overwrite: whether a file of that name may be replaced.
+
+    Returns:
+        The file's absolute path.
+
+    Raises:
+        SaveError: it exists, or it cannot be written.
+    """
+    path = Path(os.path.abspath(os.path.expanduser(name)))
+    try:
+        if path.is_dir():
+            raise SaveError("this is a folder: add a file's name")
+        if path.exists() and not overwrite:
+            raise SaveError("it exists: Enter again overwrites it", exists=True)
+        write_atomically(path, _content(run_folder, log))
+    except OSError as error:
+        raise SaveError(f"not saved: {error.strerror or type(error).__name__}") from None
+    except ValueError:
+        raise SaveError("not saved: this cannot be a file's name") from None
+    return path
+
+
+def _content(run_folder: Path | None, log: LogTail) -> bytes:
+    if run_folder is not None:
+        try:
+            return (run_folder / LOG).read_bytes()
+        except OSError:
+            pass
+    lines = log.tail(log.total)
+    return "".join(f"{utc(line.time)} {line.level} {line.text}\n" for line in lines).encode()

@@ -1,0 +1,153 @@
+"""The launcher's form as lines: a row for each field, what Enter will do, what else is offered, and the equal command line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rich.cells import cell_len
+from textual.strip import Strip
+
+from tuitrain.config import RunConfig
+from tuitrain.tui.fetch import Fetch
+from tuitrain.tui.form import FIELDS, Form
+from tuitrain.tui.hints import Machine
+from tuitrain.tui.last import LastLaunch
+from tuitrain.tui.widgets import offers
+from tuitrain.tui.widgets.lines import Pane
+from tuitrain.tui.widgets.strips import Row
+from tuitrain.tui.widgets.wrap import wrap
+
+LABEL = 15
+VALUE = 16
+LONG = ("data", "device", "name")
+"""Fields whose values may be longer than their column."""
+_GROUPS_END_AFTER = ("data", "strategy", "batch_size", "precision")
+
+
+class FormPane(Pane):
+    """The form and the row that the cursor is on.
+
+    Args:
+        config: what the form begins with.
+        machine: says what devices there are.
+        busy: says whether a run is in the way.
+        fetch: downloads CIFAR-10.
+    """
+
+    def __init__(self, config: RunConfig, *, machine: Callable[[], Machine], busy: Callable[[], bool], fetch: Fetch) -> None:
+        super().__init__(id="launcher")
+        self.form = Form(config)
+        self.cursor = 0
+        self._machine = machine
+        self._busy = busy
+        self._fetch = fetch
+        self._last_launch: LastLaunch | None = None
+        self._apart = False
+
+    @property
+    def editing(self) -> bool:
+        """Whether a text field has the keys, and letters are text."""
+        return False
+
+    @property
+    def offers_fetch(self) -> bool:
+        """Whether `f` does something: begins the download, or cancels it."""
+        return self._fetch.possible and (self._fetch.active or not self.form.cifar10_on_disk)
+
+    @property
+    def waits_for_data(self) -> bool:
+        """Whether a start would want what is still being downloaded."""
+        return self._fetch.active and self.form.config.data == "cifar10"
+
+    @property
+    def last_launch(self) -> LastLaunch | None:
+        """The last launch where it is another one than what the form shows."""
+        kept = self._last_launch
+        return None if kept is None or kept.config == self.form.config else kept
+
+    def heading(self) -> tuple[Row, Row]:
+        """The title, and how to move."""
+        right = Row("↑↓ ", self.palette.key).add("move  ", self.palette.dim)
+        return Row("New run", self.title_style()), right.add("space ", self.palette.key).add("change", self.palette.dim)
+
+    def body(self, width: int, height: int) -> list[Strip]:
+        """The rows, what Enter will do, what else is offered, and the equal command line."""
+        machine = self._machine()
+        room = height - len(FIELDS)
+        words = self._words(machine, width)
+        most, ready = max(room - len(words), 2), self.form.ready
+        command = offers.command_lines(self.form.command(), width, most, self.palette, ready=ready, typing=self.editing)
+        words = words[: max(room - len(command), 0)]
+        summary = self._summary(width)
+        if len(summary) + len(words) + len(command) <= room:
+            words = [*summary, *words]
+        spare = room - len(words) - len(command)
+        # Groups stand apart where that leaves room for the gaps around the sentences.
+        self._apart = spare >= len(_GROUPS_END_AFTER) + 2
+        gap = [Strip.blank(width)]
+        rows: list[Strip] = []
+        for index, field in enumerate(FIELDS):
+            rows.append(self._row(index, machine, width))
+            rows += gap * (self._apart and field.name in _GROUPS_END_AFTER)
+        return [*rows, *gap * (spare > 0), *words, *gap * (spare > 1), *command]
+
+    def line_of(self, index: int) -> int:
+        """The body line of a field's row."""
+        return index + sum(field.name in _GROUPS_END_AFTER for field in FIELDS[:index]) * self._apart
+
+    def _row(self, index: int, machine: Machine, width: int) -> Strip:
+        palette, form, field = self.palette, self.form, FIELDS[index]
+        here = index == self.cursor and (self.has_focus or self.editing)
+        error, hint = form.errors.get(field.name), form.hint(field.name, machine, fetching=self._fetch.active)
+        row = Row("▸" if here else " ", palette.cursor).add(f"{field.label:<{LABEL}}", palette.strong if here else palette.dim)
+        text = form.text(field.name) or "-"
+        if here and form.options(field.name):
+            text = f"‹ {text} ›"
+        style = palette.bad if error else palette.dim if hint.idle and not here else palette.strong if here else palette.text
+        note = _allowed(error) if error else hint.text
+        mark = "✗ " if error else "! " if hint.bad else ""
+        room = width - row.width - 1 - cell_len(mark + note)
+        row.left(text, min(max(cell_len(text), VALUE), max(room, VALUE)) if field.name in LONG else VALUE, style).add(" ")
+        if error and cell_len(note) > width - row.width - 2:
+            note = "see the sentence below"
+        return row.add(mark + note, palette.bad if error else palette.warn if hint.bad else palette.dim).strip(width)
+
+    def _summary(self, width: int) -> list[Strip]:
+        if self._busy() or self.form.errors or not self.form.ready:
+            return []
+        return [Row(line, self.palette.dim).strip(width) for line in wrap(self.form.summary(), width)]
+
+    def _words(self, machine: Machine, width: int) -> list[Strip]:
+        palette, form, fetch = self.palette, self.form, self._fetch
+        if self._busy():
+            row = Row("a run is training: ", palette.warn).add("t ", palette.key).add("shows it, ", palette.text)
+            lines = [row.add("x ", palette.key).add("there stops it", palette.text).strip(width)]
+        else:
+            wrong = [f"✗ {field}: {error}" if field else f"✗ {error}" for field, error in form.errors.items()]
+            lines = [Row(line, palette.bad).strip(width) for sentence in wrong for line in wrap(sentence, width)]
+            lines += self._about_edited(machine, width)
+            if form.ready:
+                data = "CIFAR-10, when it has come" if self.waits_for_data else form.data_words()
+                sentence = f"Enter trains {form.config.title()} on {machine.takes(form.config)} with {data}"
+                lines += [Row(line, palette.good).strip(width) for line in wrap(sentence, width)]
+        if fetch.active:
+            lines.append(offers.fetch_progress(fetch, palette, typing=self.editing).strip(width))
+        elif self.offers_fetch and form.config.model != "linear":
+            lines.append(offers.fetch_offer(palette, typing=self.editing).strip(width))
+        if self.last_launch is not None:
+            lines.append(offers.last_offer(self.last_launch, palette, width, typing=self.editing).strip(width))
+        return lines
+
+    def _about_edited(self, machine: Machine, width: int) -> list[Strip]:
+        """The hint of a row whose editor lies over it."""
+        field = FIELDS[self.cursor].name
+        if not (self.editing and field in ("data", "device")) or field in self.form.errors:
+            return []
+        hint = self.form.hint(field, machine, fetching=self._fetch.active)
+        style = self.palette.warn if hint.bad else self.palette.dim
+        return [Row(f"{'! ' if hint.bad else ''}{field}: {hint.text}", style).strip(width)] if hint.text else []
+
+
+def _allowed(error: str) -> str:
+    """What a sentence says is allowed, or all of it."""
+    return error.rpartition("it must be ")[2].rstrip(".")
