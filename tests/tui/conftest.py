@@ -10,6 +10,7 @@ from fakes import FakeSampler, FakeSession, cpu_sampler
 def _plain_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """No CIFAR-10 on disk, and a terminal that speaks UTF-8."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("LANG", "C.UTF-8")
     monkeypatch.setenv("TERM", "xterm-256color")

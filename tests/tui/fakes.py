@@ -47,6 +47,7 @@ class FakeSession:
         self.asked: list[str] = []
         self.started: list[RunConfig] = []
         self.slow_stop = False
+        self.clock: Callable[[], float] = time.monotonic
         self._listeners: list[Callable[[Sequence[Event]], None]] = []
 
     def start(self, config: RunConfig) -> None:
@@ -54,7 +55,7 @@ class FakeSession:
             raise RuntimeError("a run is alive")
         self.started.append(config)
         self.refusal = None
-        self.record = RunRecord(config)
+        self.record = RunRecord(config, self.clock)
         self.state = "preparing"
         self.say(Progress(phase="importing torch"))
 

@@ -45,8 +45,19 @@ async def test_the_first_screen_says_what_enter_will_do(session: FakeSession, sa
         assert "Enter trains seed-cnn on cpu with the built-in synthetic data" in text
         assert "tuitrain run seed-cnn" in text
         assert "no NVIDIA driver found" in text
-        assert "f uses CIFAR-10 (170 MB download)" in text
-        for label in ("recipe", "data", "epochs", "max steps", "batch size", "learning rate", "seed", "precision", "name"):
+        for label in (
+            "recipe",
+            "data",
+            "device",
+            "strategy",
+            "epochs",
+            "max steps",
+            "batch size",
+            "learning rate",
+            "seed",
+            "precision",
+            "name",
+        ):
             assert f"{label} " in text
         assert len(text.splitlines()) == size[1]
         assert {len(line) for line in text.splitlines()} == {size[0]}
@@ -90,10 +101,10 @@ async def test_a_refused_start_comes_back_to_the_field(session: FakeSession, sam
         assert len(session.started) == 2
 
 
-async def test_f_takes_cifar10_and_y_copies_the_line(session: FakeSession, sampler: FakeSampler) -> None:
+async def test_y_copies_the_line(session: FakeSession, sampler: FakeSampler) -> None:
     app = make(session, sampler)
     async with app.run_test(size=WIDE) as pilot:
-        await pilot.press("f", "y")
+        await pilot.press("down", "space", "y")
         assert app.clipboard == "tuitrain run seed-cnn --data cifar10"
         await settle(pilot)
         assert "170 MB download at the start" in screen_text(app)
@@ -105,14 +116,14 @@ async def test_f_takes_cifar10_and_y_copies_the_line(session: FakeSession, sampl
 async def test_editing_a_field_and_starting_from_it(session: FakeSession, sampler: FakeSampler) -> None:
     app = make(session, sampler)
     async with app.run_test(size=WIDE) as pilot:
-        await pilot.press("down", "down", "space", "backspace", "backspace", "3", "enter")
+        await pilot.press(*["down"] * 4, "space", "backspace", "backspace", "3", "enter")
         assert session.started[0].epochs == 3
 
 
 async def test_a_digit_begins_to_type_and_escape_takes_it_back(session: FakeSession, sampler: FakeSampler) -> None:
     app = make(session, sampler)
     async with app.run_test(size=WIDE) as pilot:
-        await pilot.press("down", "down", "7")
+        await pilot.press(*["down"] * 4, "7")
         await pilot.pause()
         assert "--epochs 7" in screen_text(app)
         await pilot.press("escape")
@@ -124,7 +135,7 @@ async def test_a_digit_begins_to_type_and_escape_takes_it_back(session: FakeSess
 async def test_a_wrong_value_says_what_is_allowed_and_enter_does_not_start(session: FakeSession, sampler: FakeSampler) -> None:
     app = make(session, sampler)
     async with app.run_test(size=WIDE) as pilot:
-        await pilot.press("down", "down", "space", "x")
+        await pilot.press(*["down"] * 4, "space", "x")
         await pilot.pause()
         text = screen_text(app)
         assert "✗ a whole number of 1 or more" in text
@@ -136,7 +147,7 @@ async def test_a_wrong_value_says_what_is_allowed_and_enter_does_not_start(sessi
 async def test_letters_are_text_only_while_a_field_is_edited(session: FakeSession, sampler: FakeSampler) -> None:
     app = make(session, sampler)
     async with app.run_test(size=WIDE) as pilot:
-        await pilot.press("end", *["down"] * 8, "space", *"quick")
+        await pilot.press("end", *["down"] * 10, "space", *"quick")
         await pilot.pause()
         assert app.screen.query_one(Launcher).form.config.name == "quick"
         await pilot.press("down", "question_mark")
@@ -147,7 +158,7 @@ async def test_letters_are_text_only_while_a_field_is_edited(session: FakeSessio
 async def test_tab_goes_through_the_fields_and_on_to_the_panes(session: FakeSession, sampler: FakeSampler) -> None:
     app = make(session, sampler)
     async with app.run_test(size=WIDE) as pilot:
-        await pilot.press(*["tab"] * 9)
+        await pilot.press(*["tab"] * 11)
         assert app.focused is not None
         assert app.focused.id == "devices"
         await pilot.press("tab", "tab", "shift+tab")
@@ -242,8 +253,8 @@ async def test_many_cards_are_counted_where_they_do_not_fit(session: FakeSession
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.pause()
         assert "▣ cuda:0" in screen_text(app)
-        assert "7 more" in screen_text(app)
-        await pilot.press("shift+tab", "shift+tab", *["down"] * 8)
+        assert "8 more" in screen_text(app)
+        await pilot.press("shift+tab", *["down"] * 8)
         await pilot.pause()
         assert "▸▢ cpu" in screen_text(app)
 
@@ -402,12 +413,12 @@ async def test_no_loss_breaks_the_curve(session: FakeSession, sampler: FakeSampl
 async def test_the_curve_is_extended_not_redrawn_while_its_axes_hold(
     session: FakeSession, sampler: FakeSampler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tuitrain.tui.widgets import curve
+    from tuitrain.tui import plot
 
     drawn: list[str] = []
     for name in ("draw", "extend"):
-        real = getattr(curve, name)
-        monkeypatch.setattr(curve, name, lambda *args, name=name, real=real: (drawn.append(name), real(*args))[1])
+        real = getattr(plot, name)
+        monkeypatch.setattr(plot, name, lambda *args, name=name, real=real: (drawn.append(name), real(*args))[1])
     app = make(session, sampler)
     async with app.run_test(size=WIDE) as pilot:
         await begun(pilot, session, steps=250)
@@ -545,6 +556,7 @@ KEYS = [
     "c",
     "y",
     "f",
+    "u",
     "space",
     "space",
     "tab",

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.console import Console
-from textual.app import App, SystemCommand
+from textual.app import SystemCommand
 from textual.binding import Binding, BindingType
 from textual.filter import LineFilter
 from textual.screen import Screen
@@ -18,21 +19,25 @@ from tuitrain.config import RunConfig
 from tuitrain.events import Event
 from tuitrain.runs.logtail import LogTail
 from tuitrain.tui.capture import Capture
+from tuitrain.tui.fetch import Download, Fetch
 from tuitrain.tui.glyphs import AsciiFilter, speaks_utf8
 from tuitrain.tui.look import DARK, LIGHT
 from tuitrain.tui.messages import RunChanged
 from tuitrain.tui.run_view import RunLike, RunView
 from tuitrain.tui.screens.base import PaneScreen
 from tuitrain.tui.screens.training import TrainingScreen
+from tuitrain.tui.thrift import ThriftyApp
 from tuitrain.tui.widgets.devices import SamplerLike
+from tuitrain.tui.widgets.keybar import key_name
 
 if TYPE_CHECKING:
+    from tuitrain.runs.record import RunRecord
     from tuitrain.session import Session
 
 _POLL_SECONDS = 0.1
 
 
-class TuitrainApp(App[None]):
+class TuitrainApp(ThriftyApp[None]):
     """The app. It returns when the person quits and the run, if one was training, has ended; its exit code is then 0.
 
     Args:
@@ -42,6 +47,7 @@ class TuitrainApp(App[None]):
         runs_dir: where the runs are kept.
         start_at_once: start `launch` without waiting for Enter.
         capture: where the process's prints come from; it must be entered around `run`.
+        download: fetches CIFAR-10; without it the app offers no download. Its thread is cancelled when the app closes: `fetch.join` waits.
     """
 
     CSS_PATH = Path(__file__).with_name("tuitrain.tcss")
@@ -49,9 +55,13 @@ class TuitrainApp(App[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("n", "launcher", "New run"),
         Binding("t", "training", "Training"),
+        Binding("r", "runs", "Runs"),
         Binding("o", "log", "Log"),
+        Binding("w", "parameters", "Parameters"),
+        Binding("p", "predictions", "Predictions"),
         Binding("question_mark", "help", "Help"),
         Binding("q", "quit", "Quit"),
+        Binding("ctrl+l", "repaint", "Repaint the screen", show=False),
         Binding("ctrl+c", "quit", show=False, system=True),
     ]
 
@@ -64,10 +74,12 @@ class TuitrainApp(App[None]):
         *,
         start_at_once: bool = False,
         capture: Capture | None = None,
+        download: Download | None = None,
     ) -> None:
         self._ascii = [] if speaks_utf8(os.environ, getattr(sys.__stdout__, "encoding", None)) else [AsciiFilter()]
         super().__init__()
         self.view = RunView(session)
+        self.fetch = Fetch(download)
         self._sampler = sampler
         self._launch = launch
         self._runs_dir = runs_dir
@@ -75,6 +87,7 @@ class TuitrainApp(App[None]):
         self._capture = capture
         self._log_before = LogTail()
         self._quitting = False
+        self._announced: RunRecord | None = None
         self.register_theme(DARK)
         self.register_theme(LIGHT)
         self.theme = DARK.name
@@ -84,7 +97,7 @@ class TuitrainApp(App[None]):
 
     def get_default_screen(self) -> Screen[None]:
         """The main screen is the first one, so that the first frame is its."""
-        return TrainingScreen(self.view, self._sampler, self._launch, log=self._log_before, utf8=not self._ascii)
+        return TrainingScreen(self.view, self._sampler, self._launch, fetch=self.fetch, log=self._log_before, utf8=not self._ascii)
 
     def get_line_filters(self) -> Sequence[LineFilter]:
         """Textual's own, and ASCII for terminals that need it."""
@@ -107,6 +120,10 @@ class TuitrainApp(App[None]):
         if self._start_at_once:
             self.call_after_refresh(lambda: self.main.start(self._launch))
 
+    def on_unmount(self) -> None:
+        """Let a download end."""
+        self.fetch.cancel()
+
     def _heard(self, batch: Sequence[Event]) -> None:
         """From the recorder's thread: say that there is something new, and nothing else."""
         self.post_message(RunChanged())
@@ -118,9 +135,22 @@ class TuitrainApp(App[None]):
 
     def on_run_changed(self, message: RunChanged) -> None:
         """Let the screens look."""
+        self._announce_end()
         self.main.run_changed()
         if isinstance(self.screen, PaneScreen) and self.screen is not self.main:
             self.screen.run_changed()
+
+    def _announce_end(self) -> None:
+        """Ring once when the run has ended by itself, and say so where the person looks at something else."""
+        record = self.view.record
+        if record is None or not self.view.ended or record is self._announced:
+            return
+        self._announced = record
+        if record.state == "stopped":
+            return
+        self.bell()
+        if self.screen is not self.main or self.main.view != "run":
+            self.notify(f"{record.config.title()} {record.state} at step {record.step:,}", markup=False)
 
     def _repaint(self) -> None:
         for screen in self.screen_stack:
@@ -140,6 +170,8 @@ class TuitrainApp(App[None]):
         works = {
             "launcher": not launching,
             "training": self.view.record is not None and not (self.screen is self.main and not launching),
+            "parameters": self.subject.record is not None and not launching,
+            "predictions": self.subject.record is not None and not launching,
         }
         return works.get(action, True)
 
@@ -160,6 +192,25 @@ class TuitrainApp(App[None]):
         """Show the run of this app."""
         self._to_main()
         self.main.show("run")
+
+    def action_runs(self) -> None:
+        """Show the runs that are kept."""
+        from tuitrain.tui.screens.runs import RunsScreen
+
+        self._to_main()
+        self.push_screen(RunsScreen(self.view, self._runs_dir))
+
+    def action_parameters(self) -> None:
+        """Show what the network of the run is made of."""
+        from tuitrain.tui.screens.parameters import ParametersScreen
+
+        self.push_screen(ParametersScreen(self.subject))
+
+    def action_predictions(self) -> None:
+        """Show what the network says of the test images."""
+        from tuitrain.tui.screens.predictions import PredictionsScreen
+
+        self.push_screen(PredictionsScreen(self.subject))
 
     def action_log(self) -> None:
         """Show the whole log of the run."""
@@ -199,26 +250,16 @@ class TuitrainApp(App[None]):
             self.exit()
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """What the palette offers: the keys that work now, and the themes."""
-        main = self.main
-        offers = (
-            ("Start", "Start what the launcher shows", "start", main.action_start),
-            ("Pause", "Wait at the next step", "pause", main.action_pause),
-            ("Go on", "Go on with the paused run", "go_on", main.action_go_on),
-            ("Stop", "Stop the run at the next step, with a checkpoint", "stop", main.action_stop),
-            ("Checkpoint", "Write a checkpoint now", "checkpoint", main.action_checkpoint),
-            ("New run", "Show the launcher", "launcher", self.action_launcher),
-            ("Training", "Show the run", "training", self.action_training),
-            ("Log scale", "Linear or logarithmic loss axis", "log_scale", main.action_log_scale),
-            ("Copy command", "Copy the equal tuitrain run line", "copy", main.action_copy),
-        )
-        for title, help_text, action, command in offers:
-            if main.check_action(action, ()):
-                yield SystemCommand(title, help_text, command)
-        yield SystemCommand("Log", "Show the whole log", self.action_log)
+        """What the palette offers: every key that works now, and the themes."""
+        offered = set()
+        for key, active in screen.active_bindings.items():
+            binding, node = active.binding, active.node
+            if active.enabled and binding.description and binding.action not in offered:
+                offered.add(binding.action)
+                yield SystemCommand(
+                    binding.tooltip or binding.description, f"key {key_name(key)}", partial(self.run_action, binding.action, node)
+                )
         yield SystemCommand("Theme", "Change the colours", self.action_change_theme)
-        yield SystemCommand("Keys", "Explain the keys", self.action_help)
-        yield SystemCommand("Quit", "Leave tuitrain", self.action_quit)
 
 
 def _log_of(run: RunLike) -> LogTail:

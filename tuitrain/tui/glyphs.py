@@ -7,30 +7,34 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 from rich.segment import Segment
 from textual.color import Color
 from textual.filter import LineFilter
 
+if TYPE_CHECKING:
+    from textual.app import App
+
 _GROUPS = {
     "+": "╭╮╰╯├┤┬┴┼┌┐└┘╔╗╚╝",
     "-": "─╌·•–—",
-    "|": "│┃║▏▕┊▎",
-    "#": "▣█▉▊▋▌■▐",
-    ".": "▢…▁⠂",
+    "|": "│┃║▏▕┊▎┿",
+    "#": "▣█▉▊▋▌■▐▓▀",
+    ".": "▢…▁⠂░",
     "*": "●◉▆▪",
     "o": "○",
-    "v": "✓▾▼",
+    "v": "✓▾▼↓",
     "x": "✗×✕",
     "?": "◌",
     '"': "‖“”",
-    ">": "▸→▶❯",
-    "<": "←◀",
+    ">": "▸→▶❯›",
+    "<": "←◀‹",
     "^": "▴▲↑",
-    ":": "▂▃",
+    ":": "▂▃▒",
     "=": "▄▅≥≤━═╸",
-    "@": "▇",
+    "@": "▇◆",
     "'": "’‘°",
     "e": "é",
     "_": "▔",
@@ -52,6 +56,11 @@ class AsciiFilter(LineFilter):
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
         """The segments with their text replaced; styles stay."""
         return [Segment(to_ascii(text), style, control) for text, style, control in segments]
+
+
+def draws_ascii(app: App[None]) -> bool:
+    """Whether the app's lines end up in ASCII."""
+    return any(isinstance(one, AsciiFilter) for one in app.get_line_filters())
 
 
 def speaks_utf8(environment: Mapping[str, str] = os.environ, encoding: str | None = None) -> bool:

@@ -7,11 +7,11 @@ from typing import ClassVar
 
 from textual import events
 from textual.app import ComposeResult
+from textual.screen import Screen
 from textual.widget import Widget
 
 from tuitrain.tui.layout import fits
 from tuitrain.tui.run_view import RunLike
-from tuitrain.tui.thrift import ThriftyScreen
 from tuitrain.tui.widgets.header import Header
 from tuitrain.tui.widgets.keybar import KeyBar
 from tuitrain.tui.widgets.lines import Lines
@@ -24,7 +24,7 @@ BEAT_SECONDS = 1.0
 """Where training uses every core, each redraw is taken from it."""
 
 
-class PaneScreen(ThriftyScreen[None]):
+class PaneScreen(Screen[None]):
     """Header, panes, keys.
 
     Args:

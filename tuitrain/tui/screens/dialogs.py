@@ -7,18 +7,18 @@ from typing import ClassVar
 from rich.cells import cell_len
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
+from textual.screen import ModalScreen
 from textual.strip import Strip
 
 from tuitrain.tui.screens.base import Help
-from tuitrain.tui.thrift import ThriftyModal
 from tuitrain.tui.widgets.lines import Pane
 from tuitrain.tui.widgets.strips import Row
 
 QUIT_CHOICES = (("Stop and save", "stop"), ("Keep training, stay here", "stay"))
 EVERYWHERE: Help = (
     ("", "Everywhere"),
-    ("n  t", "new run, training"),
-    ("o", "log of the run"),
+    ("n  t  r", "new run, training, runs"),
+    ("o  w  p", "log, parameters, predictions of the run"),
     ("Ctrl+P", "all commands, and the themes"),
     ("?  q", "this help, quit"),
 )
@@ -67,7 +67,7 @@ class _Choices(_Box, can_focus=True):
         ]
 
 
-class QuitDialog(ThriftyModal[str]):
+class QuitDialog(ModalScreen[str]):
     """Asks what becomes of the run that trains; gives "stop" or "stay"."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -116,7 +116,7 @@ class _HelpText(_Box):
         return lines
 
 
-class HelpScreen(ThriftyModal[None]):
+class HelpScreen(ModalScreen[None]):
     """The keys of the screen below, and those that work everywhere."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

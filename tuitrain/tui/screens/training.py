@@ -11,6 +11,8 @@ from textual.widget import Widget
 from tuitrain.config import RunConfig, command_line, parse_device
 from tuitrain.runs.logtail import LogTail
 from tuitrain.tui.chart import load as load_plotext
+from tuitrain.tui.clipboard import hand_to_tmux
+from tuitrain.tui.fetch import Fetch
 from tuitrain.tui.layout import View
 from tuitrain.tui.run_view import RunView
 from tuitrain.tui.screens.base import Help, PaneScreen
@@ -31,6 +33,7 @@ class TrainingScreen(PaneScreen):
         view: the run.
         sampler: the devices.
         launch: what the launcher begins with.
+        fetch: downloads CIFAR-10.
         log: the log to show now.
         utf8: whether the terminal shows braille.
     """
@@ -43,14 +46,13 @@ class TrainingScreen(PaneScreen):
         ("↑ ↓ Tab", "move between fields and panes"),
         ("space", "choose, toggle, or edit a field; Esc leaves it"),
         ("← →", "the next choice of a field"),
-        ("f", "train on CIFAR-10 (downloads 170 MB once)"),
+        ("f  u", "fetch CIFAR-10 (170 MB, once), use the last launch"),
         ("y", "copy the equal tuitrain run line"),
         ("", "Training"),
         ("space", "pause, go on"),
         ("x", "stop at the next step, with a checkpoint"),
         ("c", "write a checkpoint now"),
-        ("l", "loss axis: linear or logarithmic"),
-        ("+ -", "smoother, rougher"),
+        *Curve.KEYS,
     )
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "start", "Start"),
@@ -58,14 +60,12 @@ class TrainingScreen(PaneScreen):
         Binding("space", "go_on", "Go on"),
         Binding("x", "stop", "Stop"),
         Binding("c", "checkpoint", "Checkpoint"),
-        Binding("f", "use_cifar10", "CIFAR-10"),
-        Binding("l", "log_scale", "Log scale"),
-        Binding("plus", "smooth(1)", "Smoothing", key_display="+/-"),
-        Binding("minus", "smooth(-1)", show=False),
+        Binding("f", "fetch", "CIFAR-10", tooltip="Fetch CIFAR-10, or cancel that"),
+        Binding("u", "last_launch", "Last launch"),
         Binding("y", "copy", "Copy command"),
     ]
 
-    def __init__(self, view: RunView, sampler: SamplerLike, launch: RunConfig, *, log: LogTail, utf8: bool) -> None:
+    def __init__(self, view: RunView, sampler: SamplerLike, launch: RunConfig, *, fetch: Fetch, log: LogTail, utf8: bool) -> None:
         super().__init__(view)
         self.view: View = "launch"
         self._run = view
@@ -75,7 +75,7 @@ class TrainingScreen(PaneScreen):
         self._devices.picked = _one_device(launch)
         self._strategy = Strategy()
         self._log = LogPane(self.current_log)
-        self._launcher = Launcher(launch, device=self._device_words, busy=lambda: view.alive)
+        self._launcher = Launcher(launch, machine=lambda: self._devices.machine, busy=lambda: view.alive, fetch=fetch)
         self._progress = Progress(view)
         self._curve = Curve(view, braille=utf8)
         self._replicas = Replicas(view)
@@ -144,9 +144,9 @@ class TrainingScreen(PaneScreen):
             "go_on": run and state == "paused",
             "stop": run and state in ("preparing", "running", "paused"),
             "checkpoint": run and state in ("running", "paused"),
-            "use_cifar10": not run and self._launcher.form.offers_download,
-            "log_scale": run,
-            "smooth": run,
+            "fetch": not run and self._launcher.offers_fetch,
+            "last_launch": not run and self._launcher.last_launch is not None,
+            "log_scale": run and self._curve.check_action("log_scale", ()) is True,
         }
         return works.get(action, True)
 
@@ -158,6 +158,9 @@ class TrainingScreen(PaneScreen):
         if not form.ready:
             self.notify("A field is not right yet: see the sentence beside it.", severity="warning")
             return
+        if self._launcher.waits_for_data:
+            self.notify("CIFAR-10 is still on its way: Enter starts when it is there.", severity="warning")
+            return
         form.accept()
         self.start(form.config)
 
@@ -166,6 +169,7 @@ class TrainingScreen(PaneScreen):
         # plotext comes while the run prepares, so that the first curve does not hold the keys up.
         self.run_worker(load_plotext, thread=True)
         self._run.session.start(config)
+        self._launcher.launched(config)
         self.show("run")
 
     def action_pause(self) -> None:
@@ -186,28 +190,31 @@ class TrainingScreen(PaneScreen):
         self._run.session.checkpoint()
         self.notify("A checkpoint is written at the next step.")
 
-    def action_use_cifar10(self) -> None:
-        """Train on CIFAR-10, downloaded when the run starts."""
-        self._launcher.use("data", "cifar10")
+    def action_fetch(self) -> None:
+        """Download CIFAR-10 beside everything else, or cancel that."""
+        self._launcher.toggle_fetch()
+
+    def action_last_launch(self) -> None:
+        """Show the last launch in the launcher."""
+        self._launcher.use_last_launch()
 
     def action_log_scale(self) -> None:
-        """Another loss axis."""
-        self._curve.toggle_log()
-
-    def action_smooth(self, by: int) -> None:
-        """Another smoothing."""
-        self._curve.smooth(by)
+        """Another axis of the curve, for the palette; the keys of the curve are its own."""
+        self._curve.action_log_scale()
 
     def action_copy(self) -> None:
         """Copy the equal command line, through the terminal, so that it works over SSH."""
         record = self._run.record
         line = command_line(record.config) if self.view == "run" and record else self._launcher.form.command()
         self.app.copy_to_clipboard(line)
-        self.notify(f"Copied: {line}", markup=False, timeout=3)
+        self.run_worker(lambda: hand_to_tmux(line), thread=True)
+        self.notify("copied", timeout=3)
 
     def show(self, view: View) -> None:
         """Switch the right side between the launcher and the run."""
         self.view = view
+        if view == "launch":
+            self._launcher.look_at_disk()
         # In the run's view space pauses, whatever was focused before.
         self._devices.can_focus = self._strategy.can_focus = view == "launch"
         with self.app.batch_update():
@@ -224,20 +231,25 @@ class TrainingScreen(PaneScreen):
         self.action_start()
 
     def on_launcher_changed(self, event: Launcher.Changed) -> None:
-        """What the keys can do may have changed."""
-        self._devices.picked = _one_device(self._launcher.form.config)
+        """What the keys can do may have changed, and what the panes on the left show as chosen."""
+        self._show_choices()
         self.refresh_bindings()
 
     def on_devices_picked(self, event: Devices.Picked) -> None:
         """The launcher takes the device; choosing the chosen one again goes back to auto."""
-        form = self._launcher.form
-        form.set_text("device", "auto" if event.device == self._devices.picked else event.device)
-        self._devices.picked = _one_device(form.config)
-        self._devices.redraw()
-        self._launcher.redraw()
+        self._launcher.form.set_text("device", "auto" if event.device == self._devices.picked else event.device)
+        self._show_choices()
 
-    def _device_words(self) -> str:
-        return self._devices.picked or self._devices.auto
+    def on_strategy_picked(self, event: Strategy.Picked) -> None:
+        """The launcher takes the strategy."""
+        self._launcher.form.set_text("strategy", event.strategy)
+        self._show_choices()
+
+    def _show_choices(self) -> None:
+        config = self._launcher.form.config
+        self._devices.picked, self._strategy.picked = _one_device(config), config.strategy
+        for pane in (self._devices, self._strategy, self._launcher):
+            pane.redraw()
 
 
 def _one_device(config: RunConfig) -> str | None:
