@@ -17,7 +17,7 @@ lint: .venv/installed-dev
 	$(BIN)/lint-imports
 
 screenshots: .venv/installed-dev
-	$(BIN)/python screenshots/make.py
+	$(BIN)/python screenshots/make.py $(DATA)
 
 bench: .venv/installed-dev
 	$(BIN)/python -m benchmarks $(DATA)

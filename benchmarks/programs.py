@@ -85,9 +85,13 @@ class Screen:
 
 @contextmanager
 def runs_dir() -> Iterator[tuple[Path, dict[str, str]]]:
-    """A folder for runs that goes away again, and the environment that points to it; the cache of decoded data stays the person's own."""
+    """A folder for runs that goes away again, and the environment that points to it and to a state folder beside it.
+
+    The cache of decoded data stays the person's own.
+    """
     with tempfile.TemporaryDirectory() as folder:
-        yield Path(folder), {"TUITRAIN_RUNS": folder}
+        runs = Path(folder) / "runs"
+        yield runs, {"TUITRAIN_RUNS": str(runs), "XDG_STATE_HOME": str(Path(folder) / "state")}
 
 
 @contextmanager

@@ -1,24 +1,30 @@
-"""`make screenshots`: the app's screens as pictures, from real runs of the seed CNN on the built-in synthetic data.
+"""`make screenshots [DATA=FOLDER]`: every screen as a picture, from real runs of the seed CNN, into this folder.
 
-Each picture is what Textual itself would draw on a terminal of that size.
+DATA is what to train on; without it, the built-in synthetic set. Each picture is what Textual itself would draw on a terminal of that size.
 """
 
 from __future__ import annotations
 
+import argparse
 import asyncio
+import os
 import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 
-from tuitrain.cli import session_and_sampler
-from tuitrain.config import load_recipe, with_changes
+from textual.pilot import Pilot
+
+from tuitrain.cli import download_cifar10, session_and_sampler
+from tuitrain.config import RunConfig, load_recipe, with_changes
 from tuitrain.session import Session
 from tuitrain.tui.app import TuitrainApp
 
 HERE = Path(__file__).parent
-SIZES = ((120, 40), (80, 24))
-STEPS = 250
+SIZES = ((120, 40), (80, 24), (200, 60))
+BEFORE = {"first try": {}, "three times the learning rate": {"lr": 0.03}, "shuffled, momentum": {"shuffle": True, "momentum": 0.9}}
+STEPS_BEFORE = 400
+STEPS_AFTER_EPOCH = 120
 BOUND_SECONDS = 300.0
 
 
@@ -35,30 +41,70 @@ async def until(condition: Callable[[], bool]) -> None:
         await asyncio.sleep(0.05)
 
 
-def keep(app: TuitrainApp, name: str, columns: int) -> None:
-    """Write what `app` shows as an SVG."""
-    (HERE / f"{name}-{columns}.svg").write_text(app.export_screenshot(title="tuitrain"), encoding="utf-8")
+class Camera:
+    """Presses keys and keeps pictures."""
+
+    def __init__(self, app: TuitrainApp, pilot: Pilot[None], columns: int) -> None:
+        self._app = app
+        self._pilot = pilot
+        self._columns = columns
+
+    async def press(self, *keys: str) -> None:
+        """Press keys and let what they bring arrive."""
+        await self._pilot.press(*keys)
+        await self._pilot.pause(1.5)
+
+    async def shoot(self, name: str, *keys: str) -> None:
+        """Press keys, and keep what is shown then as an SVG."""
+        await self.press(*keys)
+        (HERE / f"{name}-{self._columns}.svg").write_text(self._app.export_screenshot(title="tuitrain"), encoding="utf-8")
 
 
 async def take(session: Session, app: TuitrainApp, columns: int, rows: int) -> None:
-    """The launcher, and a run after `STEPS` steps and one evaluation."""
+    """The launcher, the runs from before, and a run that trains."""
     async with app.run_test(size=(columns, rows)) as pilot:
-        await pilot.pause(1.5)
-        keep(app, "launcher", columns)
-        await pilot.press("enter")
-        await until(lambda: session.record is not None and session.record.step >= STEPS)
-        await pilot.pause(1.0)
-        keep(app, "training", columns)
+        camera = Camera(app, pilot, columns)
+        await camera.shoot("launcher")
+        await camera.shoot("runs", "r")
+        await camera.shoot("opened", "down", "enter")
+        await camera.shoot("compare", "escape", "home", "space", "space", "space", "v")
+        await camera.press("n", "enter")
+        await until(lambda: session.record is not None and bool(session.record.evals))
+        record = session.record
+        assert record is not None
+        target = record.step + STEPS_AFTER_EPOCH
+        await until(lambda: record.step >= target)
+        await camera.shoot("training")
+        await camera.shoot("help", "question_mark")
+        await camera.shoot("cursor", "question_mark", "left", "pageup", "pageup")
+        await camera.shoot("predictions", "p")
+        await camera.shoot("confusion", "m")
+        await camera.shoot("parameters", "t", "w")
+        await camera.shoot("log", "w", "o")
         session.stop()
         await until(lambda: session.state == "ended")
 
 
+def run_before(session: Session, config: RunConfig) -> None:
+    """Train from beginning to end without a screen."""
+    session.start(config)
+    while session.state != "ended":
+        session.join(1.0)
+
+
 def main() -> None:
     """Take every picture at every size."""
-    config = with_changes(load_recipe("seed-cnn"), {"data": "synthetic", "epochs": 2})
-    for columns, rows in SIZES:
-        with tempfile.TemporaryDirectory() as folder, session_and_sampler(Path(folder)) as (session, sampler):
-            asyncio.run(take(session, TuitrainApp(session, sampler, config, Path(folder)), columns, rows))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("data", nargs="?", default="synthetic")
+    data = str(parser.parse_args().data)
+    config = with_changes(load_recipe("seed-cnn"), {"data": data})
+    with tempfile.TemporaryDirectory() as folder, session_and_sampler(Path(folder) / "runs") as (session, sampler):
+        os.environ["XDG_STATE_HOME"] = folder  # the person's own last launch stays what it is
+        for name, changes in BEFORE.items():
+            run_before(session, with_changes(config, {"name": name, "max_steps": STEPS_BEFORE, **changes}))
+        for columns, rows in SIZES:
+            app = TuitrainApp(session, sampler, config, Path(folder) / "runs", download=download_cifar10)
+            asyncio.run(take(session, app, columns, rows))
 
 
 if __name__ == "__main__":
