@@ -7,7 +7,7 @@ import pytest
 from fakes import seed_cnn
 
 from tuitrain.config import load_recipe
-from tuitrain.tui.form import FIELDS, FOLDER, Form
+from tuitrain.tui.form import FIELDS, FOLDER, TYPED, Form
 from tuitrain.tui.layout import arrange, fits
 
 
@@ -74,11 +74,34 @@ def test_a_refusal_stands_beside_the_field_that_it_names() -> None:
 
 def test_the_data_words_say_what_auto_takes(tmp_path: Path) -> None:
     assert "synthetic" in Form(seed_cnn()).data_words()
-    assert Form(seed_cnn()).offers_download
-    (tmp_path / "data" / "cifar-10-batches-py").mkdir(parents=True)
-    form = Form(seed_cnn())
-    assert form.data_words() == "CIFAR-10, from disk"
-    assert not form.offers_download
+    folder = tmp_path / "data" / "cifar-10-batches-py"
+    folder.mkdir(parents=True)
+    # Half of a data set is none.
+    assert "synthetic" in Form(seed_cnn()).data_words()
+    for name in (*(f"data_batch_{number}" for number in range(1, 6)), "test_batch"):
+        (folder / name).touch()
+    assert Form(seed_cnn()).data_words() == "CIFAR-10, from disk"
+
+
+def test_only_data_that_the_model_takes_is_offered() -> None:
+    assert Form(seed_cnn()).options("data") == ("auto", "cifar10", "synthetic", FOLDER)
+    assert Form(load_recipe("random-linear")).options("data") == ("random", FOLDER)
+    own = msgspec.structs.replace(seed_cnn(), model="my.nets:make")
+    assert Form(own).options("data") == ("auto", "cifar10", "synthetic", "random", FOLDER)
+    odd = msgspec.structs.replace(seed_cnn(), data="random")
+    assert Form(odd).options("data") == ("auto", "cifar10", "synthetic", "random", FOLDER)
+
+
+def test_devices_are_offered_and_can_be_typed() -> None:
+    form = Form(msgspec.structs.replace(seed_cnn(), device="cuda:5"))
+    form.devices = ("cpu", "cuda:0")
+    assert form.options("device") == ("cuda:5", "auto", "cpu", "cuda:0", TYPED)
+    form.set_text("device", "cuda:")
+    assert form.text("device") == "cuda:"
+    assert "device" in form.errors
+    form.take(seed_cnn())
+    assert form.ready
+    assert not form.errors
 
 
 @pytest.mark.parametrize("size", [(80, 24), (80, 50), (99, 30), (100, 24), (120, 40), (200, 60), (400, 24)])

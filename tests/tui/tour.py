@@ -1,0 +1,104 @@
+"""A way to every screen in every state of a run, for the tests that hold for all of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+from fakes import FakeSession, screen_text, seed_cnn
+from kept_runs import keep, until, until_shown
+from test_predictions import CLASSES, evaluation
+from textual.pilot import Pilot
+
+from tuitrain.config import RunConfig
+from tuitrain.events import Notice, Parameter, Parameters
+from tuitrain.tui.app import TuitrainApp
+from tuitrain.tui.screens.compare import CompareScreen
+from tuitrain.tui.screens.log import LogScreen
+from tuitrain.tui.screens.opened import OpenedScreen, SettingsScreen
+from tuitrain.tui.screens.parameters import ParametersScreen
+from tuitrain.tui.screens.predictions import PredictionsScreen
+from tuitrain.tui.screens.runs import RunsScreen
+from tuitrain.tui.screens.training import TrainingScreen
+
+SIZES = [(80, 24), (120, 40), (200, 60)]
+STATES = ("none", "preparing", "early", "running", "paused", "finished", "failed")
+SCREENS = {
+    "launcher": TrainingScreen,
+    "training": TrainingScreen,
+    "runs": RunsScreen,
+    "opened": OpenedScreen,
+    "settings": SettingsScreen,
+    "compare": CompareScreen,
+    "predictions": PredictionsScreen,
+    "parameters": ParametersScreen,
+    "log": LogScreen,
+}
+KEPT = ("20261121-0413-seed-cnn-aaa", "20261120-0413-seed-cnn-bbb", "20261119-0413-seed-cnn-ccc")
+
+
+def keep_three(runs_dir: Path, *configs: RunConfig) -> list[Path]:
+    """Three kept runs, newest first; without `configs` they are alpha, beta and gamma."""
+    configs = configs or tuple(msgspec.structs.replace(seed_cnn(), name=name) for name in ("alpha", "beta", "gamma"))
+    return [
+        keep(runs_dir, run, steps=20 * (place + 1), config=config) for place, (run, config) in enumerate(zip(KEPT, configs, strict=True))
+    ]
+
+
+def parameters(name: str = "conv1.weight") -> Parameters:
+    """Of a network with more layers than a screen has lines."""
+    rows = tuple(Parameter(name=f"{name}{place}", shape=(32, 3, 5, 5), count=2400, device="cpu", trainable=True) for place in range(70))
+    return Parameters(rows=rows, warnings=(f"{name}: layers in a plain list are not registered.",))
+
+
+async def bring(pilot: Pilot[None], session: FakeSession, state: str, *, classes: tuple[str, ...] = CLASSES) -> None:
+    """The app's own run into `state`, as a person would see it on the main screen."""
+    app = pilot.app
+    assert isinstance(app, TuitrainApp)
+    if state == "none":
+        return
+    session.start(app.main._launcher.form.config)
+    app.main.show("run")
+    if state not in ("preparing",):
+        session.begin()
+    if state in ("running", "paused", "finished", "failed"):
+        session.say(parameters())
+        session.steps(160)
+        session.evaluate()
+        session.say(evaluation(classes=classes), Notice(text="a notice"))
+        session.steps(40)
+    if state == "paused":
+        session.pause()
+    elif state == "finished":
+        session.end()
+    elif state == "failed":
+        session.end("failed", "step 200: the loss is NaN; a smaller lr may help.")
+    await pilot.pause()
+
+
+async def go(pilot: Pilot[None], name: str) -> bool:
+    """To a screen by its keys from wherever one is; `False` where it does not exist without a run."""
+    app = pilot.app
+    assert isinstance(app, TuitrainApp)
+    there = app.view.record is not None
+    if not there and name in ("training", "predictions", "parameters"):
+        return False
+    if not isinstance(app.screen, RunsScreen):
+        await pilot.press("r")
+        await until(pilot, lambda: isinstance(app.screen, RunsScreen))
+    if name in ("launcher", "training"):
+        await pilot.press("n" if name == "launcher" else "t")
+    elif name in ("log", "predictions", "parameters"):
+        await pilot.press("t" if there else "n", {"log": "o", "predictions": "p", "parameters": "w"}[name])
+    else:
+        await until_shown(pilot, "Runs 3", "Overlay")
+        if name in ("opened", "settings"):
+            await pilot.press("enter")
+            await until(pilot, lambda: "Settings" in screen_text(app).splitlines()[-1])
+        if name == "settings":
+            await pilot.press("c")
+        if name == "compare":
+            await pilot.press("home", "space", "space", "v")
+            await until_shown(pilot, "alpha", "beta")
+    await until(pilot, lambda: isinstance(app.screen, SCREENS[name]))
+    return True
