@@ -25,6 +25,8 @@ SIDE = 32
 HEIGHT = SIDE // 2
 BYTES = SIDE * SIDE * 3
 _CUBE = (0, 95, 135, 175, 215, 255)
+# 32 steps of each colour: nobody sees the difference, and cells that become equal cost nothing on the way.
+_IN_STEPS = bytes(value & 0xF8 | value >> 5 for value in range(256))
 _RAMP = " .:-=+*#%@"
 _KEPT = 64
 
@@ -45,6 +47,8 @@ def draw(image: bytes, ink: Ink) -> tuple[Strip, ...]:
         image: `BYTES` bytes, row by row, red, green and blue of each pixel.
         ink: what to draw with.
     """
+    if ink in ("256", "truecolor"):
+        image = image.translate(_IN_STEPS)
     rows = [image[start : start + SIDE * 3] for start in range(0, BYTES, SIDE * 3)]
     pairs = list(zip(rows[::2], rows[1::2], strict=True))
     if ink in ("light", "dark"):
@@ -58,7 +62,7 @@ def _half_blocks(upper: bytes, lower: bytes, palette: bool) -> Strip:
     segments: list[Segment] = []
     before, length = None, 0
     for at in range(0, SIDE * 3, 3):
-        style = _cell(_colour(upper, at, palette), _colour(lower, at, palette))
+        style = _cell(_colour(*upper[at : at + 3], palette), _colour(*lower[at : at + 3], palette))
         if style is before:
             length += 1
             continue
@@ -69,14 +73,8 @@ def _half_blocks(upper: bytes, lower: bytes, palette: bool) -> Strip:
     return Strip(segments, SIDE)
 
 
-def _colour(row: bytes, at: int, palette: bool) -> Color:
-    """A pixel's colour, in 32 steps each: nobody sees the difference, and cells that become equal cost nothing on the way."""
-    red, green, blue = (value & 0xF8 | value >> 5 for value in row[at : at + 3])
-    return _made_colour(red, green, blue, palette)
-
-
 @lru_cache(8192)
-def _made_colour(red: int, green: int, blue: int, palette: bool) -> Color:
+def _colour(red: int, green: int, blue: int, palette: bool) -> Color:
     return _in_palette((red, green, blue)) if palette else Color.from_rgb(red, green, blue)
 
 
