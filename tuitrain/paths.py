@@ -35,3 +35,8 @@ def cifar10_on_disk() -> bool:
 def last_launch() -> Path:
     """The file that holds the configuration last started from the app."""
     return platformdirs.user_state_path("tuitrain") / "last-launch.toml"
+
+
+def theme() -> Path:
+    """The file that holds the name of the theme last chosen."""
+    return platformdirs.user_state_path("tuitrain") / "theme"

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
+from weakref import WeakKeyDictionary
 
 from rich.console import Console
 from textual.app import SystemCommand
 from textual.binding import Binding, BindingType
+from textual.events import Event as TextualEvent
+from textual.events import Key
 from textual.filter import LineFilter
 from textual.screen import Screen
+from textual.widget import Widget
 
 from tuitrain.config import RunConfig
 from tuitrain.events import Event
 from tuitrain.runs.logtail import LogTail
+from tuitrain.tui import kept_theme
 from tuitrain.tui.capture import Capture
 from tuitrain.tui.fetch import Download, Fetch
 from tuitrain.tui.glyphs import AsciiFilter, speaks_utf8
-from tuitrain.tui.look import DARK, LIGHT
+from tuitrain.tui.look import DARK, LIGHT, for_terminal
 from tuitrain.tui.messages import RunChanged
 from tuitrain.tui.run_view import RunLike, RunView
 from tuitrain.tui.screens.base import PaneScreen
@@ -88,9 +94,11 @@ class TuitrainApp(ThriftyApp[None]):
         self._log_before = LogTail()
         self._quitting = False
         self._announced: RunRecord | None = None
-        self.register_theme(DARK)
-        self.register_theme(LIGHT)
-        self.theme = DARK.name
+        self._offered: WeakKeyDictionary[Key, Widget | None] = WeakKeyDictionary()
+        for theme in (DARK, LIGHT):
+            self.register_theme(for_terminal(theme, self.console.color_system))
+        self._theme_kept = kept_theme.read()
+        self.theme = self._theme_kept if self._theme_kept in self.available_themes else DARK.name
         if capture is not None:
             # A traceback of the app's own must reach the terminal, not the pipe.
             self.error_console = Console(file=capture.terminal, markup=False, highlight=False)
@@ -113,7 +121,7 @@ class TuitrainApp(ThriftyApp[None]):
     def on_mount(self) -> None:
         """Listen to the session and to what is printed."""
         self.view.session.subscribe(self._heard)
-        self.theme_changed_signal.subscribe(self, lambda _: self._repaint())
+        self.theme_changed_signal.subscribe(self, lambda _: self._theme_changed())
         if self._capture is not None:
             self._capture.take_prints()
             self._capture.send_to(self._printed)
@@ -152,10 +160,19 @@ class TuitrainApp(ThriftyApp[None]):
         if self.screen is not self.main or self.main.view != "run":
             self.notify(f"{record.config.title()} {record.state} at step {record.step:,}", markup=False)
 
-    def _repaint(self) -> None:
+    def _theme_changed(self) -> None:
+        """Paint in the new colours, and start with them the next time."""
         for screen in self.screen_stack:
             if isinstance(screen, PaneScreen):
                 screen.redraw_all()
+        if self.theme != (self._theme_kept or DARK.name):
+            self._theme_kept = self.theme
+            self.run_worker(self._keep_theme, thread=True, group="theme")
+
+    def _keep_theme(self) -> None:
+        # A theme that cannot be kept is chosen again the next time.
+        with contextlib.suppress(OSError):
+            kept_theme.keep(self.theme)
 
     @property
     def subject(self) -> RunLike:
@@ -164,12 +181,28 @@ class TuitrainApp(ThriftyApp[None]):
 
     # -- keys ---------------------------------------------------------------------------------------------------------
 
+    async def on_event(self, event: TextualEvent) -> None:
+        """Remember who got a key first."""
+        if isinstance(event, Key) and not event.is_forwarded:
+            self._offered[event] = self.focused
+        await super().on_event(event)
+
+    def on_key(self, event: Key) -> None:
+        """A key that was pressed after the one that opens a field, and before the field had the keys, is meant for the field."""
+        field = self.focused
+        if field is not None and hasattr(field, "insert_text_at_cursor") and self._offered.get(event, field) is not field:
+            event.prevent_default()
+            again = Key(event.key, event.character)
+            self._offered[again] = field
+            field._forward_event(again)
+
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Which keys mean something now."""
-        launching = self.screen is self.main and self.main.view == "launch"
+        front = next((screen for screen in reversed(self.screen_stack) if isinstance(screen, PaneScreen)), None)
+        launching = front is self.main and self.main.view == "launch"
         works = {
             "launcher": not launching,
-            "training": self.view.record is not None and not (self.screen is self.main and not launching),
+            "training": self.view.record is not None and not (front is self.main and not launching),
             "parameters": self.subject.record is not None and not launching,
             "predictions": self.subject.record is not None and not launching,
         }
@@ -181,7 +214,7 @@ class TuitrainApp(ThriftyApp[None]):
 
         screen = self.screen
         if isinstance(screen, PaneScreen):
-            self.push_screen(HelpScreen(screen.ABOUT, screen.KEYS))
+            self.push_screen(HelpScreen(screen.ABOUT, screen.help_lines()))
 
     def action_launcher(self) -> None:
         """Show the launcher."""
@@ -251,10 +284,10 @@ class TuitrainApp(ThriftyApp[None]):
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """What the palette offers: every key that works now, and the themes."""
-        offered = set()
+        offered = {"screen.copy_text", "command_palette"}
         for key, active in screen.active_bindings.items():
             binding, node = active.binding, active.node
-            if active.enabled and binding.description and binding.action not in offered:
+            if active.enabled and key != "ctrl+q" and binding.description and binding.action not in offered:
                 offered.add(binding.action)
                 yield SystemCommand(
                     binding.tooltip or binding.description, f"key {key_name(key)}", partial(self.run_action, binding.action, node)

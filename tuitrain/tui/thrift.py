@@ -16,6 +16,7 @@ from rich.style import Style
 from textual._compositor import ChopsUpdate, CompositorUpdate, LayoutUpdate
 from textual.app import App
 from textual.events import Resize
+from textual.geometry import Size
 from textual.screen import Screen
 from textual.strip import Strip
 
@@ -35,6 +36,13 @@ class Shadow:
 
     def __init__(self) -> None:
         self._lines: list[list[Cell]] = []
+        self.size = Size(0, 0)
+
+    def resize(self, size: Size) -> None:
+        """The whole screen is painted at this size; at another one than before nothing is known."""
+        if size != self.size:
+            self.size = size
+            self.forget()
 
     def forget(self) -> None:
         """Nothing is known any more: the next update sends all of its cells."""
@@ -113,6 +121,7 @@ class ThriftyApp(App[Result]):
     def thrifty(self, renderable: RenderableType | CompositorUpdate | None) -> RenderableType | CompositorUpdate | None:
         """A thrifty update in place of one of Textual's."""
         if isinstance(renderable, LayoutUpdate):
+            self.shadow.resize(renderable.region.size)
             return ThriftyUpdate(self.shadow, _lines(renderable))
         if isinstance(renderable, ChopsUpdate):
             return ThriftyUpdate(self.shadow, _spans(renderable))
@@ -125,11 +134,10 @@ class ThriftyApp(App[Result]):
         """Paint everything after the terminal was somebody else's."""
         self.app_resume_signal.subscribe(self, lambda _: self.shadow.forget())
 
-    async def on_event(self, event: object) -> None:
-        """A terminal of another size shows nobody knows what."""
-        if isinstance(event, Resize):
-            self.shadow.forget()
-        await super().on_event(event)  # type: ignore[arg-type]
+    def on_resize(self, event: Resize) -> None:
+        """A terminal that was resized and resized back shows nobody knows what, and Textual sees no reason to paint."""
+        if event.size == self.shadow.size:
+            self.call_after_refresh(self.action_repaint)
 
     def action_repaint(self) -> None:
         """Paint every cell again, for a terminal that something else has written on."""

@@ -34,8 +34,8 @@ class Launcher(FormPane, can_focus=True):
         Binding("down", "move(1)", "Down", show=False),
         Binding("tab", "next_field", "Next", show=False),
         Binding("shift+tab", "previous_field", "Previous", show=False),
-        Binding("left", "cycle(-1)", "Change", show=False),
-        Binding("right", "cycle(1)", "Change", show=False),
+        Binding("left", "cycle(-1)", "Previous choice", show=False),
+        Binding("right", "cycle(1)", "Next choice", show=False),
         Binding("space", "open", "Change", show=True),
         Binding("escape", "leave", "Back", show=True),
     ]
@@ -230,7 +230,7 @@ class Launcher(FormPane, can_focus=True):
         editor.styles.width = max(self.size.width - LABEL - 6, 8) if field in LONG else VALUE
         self._editor = editor
         self.mount(editor)
-        editor.focus()
+        self.screen.set_focus(editor)
         editor.cursor_position = len(text)
         self.refresh_bindings()
         self.redraw()

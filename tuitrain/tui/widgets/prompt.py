@@ -70,7 +70,7 @@ class Prompt(Lines):
         self._editor = editor
         self._place(editor)
         self.mount(editor)
-        editor.focus()
+        self.screen.set_focus(editor)
         editor.cursor_position = len(text)
         self.refresh_bindings()
 

@@ -90,7 +90,7 @@ class RunDetail(Pane):
         self._editor = editor
         self._place_editor()
         self.mount(editor)
-        editor.focus()
+        self.screen.set_focus(editor)
         editor.cursor_position = len(text)
         self.refresh_bindings()
         self.redraw()

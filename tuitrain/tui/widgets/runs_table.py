@@ -166,7 +166,7 @@ class RunsTable(Pane, can_focus=True):
         self._editor = editor
         self._place_editor()
         self.mount(editor)
-        editor.focus()
+        self.screen.set_focus(editor)
         editor.cursor_position = len(self.list.sought)
         self._fit()
         self.refresh_bindings()
