@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -115,21 +117,30 @@ def tmux(tmp_path: Path) -> Iterator[list[str]]:
     subprocess.run([*command, "kill-server"], capture_output=True, check=False)
 
 
-@pytest.mark.tmux
-def test_inside_tmux(env: dict[str, str], tmux: list[str]) -> None:
+Tell = Callable[..., str]
+
+
+@pytest.fixture
+def pane(env: dict[str, str], tmux: list[str]) -> tuple[Tell, Callable[[str], str]]:
+    """Commands to tmux, and waiting for what a pane of its session `t` shows."""
+
     def tell(*args: str) -> str:
         return subprocess.run([*tmux, *args], capture_output=True, text=True, check=True, timeout=30, env={**os.environ, **env}).stdout
 
-    def wait(pattern: str, seconds: float = 60) -> None:
-        import re
-        import time
-
-        end = time.monotonic() + seconds
+    def wait(pattern: str) -> str:
+        end = time.monotonic() + 60
         while not re.search(pattern, screen := tell("capture-pane", "-p", "-t", "t")):
             assert time.monotonic() < end, f"{pattern!r} did not come:\n{screen}"
+            time.sleep(0.05)
+        return screen
 
-    shell = f"{TUITRAIN}; echo left with $?; exec cat"
-    tell("new-session", "-d", "-s", "t", "-x", "80", "-y", "24", shell)
+    return tell, wait
+
+
+@pytest.mark.tmux
+def test_inside_tmux(env: dict[str, str], pane: tuple[Tell, Callable[[str], str]]) -> None:
+    tell, wait = pane
+    tell("new-session", "-d", "-s", "t", "-x", "80", "-y", "24", f"{TUITRAIN}; echo left with $?; exec cat")
     wait("seed-cnn")
     tell("send-keys", "-t", "t", "Enter")
     wait(r"\[64, 3, 32, 32\]")
@@ -139,3 +150,32 @@ def test_inside_tmux(env: dict[str, str], tmux: list[str]) -> None:
     tell("send-keys", "-t", "t", "q")
     wait("left with 0")
     assert states(env) == ["stopped"]
+
+
+@pytest.mark.tmux
+@pytest.mark.parametrize("term", ["screen", "tmux-256color"])
+def test_kept_runs_inside_tmux(env: dict[str, str], pane: tuple[Tell, Callable[[str], str]], term: str) -> None:
+    tell, wait = pane
+    for name in ("alpha", "beta"):
+        command = [TUITRAIN, "run", "seed-cnn", "--data", "synthetic", "--device", "cpu", "--max-steps", "12", "--name", name]
+        subprocess.run(command, env={**os.environ, **env}, check=True, capture_output=True, timeout=120)
+    shell = f"env -u COLORTERM TERM={term} {TUITRAIN}; echo left with $?; exec cat"
+    tell("new-session", "-d", "-s", "t", "-x", "80", "-y", "24", shell)
+    wait("Enter trains seed-cnn")
+    for keys, pattern in (
+        ("r", r"▸ ▢ ✓ finished +beta[^\n]+\n[^\n]+▢ ✓ finished +alpha"),
+        ("Enter", r"beta · built-in synthetic data"),
+        ("p", r"test sample \d+"),
+        ("m", r"recall"),
+        ("p", r"c Settings"),
+        ("Escape", r"Selected"),
+        ("Space Space v", r"1 beta +2 alpha"),
+        ("Escape", r"Selected"),
+        ("Escape", r"Enter trains seed-cnn"),
+    ):
+        tell("send-keys", "-t", "t", *keys.split())
+        screen = wait(pattern)
+        framed = [line for line in screen.splitlines() if line.startswith(("│", "├", "╭", "╰"))]
+        assert all(len(line) == 80 and line.endswith(("│", "┤", "╮", "╯")) for line in framed), screen
+    tell("send-keys", "-t", "t", "q")
+    wait("left with 0")

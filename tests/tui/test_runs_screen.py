@@ -115,7 +115,7 @@ async def test_no_runs_and_no_folder(session: FakeSession, sampler: FakeSampler,
 
 async def test_a_folder_that_cannot_be_read_is_a_sentence(session: FakeSession, sampler: FakeSampler, runs_dir: Path) -> None:
     runs_dir.write_text("a file")
-    app = make(session, sampler, runs_dir)
+    app = make(session, sampler, Path(os.path.relpath(runs_dir)))
     async with app.run_test(size=WIDE) as pilot:
         await opened(pilot, "cannot be read: Not a directory.")
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import msgspec
-from fakes import FakeSession, screen_text, seed_cnn
+from fakes import FakeSession, seed_cnn
 from kept_runs import keep, until, until_shown
 from test_predictions import CLASSES, evaluation
+from textual.events import Key
 from textual.pilot import Pilot
 
 from tuitrain.config import RunConfig
@@ -36,6 +37,9 @@ SCREENS = {
 }
 KEPT = ("20261121-0413-seed-cnn-aaa", "20261120-0413-seed-cnn-bbb", "20261119-0413-seed-cnn-ccc")
 
+RUN_TEXTS = {"runs": ("Runs 3",), "compare": ("1 alpha", "2 beta")}
+"""What the screens of kept runs show when they have read them."""
+
 
 def keep_three(runs_dir: Path, *configs: RunConfig) -> list[Path]:
     """Three kept runs, newest first; without `configs` they are alpha, beta and gamma."""
@@ -49,6 +53,17 @@ def parameters(name: str = "conv1.weight") -> Parameters:
     """Of a network with more layers than a screen has lines."""
     rows = tuple(Parameter(name=f"{name}{place}", shape=(32, 3, 5, 5), count=2400, device="cpu", trainable=True) for place in range(70))
     return Parameters(rows=rows, warnings=(f"{name}: layers in a plain list are not registered.",))
+
+
+async def strike(pilot: Pilot[None], *keys: str) -> None:
+    """Press keys as fast as a person's terminal may send them; `Pilot.press` waits between them until the processor rests."""
+    driver = pilot.app._driver
+    assert driver is not None
+    for key in keys:
+        event = Key(key, key if len(key) == 1 else None)
+        event.set_sender(pilot.app)
+        driver.send_message(event)
+        await pilot._wait_for_screen()
 
 
 async def bring(pilot: Pilot[None], session: FakeSession, state: str, *, classes: tuple[str, ...] = CLASSES) -> None:
@@ -73,7 +88,7 @@ async def bring(pilot: Pilot[None], session: FakeSession, state: str, *, classes
         session.end()
     elif state == "failed":
         session.end("failed", "step 200: the loss is NaN; a smaller lr may help.")
-    await pilot.pause()
+    await pilot._wait_for_screen()
 
 
 async def go(pilot: Pilot[None], name: str) -> bool:
@@ -84,21 +99,23 @@ async def go(pilot: Pilot[None], name: str) -> bool:
     if not there and name in ("training", "predictions", "parameters"):
         return False
     if not isinstance(app.screen, RunsScreen):
-        await pilot.press("r")
+        await strike(pilot, "r")
         await until(pilot, lambda: isinstance(app.screen, RunsScreen))
     if name in ("launcher", "training"):
-        await pilot.press("n" if name == "launcher" else "t")
+        await strike(pilot, "n" if name == "launcher" else "t")
     elif name in ("log", "predictions", "parameters"):
-        await pilot.press("t" if there else "n", {"log": "o", "predictions": "p", "parameters": "w"}[name])
+        await strike(pilot, "t" if there else "n")
+        await until(pilot, lambda: app.screen is app.main)
+        await strike(pilot, {"log": "o", "predictions": "p", "parameters": "w"}[name])
     else:
-        await until_shown(pilot, "Runs 3", "Overlay")
+        await until_shown(pilot, *RUN_TEXTS["runs"], "Overlay")
         if name in ("opened", "settings"):
-            await pilot.press("enter")
-            await until(pilot, lambda: "Settings" in screen_text(app).splitlines()[-1])
+            await strike(pilot, "enter")
+            await until_shown(pilot, "c Settings")
         if name == "settings":
-            await pilot.press("c")
+            await strike(pilot, "c")
         if name == "compare":
-            await pilot.press("home", "space", "space", "v")
-            await until_shown(pilot, "alpha", "beta")
+            await strike(pilot, "home", "space", "space", "v")
+            await until_shown(pilot, *RUN_TEXTS["compare"])
     await until(pilot, lambda: isinstance(app.screen, SCREENS[name]))
     return True

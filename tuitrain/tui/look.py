@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import msgspec
 from rich.style import Style
 from textual.theme import Theme
@@ -17,9 +19,9 @@ DARK = Theme(
     foreground="#d6dce3",
     background="#11151a",
     surface="#171c23",
-    panel="#202730",
+    panel="#23282e",
     dark=True,
-    variables={"dim": "#7b8794", "faint": "#3d4752", "track": "#262e37"},
+    variables={"dim": "#7b8794", "faint": "#3d4752", "track": "#292e35"},
 )
 LIGHT = Theme(
     name="tuitrain-light",
@@ -37,8 +39,28 @@ LIGHT = Theme(
     variables={"dim": "#646d76", "faint": "#bfc4c9", "track": "#e0e2e2"},
 )
 # Eight colours each that people with any of the usual kinds of colour blindness tell apart, and from the background.
-_SERIES_DARK = ("#56b4e9", "#e69f00", "#f6148e", "#f4ff1a", "#4e6af2", "#e5c69c", "#4b9246", "#58fbf4")
-_SERIES_LIGHT = ("#0072b2", "#b35900", "#c42dff", "#25179d", "#a7895b", "#551f07", "#3f5b59", "#4f1f60")
+_SERIES_DARK = "#56b4e9 #e69f00 #f6148e #f4ff1a #4e6af2 #e5c69c #4b9246 #58fbf4"
+_SERIES_LIGHT = "#0072b2 #b35900 #c42dff #25179d #a7895b #551f07 #3f5b59 #4f1f60"
+# On a terminal with sixteen colours each colour becomes the nearest of them. These are such themselves: eight that differ, and on white
+# those that one can read there whatever the terminal makes of yellow, green and cyan.
+_DARK_SIXTEEN = {"series": "#55ffff #ffff55 #ff55ff #55ff55 #5555ff #ff5555 #aaaaaa #aa5500"}
+_LIGHT_SIXTEEN = {
+    "dim": "#555555",
+    "faint": "#555555",
+    "track": "#aaaaaa",
+    "series": "#0000aa #aa0000 #aa00aa #000000 #555555 #00aa00 #aa5500 #5555ff",
+}
+
+
+def for_terminal(theme: Theme, color_system: str | None) -> Theme:
+    """One of our themes as a terminal with such colours (rich's word for them) shows it best."""
+    if color_system not in ("standard", "windows"):
+        return theme
+    if theme.dark:
+        return replace(theme, variables={**theme.variables, **_DARK_SIXTEEN})
+    blue, magenta = "#0000aa", "#aa00aa"
+    variables = {**theme.variables, **_LIGHT_SIXTEEN}
+    return replace(theme, primary=blue, secondary=blue, accent=magenta, success=blue, warning=magenta, error="#aa0000", variables=variables)
 
 
 class Palette(msgspec.Struct, frozen=True):
@@ -76,14 +98,15 @@ class Palette(msgspec.Struct, frozen=True):
         return self.accent
 
 
-_PALETTES: dict[str, Palette] = {}
+_PALETTES: dict[str, tuple[Theme, Palette]] = {}
 
 
 def palette_of(theme: Theme) -> Palette:
-    """The styles of a theme, also of one that is not ours; made once for each name."""
-    if theme.name not in _PALETTES:
-        _PALETTES[theme.name] = _make_palette(theme)
-    return _PALETTES[theme.name]
+    """The styles of a theme, also of one that is not ours; made once for each."""
+    made = _PALETTES.get(theme.name)
+    if made is None or made[0] is not theme:
+        _PALETTES[theme.name] = made = (theme, _make_palette(theme))
+    return made[1]
 
 
 def _make_palette(theme: Theme) -> Palette:
@@ -96,6 +119,7 @@ def _make_palette(theme: Theme) -> Palette:
     def style(name: str, fallback: str = "foreground", bold: bool = False) -> Style:
         return Style(color=colour(name, fallback)[:7], bold=bold or None)
 
+    series = theme.variables.get("series", _SERIES_DARK if theme.dark else _SERIES_LIGHT)
     return Palette(
         text=style("foreground"),
         strong=style("foreground", bold=True),
@@ -114,7 +138,7 @@ def _make_palette(theme: Theme) -> Palette:
         raw=style("faint", "panel"),
         key=style("primary", bold=True),
         cursor=style("primary", bold=True),
-        series=tuple(Style(color=colour) for colour in (_SERIES_DARK if theme.dark else _SERIES_LIGHT)),
+        series=tuple(Style(color=word) for word in series.split()),
     )
 
 

@@ -34,6 +34,8 @@ class PaneScreen(Screen[None]):
     KEYS: ClassVar[Help] = ()
     ABOUT: ClassVar[str] = ""
     """What the screen is for, in one sentence."""
+    FIRST: ClassVar[tuple[str, ...]] = ()
+    """Actions that come first in the footer, in this order; the others follow where there is room."""
 
     def __init__(self, run: RunLike) -> None:
         super().__init__()
@@ -54,6 +56,10 @@ class PaneScreen(Screen[None]):
 
     def run_changed(self) -> None:
         """The run has something new."""
+
+    def help_lines(self) -> Help:
+        """The lines of `?`."""
+        return self.KEYS
 
     def compose(self) -> ComposeResult:
         """Header, panes, keys."""

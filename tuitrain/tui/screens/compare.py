@@ -56,7 +56,7 @@ class CompareScreen(PaneScreen):
         Binding("m", "metric", "Metric"),
         Binding("z", "zoom(1)", "Zoom"),
         Binding("Z", "zoom_out", "All"),
-        Binding("l", "log_scale", "Log"),
+        Binding("l", "log_scale", "Log", tooltip="Linear or logarithmic axis"),
         Binding("plus", "smooth(1)", "Smoothing", key_display="+/-"),
         Binding("minus", "smooth(-1)", show=False),
         Binding("left", "shift(-1)", "More runs", key_display="← →"),

@@ -46,7 +46,7 @@ class LogScreen(PaneScreen):
         Binding("greater_than_sign", "match(1)", "Next match", key_display="> <"),
         Binding("less_than_sign", "match(-1)", show=False),
         Binding("s", "save", "Save"),
-        Binding("o", "leave", "Close", show=False),
+        Binding("o", "leave", show=False),
         Binding("escape", "back", "Close"),
     ]
 

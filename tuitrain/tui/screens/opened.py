@@ -234,9 +234,9 @@ class SettingsScreen(PaneScreen):
 
     AUTO_FOCUS = "#facts"
     ABOUT = "What the run was made with, and the checkpoints that it has kept."
-    KEYS: ClassVar[Help] = (("↑ ↓ PgUp PgDn", "scroll"), ("Home  End", "the start, the end"))
+    KEYS: ClassVar[Help] = (("↑ ↓ PgUp PgDn", "scroll"), ("Home  End", "the start, the end"), ("c  Esc", "close"))
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("c", "leave", "Close"),
+        Binding("c", "leave", show=False),
         Binding("escape", "leave", "Close"),
     ]
 

@@ -40,7 +40,11 @@ class TrainingScreen(PaneScreen):
 
     AUTO_FOCUS = "#launcher"
     ABOUT = "The launcher, and the run that trains here."
-    KEYS: ClassVar[Help] = (
+    FIRST: ClassVar[tuple[str, ...]] = (
+        *("start", "pause", "go_on", "stop", "checkpoint", "training", "open", "pick", "fetch", "last_launch"),
+        *("launcher", "runs", "metric", "move", "zoom", "copy"),
+    )
+    STARTING: ClassVar[Help] = (
         ("", "Starting"),
         ("Enter", "start what the launcher shows"),
         ("↑ ↓ Tab", "move between fields and panes"),
@@ -48,6 +52,8 @@ class TrainingScreen(PaneScreen):
         ("← →", "the next choice of a field"),
         ("f  u", "fetch CIFAR-10 (170 MB, once), use the last launch"),
         ("y", "copy the equal tuitrain run line"),
+    )
+    TRAINING: ClassVar[Help] = (
         ("", "Training"),
         ("space", "pause, go on"),
         ("x", "stop at the next step, with a checkpoint"),
@@ -128,6 +134,10 @@ class TrainingScreen(PaneScreen):
         """The log of the run that is shown, or what was printed before there was one."""
         record = self._run.record
         return self._log_before if record is None else record.log
+
+    def help_lines(self) -> Help:
+        """What one looks at first; the other half after it."""
+        return (*self.STARTING, *self.TRAINING) if self.view == "launch" else (*self.TRAINING, *self.STARTING)
 
     def place_panes(self, width: int, height: int) -> None:
         """Give every pane its rows."""

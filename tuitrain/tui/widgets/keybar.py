@@ -11,6 +11,8 @@ from tuitrain.tui.widgets.strips import Row
 
 # Where the line is too short these stay: the way to all the others, and the way out.
 _ALWAYS = ("question_mark", "q", "escape")
+_Item = tuple[str, str, str]
+"""A key, how it is written, and what it does."""
 _NAMES = {
     "question_mark": "?",
     "plus": "+",
@@ -42,7 +44,7 @@ def key_name(key: str) -> str:
 
 
 class KeyBar(Lines):
-    """One line made of the screen's active bindings; those that do not fit are left out from the right, except help and quit."""
+    """One line made of the screen's active bindings, those first that the screen calls so; help and quit stay, of the others what fits."""
 
     def __init__(self) -> None:
         super().__init__(id="keys")
@@ -63,19 +65,34 @@ class KeyBar(Lines):
 
     def content(self, width: int, height: int) -> list[Strip]:
         """The line."""
-        items = []
-        for key, active in self.screen.active_bindings.items():
-            binding = active.binding
-            if binding.show and active.enabled and binding.description:
-                items.append((key, binding.key_display or key_name(key), binding.description))
-        items.sort(key=lambda item: item[0] in _ALWAYS)
-        while items and sum(len(shown) + len(text) + 3 for _, shown, text in items) > width:
-            index = max((i for i, item in enumerate(items) if item[0] not in _ALWAYS), default=len(items) - 1)
-            del items[index]
         row = Row()
         self._places = []
-        for key, shown, text in items:
+        for key, shown, text in self._fitting(width):
             start = row.width
             row.add(f" {shown} ", self.palette.key).add(f"{text} ", self.palette.dim)
             self._places.append((start, row.width, key))
         return [row.strip(width)]
+
+    def _fitting(self, width: int) -> list[_Item]:
+        """The keys that have room, in the order in which they are shown."""
+        items = self._items()
+        room, left_out = width, set()
+        for item in sorted(items, key=lambda item: item[0] not in _ALWAYS):
+            needs = len(item[1]) + len(item[2]) + 3
+            if needs > room:
+                left_out.add(item)
+            else:
+                room -= needs
+        return [item for item in items if item not in left_out]
+
+    def _items(self) -> list[_Item]:
+        """Every key that works now, by its importance."""
+        first: tuple[str, ...] = getattr(self.screen, "FIRST", ())
+        items = []
+        for key, active in self.screen.active_bindings.items():
+            binding = active.binding
+            if binding.show and active.enabled and binding.description:
+                action = binding.action.partition("(")[0].removeprefix("app.")
+                place = first.index(action) if action in first else len(first)
+                items.append((key in _ALWAYS, place, (key, binding.key_display or key_name(key), binding.description)))
+        return [item for _, _, item in sorted(items, key=lambda one: one[:2])]

@@ -71,6 +71,15 @@ class LogView(LogPane, can_focus=True):
         """How many rows the view has been scrolled back; 0 follows."""
         self.search = Search()
         self._text = LogText()
+        self._could = (False, False)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """One scrolls what is longer than the view, and follows what one does not follow yet."""
+        scrolls, follows = self._can()
+        return {"scroll_by": scrolls, "scroll_page": scrolls, "follow": follows}.get(action, True)
+
+    def _can(self) -> tuple[bool, bool]:
+        return len(self._text) > self.body_height(), self.back > 0
 
     def action_scroll_by(self, rows: int) -> None:
         """Scroll back (positive) or forth."""
@@ -122,6 +131,9 @@ class LogView(LogPane, can_focus=True):
         self.search.update(self._text)
         if self.back:
             self.back = min(self.back + added, max(len(self._text) - self.body_height(), 0))
+        if self._could != (could := self._can()):
+            self._could = could
+            self.call_later(self.refresh_bindings)
         return super().content(width, height)
 
     def heading(self) -> tuple[Row, Row]:

@@ -64,7 +64,7 @@ class RunLines:
 
 
 def _line(run: RunRow, columns: Sequence[Column], texts: Mapping[str, str], palette: Palette, *, here: bool, marked: bool) -> Row:
-    row = Row("▸ " if here else "  ", palette.cursor).add("▣ " if marked else "▢ ", palette.accent if marked else palette.faint)
+    row = Row("▸ " if here else "  ", palette.cursor).add("▣ " if marked else "▢ ", palette.accent if marked else palette.dim)
     for number, column in enumerate(columns):
         text, style = _cell(run, column, texts, palette)
         row.add(" " if number else "")

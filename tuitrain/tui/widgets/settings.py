@@ -141,8 +141,10 @@ class FactsView(_Facts, can_focus=True):
     """Everything, to scroll through."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,k", "scroll(-1)", "Up", key_display="↑"),
-        Binding("down,j", "scroll(1)", "Down", key_display="↓"),
+        Binding("up", "scroll(-1)", "Scroll", key_display="↑↓"),
+        Binding("down", "scroll(1)", "Down", show=False),
+        Binding("k", "scroll(-1)", show=False),
+        Binding("j", "scroll(1)", show=False),
         Binding("pageup", "page(-1)", "Page up", show=False),
         Binding("pagedown,space", "page(1)", "Page down", show=False),
         Binding("home", "scroll(-1000000)", "Start", show=False),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
 from rich.style import Style
@@ -15,6 +17,7 @@ _SPARKS = "▁▂▃▄▅▆▇█"
 # Beginning a run costs a cursor move of about 8 bytes, a change of colour about 20, and repeating an unchanged cell 1 to 3.
 _SAME_STYLE_GAP = 6
 _ANY_STYLE_GAP = 2
+_JOINERS = re.compile("[\u200b-\u200d\u2060\ufe00-\ufe0f\ufeff\U0001f3fb-\U0001f3ff]")
 
 Cell = tuple[str, "Style | None"]
 
@@ -40,14 +43,14 @@ class Row:
     def add(self, text: str, style: Style = PLAIN) -> Row:
         """Append text; returns the row, so that calls chain."""
         if text:
-            text = clean(text)
+            text = apart(clean(text))
             self.segments.append(Segment(text, style))
             self.width += cell_len(text)
         return self
 
     def right(self, text: str, width: int, style: Style = PLAIN) -> Row:
         """Append text right-aligned in `width` cells."""
-        return self.add(" " * (width - cell_len(text)) + text, style)
+        return self.add(" " * (width - cell_len(apart(text))) + text, style)
 
     def left(self, text: str, width: int, style: Style = PLAIN) -> Row:
         """Append text in exactly `width` cells, cut with `…` where it is longer."""
@@ -74,8 +77,14 @@ class Row:
         return Strip([*kept, Segment("…", last)], width).adjust_cell_length(width, PLAIN)
 
 
+def apart(text: str) -> str:
+    """`text` without what joins or varies characters: joined, they are as wide as each terminal likes."""
+    return text if text.isascii() else _JOINERS.sub("", text)
+
+
 def fit(text: str, width: int) -> str:
     """`text` in exactly `width` cells; a longer one ends in `…`."""
+    text = apart(text)
     if cell_len(text) <= width:
         return text + " " * (width - cell_len(text))
     return set_cell_size(text, width - 1) + "…" if width > 0 else ""

@@ -1,0 +1,143 @@
+"""What tells a newcomer the keys: `?`, the palette and the footer."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from fakes import FakeSampler, FakeSession, screen_text, seed_cnn
+from kept_runs import until, until_shown
+from textual.pilot import Pilot
+from tour import SCREENS, bring, go, keep_three, strike
+
+from tuitrain.tui.app import TuitrainApp
+from tuitrain.tui.screens.base import PaneScreen
+from tuitrain.tui.screens.compare import CompareScreen
+from tuitrain.tui.screens.dialogs import EVERYWHERE, HelpScreen
+from tuitrain.tui.screens.opened import OpenedScreen
+from tuitrain.tui.widgets.keybar import key_name
+
+SIZE = (80, 24)
+_KEYS_OF_NAMES = {"Esc": "escape", "Enter": "enter", "?": "question_mark", "/": "slash"}
+
+
+@pytest.fixture
+def app(session: FakeSession, sampler: FakeSampler, tmp_path: Path) -> TuitrainApp:
+    keep_three(tmp_path / "runs")
+    return TuitrainApp(session, sampler, seed_cnn(), tmp_path / "runs")
+
+
+def top(app: TuitrainApp) -> PaneScreen:
+    assert isinstance(app.screen, PaneScreen)
+    return app.screen
+
+
+def shown_keys(app: TuitrainApp) -> set[str]:
+    """The names of the keys that the footer of this screen may show."""
+    return {
+        key_name(key)
+        for key, one in app.screen.active_bindings.items()
+        if one.binding.show and one.enabled and one.binding.description and not one.binding.system
+    }
+
+
+async def all_of_the_help(pilot: Pilot[None]) -> str:
+    """The text of `?`, scrolled through."""
+    texts = [await until_shown(pilot, "? or Esc closes")]
+    while "scroll" in texts[0]:
+        await strike(pilot, "down")
+        texts.append(screen_text(pilot.app))
+        if texts[-1] == texts[-2]:
+            break
+    return "\n".join(texts)
+
+
+@pytest.mark.parametrize("name", SCREENS)
+async def test_help_names_every_key_and_cuts_nothing(app: TuitrainApp, session: FakeSession, name: str) -> None:
+    async with app.run_test(size=SIZE) as pilot:
+        await bring(pilot, session, "running")
+        await go(pilot, name)
+        home, keys, lines = app.screen, shown_keys(app), (*top(app).help_lines(), *EVERYWHERE)
+        await strike(pilot, "question_mark")
+        text = await all_of_the_help(pilot)
+        assert isinstance(app.screen, HelpScreen)
+        assert "…" not in text
+        assert all(" ".join(words.split()) in " ".join(text.replace("│", " ").split()) for _, words in lines)
+        named = {word for written, _ in lines for word in written.split()}
+        assert keys <= named, keys - named
+        await strike(pilot, "question_mark")
+        await until(pilot, lambda: app.screen is home)
+        await strike(pilot, "question_mark", "escape")
+        await until(pilot, lambda: app.screen is home)
+
+
+async def test_help_scrolls_where_it_is_longer_than_the_terminal(app: TuitrainApp) -> None:
+    async with app.run_test(size=(80, 16)) as pilot:
+        await strike(pilot, "question_mark")
+        first = await until_shown(pilot, "scroll")
+        assert "this help, back, quit" not in first
+        await strike(pilot, *["pagedown"] * 4)
+        await until_shown(pilot, "this help, back, quit")
+        await pilot.resize_terminal(80, 24)
+        await until(pilot, lambda: "scroll" not in screen_text(app))
+
+
+@pytest.mark.parametrize("name", SCREENS)
+async def test_the_palette_offers_what_the_keys_do(app: TuitrainApp, session: FakeSession, name: str) -> None:
+    async with app.run_test(size=SIZE) as pilot:
+        await bring(pilot, session, "running")
+        await go(pilot, name)
+        commands = list(app.get_system_commands(app.screen))
+        titles = [command.title for command in commands]
+        assert len(set(titles)) == len(titles), titles
+        offered = {command.help.removeprefix("key ") for command in commands}
+        assert shown_keys(app) <= offered
+        assert not {"Ctrl+C", "ctrl+q", "Ctrl+P"} & offered
+
+
+async def test_a_command_of_the_palette_runs(app: TuitrainApp, session: FakeSession) -> None:
+    async with app.run_test(size=SIZE) as pilot:
+        await bring(pilot, session, "running")
+        await strike(pilot, "ctrl+p")
+        await until_shown(pilot, "key ?")
+        await strike(pilot, *"pause")
+        await until(pilot, lambda: "key space" in screen_text(app) and "key ?" not in screen_text(app))
+        await strike(pilot, "down", "enter")
+        await until(pilot, lambda: session.asked == ["pause"])
+
+
+async def test_a_newcomer_who_reads_only_the_footer(app: TuitrainApp, session: FakeSession) -> None:
+    """Starts, watches, stops, reopens and compares, at 80 columns."""
+    async with app.run_test(size=SIZE) as pilot:
+
+        async def read_and_press(words: str) -> None:
+            pattern = rf" (\S+) {re.escape(words)} [^\n]*\Z"
+            await until(pilot, lambda: re.search(pattern, screen_text(app)) is not None)
+            found = re.search(pattern, screen_text(app))
+            assert found is not None
+            await strike(pilot, _KEYS_OF_NAMES.get(found[1], found[1]))
+
+        await until_shown(pilot, "Start")
+        await read_and_press("Start")
+        await until(pilot, lambda: session.record is not None)
+        session.begin()
+        session.steps(50)
+        await read_and_press("Pause")
+        await read_and_press("Go on")
+        await read_and_press("Stop")
+        await until(pilot, lambda: session.asked == ["pause", "resume", "stop"])
+        await read_and_press("Runs")
+        await until_shown(pilot, "Runs 3", "alpha")
+        await read_and_press("Open")
+        await until(pilot, lambda: isinstance(app.screen, OpenedScreen))
+        await read_and_press("Close")
+        await read_and_press("Mark")
+        await read_and_press("Mark")
+        await read_and_press("Overlay")
+        await until(pilot, lambda: isinstance(app.screen, CompareScreen))
+        await read_and_press("Close")
+        await read_and_press("Close")
+        await read_and_press("New run")
+        await read_and_press("Quit")
+        await until(pilot, lambda: app._exit)
