@@ -60,11 +60,16 @@ class Camera:
         (HERE / f"{name}-{self._columns}.svg").write_text(self._app.export_screenshot(title="tuitrain"), encoding="utf-8")
 
 
+async def take_first(app: TuitrainApp, columns: int, rows: int) -> None:
+    """What a newcomer sees."""
+    async with app.run_test(size=(columns, rows)) as pilot:
+        await Camera(app, pilot, columns).shoot("launcher")
+
+
 async def take(session: Session, app: TuitrainApp, columns: int, rows: int) -> None:
-    """The launcher, the runs from before, and a run that trains."""
+    """The runs from before, and a run that trains."""
     async with app.run_test(size=(columns, rows)) as pilot:
         camera = Camera(app, pilot, columns)
-        await camera.shoot("launcher")
         await camera.shoot("runs", "r")
         await camera.shoot("opened", "down", "enter")
         await camera.shoot("compare", "escape", "home", "space", "space", "space", "v")
@@ -96,14 +101,17 @@ def main() -> None:
     """Take every picture at every size."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("data", nargs="?", default="synthetic")
-    data = str(parser.parse_args().data)
-    config = with_changes(load_recipe("seed-cnn"), {"data": data})
+    recipe = load_recipe("seed-cnn")
+    config = with_changes(recipe, {"data": str(parser.parse_args().data)})
     with tempfile.TemporaryDirectory() as folder, session_and_sampler(Path(folder) / "runs") as (session, sampler):
         os.environ["XDG_STATE_HOME"] = folder  # the person's own last launch stays what it is
+        runs = Path(folder) / "runs"
+        for columns, rows in SIZES:
+            asyncio.run(take_first(TuitrainApp(session, sampler, recipe, runs, download=download_cifar10), columns, rows))
         for name, changes in BEFORE.items():
             run_before(session, with_changes(config, {"name": name, "max_steps": STEPS_BEFORE, **changes}))
         for columns, rows in SIZES:
-            app = TuitrainApp(session, sampler, config, Path(folder) / "runs", download=download_cifar10)
+            app = TuitrainApp(session, sampler, config, runs, download=download_cifar10)
             asyncio.run(take(session, app, columns, rows))
 
 
