@@ -98,6 +98,8 @@ async def go(pilot: Pilot[None], name: str) -> bool:
     there = app.view.record is not None
     if not there and name in ("training", "predictions", "parameters"):
         return False
+    # What a key before this one began must be over, or `r` would meet another screen than the one that is looked at here.
+    await pilot.pause()
     if not isinstance(app.screen, RunsScreen):
         await strike(pilot, "r")
         await until(pilot, lambda: isinstance(app.screen, RunsScreen))
