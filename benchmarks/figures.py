@@ -83,8 +83,8 @@ def plain_speed(data: Path, pairs: int) -> list[Figure]:
     return lines
 
 
-KEYS = (("l", b"log"), ("l", b"linear"), ("+", b"smoothing"), ("-", b"smoothing"), ("?", b"the whole log"), ("?", b"Devices"))
-"""Keys of the training view, and what each answer holds: two labels, a dialog over the whole screen, and back."""
+KEYS = (("l", b"log"), ("l", b"linear"), ("+", b"smoothing"), ("-", b"smoothing"), ("?", b"themes"), ("?", None))
+"""Keys of the training view, and what each answer holds: two labels, and a dialog over the screen. What closing it brings has no words."""
 
 
 def key_to_paint(data: Path, pairs: int) -> list[Figure]:
@@ -122,7 +122,8 @@ def _key_delays(data: Path, *, paused: bool, keys: int = 240) -> list[float]:
                 key, answer = KEYS[index % len(KEYS)]
                 sent = time.perf_counter()
                 screen.child.send(key)
-                delays.append(screen.until_sent(answer) - sent)
+                if answer is not None:
+                    delays.append(screen.until_sent(answer) - sent)
                 # A person's pace; what else the key brings, such as a new curve, comes meanwhile.
                 screen.discard(generator.uniform(0.08, 0.2))
         finally:
