@@ -37,6 +37,8 @@ class Shadow:
     def __init__(self) -> None:
         self._lines: list[list[Cell]] = []
         self.size = Size(0, 0)
+        self.style: Style | None = None
+        """What the terminal writes in; `None` when nobody knows."""
 
     def resize(self, size: Size) -> None:
         """The whole screen is painted at this size; at another one than before nothing is known."""
@@ -47,6 +49,7 @@ class Shadow:
     def forget(self) -> None:
         """Nothing is known any more: the next update sends all of its cells."""
         self._lines = []
+        self.style = None
 
     def take(self, x: int, y: int, new: list[Cell]) -> list[tuple[int, int]]:
         """Note that `new` is shown from column `x` of row `y` on; the runs [start, end) of it that the terminal does not show yet."""
@@ -66,9 +69,9 @@ class Shadow:
 class _Output:
     """Terminal output under construction; it knows the style and the place that the terminal's cursor has."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, style: Style | None) -> None:
         self._system = COLOR_SYSTEMS.get(console.color_system or "")
-        self._style: Style | None = None
+        self.style = style
         self._place = (-1, -1)
         self._parts: list[str] = []
 
@@ -76,15 +79,15 @@ class _Output:
         self._go_to(x, y)
         for text, style in run:
             style = style or PLAIN
-            if style != self._style:
-                self._parts.append(_change(self._style, style, self._system))
-                self._style = style
+            if style != self.style:
+                self._parts.append(_change(self.style, style, self._system))
+                self.style = style
             self._parts.append(text)
         # Behind the last column terminals differ in where the cursor is.
         self._place = (-1, -1) if to_edge else (x + len(run), y)
 
     def text(self) -> str:
-        return "".join([*self._parts, _RESET]) if self._parts else ""
+        return "".join(self._parts)
 
     def _go_to(self, x: int, y: int) -> None:
         here, row = self._place
@@ -103,11 +106,12 @@ class ThriftyUpdate(CompositorUpdate):
 
     def render_segments(self, console: Console) -> str:
         """The update as terminal output; the shadow then holds it."""
-        out = _Output(console)
+        out = _Output(console, self._shadow.style)
         for x, y, strip in self._pieces:
             new = cells(strip)
             for start, end in self._shadow.take(x, y, new):
                 out.add(x + start, y, new[start:end], to_edge=x + end >= console.width)
+        self._shadow.style = out.style
         return out.text()
 
 
@@ -131,8 +135,18 @@ class ThriftyApp(App[Result]):
         super()._display(screen, self.thrifty(renderable))  # type: ignore[arg-type]
 
     def on_mount(self) -> None:
-        """Paint everything after the terminal was somebody else's."""
+        """Hand the terminal over without colours, and paint everything after it was somebody else's."""
+        self.app_suspend_signal.subscribe(self, lambda _: self._plain())
         self.app_resume_signal.subscribe(self, lambda _: self.shadow.forget())
+
+    def on_unmount(self) -> None:
+        """Give the terminal back without colours."""
+        self._plain()
+
+    def _plain(self) -> None:
+        self.shadow.forget()
+        if self._driver is not None:
+            self._driver.write(_RESET)
 
     def on_resize(self, event: Resize) -> None:
         """A terminal that was resized and resized back shows nobody knows what, and Textual sees no reason to paint."""
@@ -167,10 +181,12 @@ def _change(old: Style | None, new: Style, system: ColorSystem | None) -> str:
     if system is None:
         return ""
     if old is None:
-        return new.render(_PROBE, color_system=system).partition(_PROBE)[0]
-    if _attributes(old) != _attributes(new) or (old.color and not new.color) or (old.bgcolor and not new.bgcolor):
+        return _RESET + new.render(_PROBE, color_system=system).partition(_PROBE)[0]
+    if _besides_bold(old) != _besides_bold(new) or (old.color and not new.color) or (old.bgcolor and not new.bgcolor):
         return _RESET + new.render(_PROBE, color_system=system).partition(_PROBE)[0]
     codes: list[str] = []
+    if bool(old.bold) != bool(new.bold):
+        codes.append("1" if new.bold else "22")
     for before, after, foreground in ((old.color, new.color, True), (old.bgcolor, new.bgcolor, False)):
         if after is not None and after != before:
             codes += _codes(after, system, foreground)
@@ -181,5 +197,7 @@ def _codes(colour: Color, system: ColorSystem, foreground: bool) -> tuple[str, .
     return colour.downgrade(system).get_ansi_codes(foreground=foreground)
 
 
-def _attributes(style: Style) -> tuple[bool | None, ...]:
-    return (style.bold, style.dim, style.italic, style.underline, style.blink, style.reverse, style.strike, style.conceal, style.overline)
+def _besides_bold(style: Style) -> tuple[bool, ...]:
+    """The attributes that no code takes away alone; what ends bold ends dim too."""
+    flags = (style.dim, style.italic, style.underline, style.blink, style.reverse, style.strike, style.conceal, style.overline)
+    return (*map(bool, flags), bool(style.dim and style.bold))
