@@ -323,6 +323,11 @@ def _from_table(base: RunConfig, table: Mapping[str, Any], *, where: str) -> Run
         raise ConfigError(f"{clean(where)}: {error}") from None
 
 
+def recipe_of(config: RunConfig) -> RunConfig:
+    """What `config` started from: its built-in recipe, or the defaults where it has one of its own."""
+    return load_recipe(config.recipe) if config.recipe in recipe_names() else DEFAULTS
+
+
 def to_toml(config: RunConfig, environment: Mapping[str, Any] | None = None) -> str:
     """The whole configuration as TOML; fields that are `None` are left out. `environment` becomes a table of that name."""
     table = {field: value for field in FIELDS if (value := getattr(config, field)) is not None}

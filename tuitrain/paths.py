@@ -7,6 +7,10 @@ from pathlib import Path
 
 import platformdirs
 
+CIFAR10_FOLDER = "cifar-10-batches-py"
+CIFAR10_BATCHES = (*(f"data_batch_{number}" for number in range(1, 6)), "test_batch")
+"""The files that CIFAR-10 consists of, the test images last."""
+
 
 def runs_dir(option: str | None = None) -> Path:
     """The folder that holds the runs: `--runs-dir`, else TUITRAIN_RUNS, else the user's data folder."""
@@ -23,13 +27,12 @@ def cache_dir() -> Path:
 
 def cifar10_dirs() -> tuple[Path, ...]:
     """Where CIFAR-10 is looked for, in this order: our cache, then `./data`, torchvision's custom."""
-    return (cache_dir() / "cifar10" / "cifar-10-batches-py", Path("data") / "cifar-10-batches-py")
+    return (cache_dir() / "cifar10" / CIFAR10_FOLDER, Path("data") / CIFAR10_FOLDER)
 
 
-def cifar10_on_disk() -> bool:
-    """Whether one of these folders holds all six batches."""
-    batches = (*(f"data_batch_{number}" for number in range(1, 6)), "test_batch")
-    return any(all((folder / batch).is_file() for batch in batches) for folder in cifar10_dirs())
+def find_cifar10() -> Path | None:
+    """The `cifar-10-batches-py` folder in one of these places that holds all of its batches, or `None`."""
+    return next((folder for folder in cifar10_dirs() if all((folder / batch).is_file() for batch in CIFAR10_BATCHES)), None)
 
 
 def last_launch() -> Path:

@@ -51,7 +51,7 @@ def test_what_was_written_is_read(path):
         assert [event.step for _, event in steps] == list(range(1, 21))
         assert steps[10][1] == step(11, 3.0 - 0.1 * 11, epoch=2)
         assert steps[10][0] == 1011.0
-        assert reader.last_step_event() == steps[-1][1]
+        assert reader.last_step_events(1) == [steps[-1][1]]
         assert [event.loss_sum for _, event in reader.evals()] == [2.0, 2.0]
         assert [event.state for _, event in reader.states()] == ["running", "finished"]
         assert [event.text for _, event in reader.notices()] == ["the built-in synthetic data is used"]
@@ -66,7 +66,7 @@ def test_an_empty_store_reads_as_nothing(path):
     write(path)
     with MetricsReader(path) as reader:
         assert (reader.count(), reader.last_step(), reader.last_loss(), reader.losses(1, 100, 10)) == (0, 0, None, [])
-        assert (reader.replicas(), reader.last_step_event(), list(reader.step_events())) == (None, None, [])
+        assert (reader.replicas(), reader.last_step_events(1), list(reader.step_events())) == (None, [], [])
 
 
 def test_what_is_not_finite_is_null(path):

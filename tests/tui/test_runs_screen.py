@@ -503,15 +503,15 @@ def test_ages_have_one_unit_and_six_cells() -> None:
 
 def test_a_sparkline_has_gaps_where_nothing_was_finite() -> None:
     bins = [Bin(x, y, y, y) for x, y in ((1, 8.0), (2, 4.0), (4, 1.0))]
-    assert run_rows.sparkline(bins, 4, 4) == "▇▄ ▁"
-    assert run_rows.sparkline(bins, 4, 8) == "▇▇▄▄  ▁▁"
-    assert run_rows.sparkline([Bin(1, 2, 2, 2)], 1, 3) == "▁▁▁"
-    assert run_rows.sparkline([], 0, 3) == ""
+    assert run_rows.sketch(bins, 4, 4, 1).lines == ("▇▄ ▁",)
+    assert run_rows.sketch(bins, 4, 8, 1).lines == ("▇▇▄▄  ▁▁",)
+    assert run_rows.sketch([Bin(1, 2, 2, 2)], 1, 3, 1).lines == ("▁▁▁",)
+    assert run_rows.sketch([], 0, 3, 1).lines == ()
     assert run_rows.sketch([Bin(1, 2, 2, 2)], 1, 2, 2).lines == ("  ", "▁▁")
     tall = run_rows.sketch(bins, 4, 4, 2)
     assert (tall.lines, tall.high, tall.low) == (("▇   ", "█▇ ▁"), 8.0, 1.0)
     many = [Bin(100 * x + 50, 1, 100.0 - x, 200) for x in range(100)]
-    assert run_rows.sparkline(many, 10_000, 8) == "▇▆▅▄▄▃▂▁"
+    assert run_rows.sketch(many, 10_000, 8, 1).lines == ("▇▆▅▄▄▃▂▁",)
 
 
 def test_the_filter_finds_every_word_anywhere(runs_dir: Path) -> None:

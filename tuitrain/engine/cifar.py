@@ -13,12 +13,11 @@ import torch
 from tuitrain.config import ConfigError
 from tuitrain.engine.imports import one_line
 from tuitrain.engine.samples import Dataset, Split, images
-from tuitrain.paths import cifar10_dirs
+from tuitrain.paths import CIFAR10_BATCHES, CIFAR10_FOLDER
 from tuitrain.text import clean
 
-FOLDER = "cifar-10-batches-py"
-TRAIN_FILES = tuple(f"data_batch_{number}" for number in range(1, 6))
-TEST_FILE = "test_batch"
+FOLDER = CIFAR10_FOLDER
+*TRAIN_FILES, TEST_FILE = CIFAR10_BATCHES
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 
 # A real batch has 31 MB.
@@ -28,11 +27,6 @@ _ALLOWED = {(module, name) for module in _NUMPY_MODULES for name in ("_reconstru
 _ALLOWED.add(("_codecs", "encode"))
 
 Rows = np.ndarray[tuple[int, ...], np.dtype[np.uint8]]
-
-
-def find_cifar10() -> Path | None:
-    """The `cifar-10-batches-py` folder in one of the usual places, or `None`."""
-    return next((folder for folder in cifar10_dirs() if _is_complete(folder)), None)
 
 
 def batches_folder(folder: Path) -> Path | None:
@@ -50,15 +44,11 @@ def read_cifar10(folder: Path, source: str) -> Dataset:
     Raises:
         ConfigError: a file is missing, damaged, or holds anything but arrays and plain values.
     """
-    missing = [name for name in (*TRAIN_FILES, TEST_FILE) if not (folder / name).is_file()]
+    missing = [name for name in CIFAR10_BATCHES if not (folder / name).is_file()]
     if missing:
         raise ConfigError(f"data: {clean(str(folder))} has no {', '.join(missing)}; CIFAR-10 needs all of its six batches.")
     train, test = (_split([_read_batch(folder / name) for name in names]) for names in (TRAIN_FILES, (TEST_FILE,)))
     return Dataset("cifar10", source, train, test, _class_names(folder / "batches.meta"))
-
-
-def _is_complete(folder: Path) -> bool:
-    return all((folder / name).is_file() for name in (*TRAIN_FILES, TEST_FILE))
 
 
 class _ArraysOnly(pickle.Unpickler):

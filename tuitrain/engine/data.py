@@ -7,13 +7,14 @@ from collections.abc import Callable, Generator
 from pathlib import Path
 
 from tuitrain.config import DATA, ConfigError, RunConfig, allowed, is_import_string, nearest
-from tuitrain.engine.cifar import batches_folder, find_cifar10, read_cifar10
+from tuitrain.engine.cifar import batches_folder, read_cifar10
 from tuitrain.engine.custom import load_custom
 from tuitrain.engine.download import fetch_cifar10
 from tuitrain.engine.imagefolder import load_imagefolder
 from tuitrain.engine.samples import Dataset, Interrupted, Split, batch, to_device
 from tuitrain.engine.synthetic import random_samples, synthetic_images
 from tuitrain.events import Notice, Progress
+from tuitrain.paths import find_cifar10
 from tuitrain.text import clean
 
 __all__ = ["Dataset", "Interrupted", "Split", "batch", "fetch_cifar10", "load_data", "to_device"]

@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from tuitrain.config import ConfigError
-from tuitrain.engine.cifar import FOLDER, find_cifar10
+from tuitrain.engine.cifar import FOLDER
 from tuitrain.engine.decoded import remove_leftovers
 from tuitrain.engine.imports import one_line
 from tuitrain.engine.samples import Interrupted
 from tuitrain.engine.vision import import_torchvision
 from tuitrain.events import Progress
-from tuitrain.paths import cache_dir
+from tuitrain.paths import cache_dir, find_cifar10
 from tuitrain.text import clean
 
 ARCHIVE_BYTES = 170_498_071

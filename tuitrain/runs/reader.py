@@ -174,11 +174,6 @@ class MetricsReader:
         for page in self._pages(f"{_STEP_EVENTS} WHERE s.step > ? ORDER BY s.step LIMIT ?"):
             yield from map(_step, page)
 
-    def last_step_event(self) -> Step | None:
-        """The newest step event."""
-        newest = self.last_step_events(1)
-        return newest[0] if newest else None
-
     def last_step_events(self, count: int) -> list[Step]:
         """The newest `count` step events, in the order of their steps."""
         rows = self._query(f"{_STEP_EVENTS} ORDER BY s.step DESC LIMIT ?", (count,))

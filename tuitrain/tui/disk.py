@@ -11,8 +11,6 @@ from tuitrain import paths
 from tuitrain.config import DATA, is_import_string
 from tuitrain.tui import last
 
-_BATCHES = "cifar-10-batches-py"
-
 
 class Folder(msgspec.Struct, frozen=True):
     """What a start would find behind a `data` value that is no built-in data set; `bad` says that it would be refused."""
@@ -32,7 +30,7 @@ class Disk(msgspec.Struct, frozen=True):
 
 def look(data: str) -> Disk:
     """Look at the disk; whatever cannot be read is as if it were not there."""
-    return Disk(paths.cifar10_on_disk(), None if data in DATA else look_behind(data), last.read())
+    return Disk(paths.find_cifar10() is not None, None if data in DATA else look_behind(data), last.read())
 
 
 def look_behind(data: str) -> Folder:
@@ -44,7 +42,7 @@ def look_behind(data: str) -> Folder:
         names = {entry.name for entry in os.scandir(folder)}
     except (OSError, ValueError):
         return Folder(data, "this folder cannot be read", bad=True)
-    if _BATCHES in names or "data_batch_1" in names or "test_batch" in names:
+    if paths.CIFAR10_FOLDER in names or "data_batch_1" in names or "test_batch" in names:
         return Folder(data, "a folder with CIFAR-10 batches")
     missing = [name for name in ("train", "test") if name not in names]
     if missing:

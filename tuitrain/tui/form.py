@@ -57,7 +57,7 @@ class Form:
         self.config = config
         self.drafts: dict[str, str] = {}
         self.errors: dict[str, str] = {}
-        self.cifar10_on_disk = paths.cifar10_on_disk()
+        self.cifar10_on_disk = paths.find_cifar10() is not None
         self.devices: tuple[str, ...] = ("cpu",)
         """What the device row offers beside auto."""
         self._folder: Folder | None = None

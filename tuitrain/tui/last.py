@@ -9,7 +9,7 @@ import msgspec
 from rich.cells import cell_len
 
 from tuitrain import paths
-from tuitrain.config import DEFAULTS, FIELDS, ConfigError, RunConfig, load_recipe, recipe_names, to_toml
+from tuitrain.config import FIELDS, ConfigError, RunConfig, load_recipe, recipe_of, to_toml
 from tuitrain.runs.files import write_atomically
 
 _BARE = ("data", "device", "precision", "strategy")
@@ -47,7 +47,7 @@ def read(path: Path | None = None) -> LastLaunch | None:
 def describe(last: LastLaunch, width: int, now: float | None = None) -> str:
     """The launch in `width` cells where its title leaves room: what it is called, its data, what is not as in its recipe, its age."""
     config = last.config
-    base = load_recipe(config.recipe) if config.recipe in recipe_names() else DEFAULTS
+    base = recipe_of(config)
     changed = [field for field in FIELDS if getattr(config, field) != getattr(base, field) and field not in (*_UNTOLD, "data")]
     pieces = [config.title(), config.data, *(_piece(config, field) for field in changed)]
     age = ago((time.time() if now is None else now) - last.time)

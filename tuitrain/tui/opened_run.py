@@ -11,6 +11,7 @@ import msgspec
 
 from tuitrain.config import ConfigError
 from tuitrain.text import clean
+from tuitrain.tui.run_view import StoredView
 
 if TYPE_CHECKING:
     from tuitrain.runs.record import RunRecord
@@ -38,7 +39,7 @@ class Reading(msgspec.Struct, frozen=True):
     problem: str | None = None
 
 
-class OpenedRun:
+class OpenedRun(StoredView):
     """The run as panes see it. `read` is for a thread; all else is for the event loop's.
 
     Args:
@@ -46,27 +47,12 @@ class OpenedRun:
     """
 
     def __init__(self, path: Path) -> None:
+        super().__init__(None)
         self.path = path
-        self.record: RunRecord | None = None
         self.checkpoints: tuple[KeptCheckpoint, ...] = ()
         self.environment: Mapping[str, Any] = {}
         self.problem: str | None = None
         """Why the folder could not be read the last time."""
-
-    @property
-    def alive(self) -> bool:
-        """Whether a process trains it."""
-        return self.record is not None and self.record.live
-
-    @property
-    def state(self) -> str:
-        """The state that the folder tells; idle before it is read."""
-        return "idle" if self.record is None else self.record.state
-
-    @property
-    def ended(self) -> bool:
-        """Whether it is over."""
-        return self.record is not None and not self.record.live
 
     def read(self) -> Reading:
         """Read the folder; takes in nothing."""

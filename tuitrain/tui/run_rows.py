@@ -145,11 +145,6 @@ def sketch(bins: Sequence[Bin], steps: int, cells: int, rows: int) -> Sketch:
     return Sketch(tuple(lines), high, low)
 
 
-def sparkline(bins: Sequence[Bin], steps: int, cells: int) -> str:
-    """The same in one line."""
-    return "".join(sketch(bins, steps, cells, 1).lines)
-
-
 def _means(bins: Sequence[Bin], steps: int, cells: int) -> list[float | None]:
     """The mean of the bins in each cell; with fewer steps than cells, the step in which the cell lies."""
     means: list[float | None] = []

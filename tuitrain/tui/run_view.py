@@ -38,8 +38,8 @@ class RunLike(Protocol):
 class StoredView:
     """A run that was read from its folder."""
 
-    def __init__(self, record: RunRecord) -> None:
-        self.record: RunRecord | None = record
+    def __init__(self, record: RunRecord | None) -> None:
+        self.record = record
 
     @property
     def alive(self) -> bool:
@@ -48,7 +48,7 @@ class StoredView:
 
     @property
     def state(self) -> str:
-        """The state that the folder tells."""
+        """The state that the folder tells; idle before it is read."""
         return "idle" if self.record is None else self.record.state
 
     @property

@@ -6,10 +6,9 @@ import os
 from pathlib import Path
 
 from tuitrain.runs.files import write_atomically
+from tuitrain.runs.folder import LOG
 from tuitrain.runs.logtail import LogTail
 from tuitrain.runs.status import utc
-
-LOG = "log.txt"
 
 
 class SaveError(Exception):

@@ -22,7 +22,6 @@ from tuitrain.tui.widgets.run_detail import ROWS, RunDetail
 from tuitrain.tui.widgets.runs_table import RunsTable
 
 _LIST_EVERY_BEATS = 2
-MOST_COMPARED = 8
 
 
 class RunsScreen(PaneScreen):
@@ -199,13 +198,14 @@ class RunsScreen(PaneScreen):
 
     def action_overlay(self) -> None:
         """Lay the curves of the marked runs over each other."""
+        from tuitrain.tui.compare import MOST
         from tuitrain.tui.screens.compare import CompareScreen
 
         marked = self._table.list.chosen
         if len(marked) < 2:
             self.notify("Mark two runs or more with space; v then lays their curves over each other.", severity="warning")
-        elif len(marked) > MOST_COMPARED:
-            self.notify(f"{len(marked)} runs are marked, and {MOST_COMPARED} at most are compared.", severity="warning")
+        elif len(marked) > MOST:
+            self.notify(f"{len(marked)} runs are marked, and {MOST} at most are compared.", severity="warning")
         else:
             self.app.push_screen(CompareScreen(self.run, [row.summary.path for row in marked]))
 

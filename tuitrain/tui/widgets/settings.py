@@ -10,7 +10,7 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.strip import Strip
 
-from tuitrain.config import DEFAULTS, FIELDS, load_recipe, recipe_names
+from tuitrain.config import FIELDS, recipe_of
 from tuitrain.text import clean
 from tuitrain.tui import format as words
 from tuitrain.tui.opened_run import KeptCheckpoint, OpenedRun
@@ -29,7 +29,7 @@ _NO_CHECKPOINT_LEFT = "no checkpoint is left in the folder"
 
 def changed_fields(config: RunConfig) -> list[str]:
     """The fields in which a run differs from its recipe; what "auto" stood for is no difference."""
-    base = load_recipe(config.recipe) if config.recipe in recipe_names() else DEFAULTS
+    base = recipe_of(config)
     return [field for field in FIELDS if field != "recipe" and getattr(base, field) not in ("auto", getattr(config, field))]
 
 
