@@ -223,7 +223,7 @@ def _open_app(config: RunConfig, runs_dir: Path, *, start_at_once: bool) -> int:
     share_the_lock()
     with lasting_imports():
         from tuitrain.tui.app import TuitrainApp
-        from tuitrain.tui.capture import Capture
+        from tuitrain.tui.terminal.capture import Capture
 
     with session_and_sampler(runs_dir) as (session, sampler), Capture() as capture:
         app = TuitrainApp(session, sampler, config, runs_dir, start_at_once=start_at_once, capture=capture, download=download_cifar10)

@@ -12,7 +12,8 @@ from textual.pilot import Pilot
 from tuitrain.config import RunConfig
 from tuitrain.events import Notice, Progress, Replica, Replicas
 from tuitrain.tui.app import TuitrainApp
-from tuitrain.tui.screens.dialogs import HelpScreen, QuitDialog
+from tuitrain.tui.screens.ask import QuitDialog
+from tuitrain.tui.screens.help import HelpScreen
 from tuitrain.tui.screens.log import LogScreen
 from tuitrain.tui.widgets.curve import Curve
 from tuitrain.tui.widgets.launcher import Launcher
@@ -413,7 +414,7 @@ async def test_no_loss_breaks_the_curve(session: FakeSession, sampler: FakeSampl
 async def test_the_curve_is_extended_not_redrawn_while_its_axes_hold(
     session: FakeSession, sampler: FakeSampler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tuitrain.tui import plot
+    from tuitrain.tui.curve import plot
 
     drawn: list[str] = []
     for name in ("draw", "extend"):

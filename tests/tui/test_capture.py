@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tuitrain.tui.glyphs import speaks_utf8, to_ascii
+from tuitrain.tui.terminal.glyphs import speaks_utf8, to_ascii
 
-PRELUDE = "import ctypes, os, subprocess, sys\nfrom tuitrain.tui.capture import Capture\nlines = []\n"
+PRELUDE = "import ctypes, os, subprocess, sys\nfrom tuitrain.tui.terminal.capture import Capture\nlines = []\n"
 
 
 def run(body: str) -> subprocess.CompletedProcess[str]:

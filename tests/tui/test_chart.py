@@ -8,13 +8,13 @@ import msgspec
 import pytest
 
 from tuitrain.runs.series import Series
-from tuitrain.tui.axes import Axis, number_axis, percent_axis, round_up, span_axis, step_axis, step_limit, time_axis, value_axis
-from tuitrain.tui.band import band_cells
-from tuitrain.tui.chart import Dots, Drawing, Line, Picture, cell, draw, extend, step_at
-from tuitrain.tui.crosshair import epoch_columns, with_cursor
+from tuitrain.tui.curve.axes import Axis, number_axis, percent_axis, round_up, span_axis, step_axis, step_limit, time_axis, value_axis
+from tuitrain.tui.curve.band import band_cells
+from tuitrain.tui.curve.chart import Dots, Drawing, Line, Picture, cell, draw, extend, step_at
+from tuitrain.tui.curve.crosshair import epoch_columns, with_cursor
+from tuitrain.tui.curve.metrics import LOSS
+from tuitrain.tui.curve.sketch import Material, bin_columns, changed_since, sketch
 from tuitrain.tui.look import DARK, palette_of
-from tuitrain.tui.metrics import LOSS
-from tuitrain.tui.sketch import Material, bin_columns, changed_since, sketch
 
 PALETTE = palette_of(DARK)
 

@@ -13,9 +13,9 @@ from fakes import seed_cnn
 from tuitrain.config import RunConfig
 from tuitrain.events import Eval, Losses, RunEnded, RunStarted, State
 from tuitrain.runs.record import RunRecord
-from tuitrain.tui.axes import Axis
-from tuitrain.tui.callouts import Course, call_out
-from tuitrain.tui.compare import (
+from tuitrain.tui.curve.axes import Axis
+from tuitrain.tui.curve.callouts import Course, call_out
+from tuitrain.tui.curve.compare import (
     Across,
     Entrant,
     Ruler,

@@ -25,7 +25,7 @@ from tuitrain.tui.app import TuitrainApp
 from tuitrain.tui.look import LIGHT
 from tuitrain.tui.screens import compare as compare_module
 from tuitrain.tui.screens.compare import CompareScreen
-from tuitrain.tui.screens.dialogs import HelpScreen
+from tuitrain.tui.screens.help import HelpScreen
 from tuitrain.tui.widgets.curve import WEIGHTS
 from tuitrain.tui.widgets.overlay import Overlay
 

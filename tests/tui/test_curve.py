@@ -19,10 +19,10 @@ from tuitrain.runs.errors import RunError
 from tuitrain.runs.record import RunRecord
 from tuitrain.runs.series import Bin, Series
 from tuitrain.tui.app import TuitrainApp
+from tuitrain.tui.curve.zoom import Span
 from tuitrain.tui.run_view import RunLike, StoredView
 from tuitrain.tui.screens.base import PaneScreen
 from tuitrain.tui.widgets.curve import Curve
-from tuitrain.tui.zoom import Span
 
 SIZES = [(80, 24), (120, 40), (200, 60)]
 WIDE = (120, 40)

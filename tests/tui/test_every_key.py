@@ -14,7 +14,8 @@ from textual.pilot import Pilot
 from tour import SCREENS, bring, go, keep_three, strike
 
 from tuitrain.tui.app import TuitrainApp
-from tuitrain.tui.screens.dialogs import HelpScreen, QuitDialog
+from tuitrain.tui.screens.ask import QuitDialog
+from tuitrain.tui.screens.help import HelpScreen
 
 SIZE = (80, 24)
 ALWAYS = ("escape", "tab", "shift+tab", "up", "down", "left", "right", "home", "end", "pageup", "pagedown", "space", *"0123456789")

@@ -16,7 +16,7 @@ from tuitrain import paths
 from tuitrain.config import ConfigError, RunConfig, load_recipe
 from tuitrain.events import Progress
 from tuitrain.tui.app import TuitrainApp
-from tuitrain.tui.fetch import Fetch
+from tuitrain.tui.launch.fetch import Fetch
 from tuitrain.tui.widgets.launcher import Launcher
 
 SIZES = [(80, 24), (120, 40), (200, 60)]

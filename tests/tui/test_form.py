@@ -7,7 +7,7 @@ import pytest
 from fakes import seed_cnn
 
 from tuitrain.config import load_recipe
-from tuitrain.tui.form import FIELDS, FOLDER, TYPED, Form
+from tuitrain.tui.launch.form import FIELDS, FOLDER, TYPED, Form
 from tuitrain.tui.layout import arrange, fits
 
 

@@ -14,7 +14,7 @@ from tour import SCREENS, bring, go, keep_three, strike
 from tuitrain.tui.app import TuitrainApp
 from tuitrain.tui.screens.base import PaneScreen
 from tuitrain.tui.screens.compare import CompareScreen
-from tuitrain.tui.screens.dialogs import EVERYWHERE, HelpScreen
+from tuitrain.tui.screens.help import EVERYWHERE, HelpScreen
 from tuitrain.tui.screens.opened import OpenedScreen
 from tuitrain.tui.widgets.keybar import key_name
 

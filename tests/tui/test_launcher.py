@@ -22,10 +22,10 @@ from textual.widget import Widget
 from tuitrain import paths
 from tuitrain.config import RunConfig, load_recipe
 from tuitrain.events import Progress
-from tuitrain.tui import last
 from tuitrain.tui.app import TuitrainApp
-from tuitrain.tui.disk import Folder, look
-from tuitrain.tui.form import FIELDS
+from tuitrain.tui.launch import last
+from tuitrain.tui.launch.disk import Folder, look
+from tuitrain.tui.launch.form import FIELDS
 from tuitrain.tui.widgets.devices import Devices
 from tuitrain.tui.widgets.launcher import Launcher
 from tuitrain.tui.widgets.strategy import Strategy

@@ -16,7 +16,7 @@ from textual.pilot import Pilot
 from tuitrain.config import with_changes
 from tuitrain.runs.label import annotate
 from tuitrain.tui.app import TuitrainApp
-from tuitrain.tui.opened_run import OpenedRun
+from tuitrain.tui.browse.opened_run import OpenedRun
 from tuitrain.tui.screens.log import LogScreen
 from tuitrain.tui.screens.opened import OpenedScreen, SettingsScreen
 from tuitrain.tui.screens.runs import RunsScreen

@@ -12,8 +12,8 @@ from textual.pilot import Pilot
 
 from tuitrain.events import Prediction, Predictions, RunStarted
 from tuitrain.tui.app import TuitrainApp
-from tuitrain.tui.pictures import BYTES, HEIGHT, SIDE, draw, ink_of
-from tuitrain.tui.results import Results
+from tuitrain.tui.browse.pictures import BYTES, HEIGHT, SIDE, draw, ink_of
+from tuitrain.tui.browse.results import Results
 from tuitrain.tui.screens.predictions import PredictionsScreen
 from tuitrain.tui.widgets.images import Images
 from tuitrain.tui.widgets.matrix import Matrix

@@ -20,8 +20,8 @@ from textual.screen import Screen
 from tuitrain.runs.catalogue import RunSummary
 from tuitrain.runs.label import annotate, rename
 from tuitrain.runs.series import Bin
-from tuitrain.tui import run_rows
 from tuitrain.tui.app import TuitrainApp
+from tuitrain.tui.browse import run_rows
 from tuitrain.tui.screens.ask import Ask
 from tuitrain.tui.screens.opened import OpenedScreen
 from tuitrain.tui.screens.runs import RunsScreen

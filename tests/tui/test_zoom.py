@@ -3,10 +3,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuitrain.tui.pieces import Piece, kept, spaced
-from tuitrain.tui.readout import FIELDS, plan
+from tuitrain.tui.curve.pieces import Piece, kept, spaced
+from tuitrain.tui.curve.readout import FIELDS, plan
+from tuitrain.tui.curve.zoom import LEAST, Span, followed, holding, moved, zoomed
 from tuitrain.tui.widgets.strips import Row
-from tuitrain.tui.zoom import LEAST, Span, followed, holding, moved, zoomed
 
 newest_steps = st.integers(1, 2_000_000)
 

@@ -24,15 +24,15 @@ from tuitrain.config import RunConfig
 from tuitrain.events import Event
 from tuitrain.runs.logtail import LogTail
 from tuitrain.tui import kept_theme
-from tuitrain.tui.capture import Capture
-from tuitrain.tui.fetch import Download, Fetch
-from tuitrain.tui.glyphs import AsciiFilter, speaks_utf8
+from tuitrain.tui.launch.fetch import Download, Fetch
 from tuitrain.tui.look import DARK, LIGHT, for_terminal
 from tuitrain.tui.messages import RunChanged
 from tuitrain.tui.run_view import RunLike, RunView
 from tuitrain.tui.screens.base import PaneScreen
 from tuitrain.tui.screens.training import TrainingScreen
-from tuitrain.tui.thrift import ThriftyApp
+from tuitrain.tui.terminal.capture import Capture
+from tuitrain.tui.terminal.glyphs import AsciiFilter, speaks_utf8
+from tuitrain.tui.terminal.thrift import ThriftyApp
 from tuitrain.tui.widgets.devices import SamplerLike
 from tuitrain.tui.widgets.keybar import key_name
 
@@ -210,7 +210,7 @@ class TuitrainApp(ThriftyApp[None]):
 
     def action_help(self) -> None:
         """Explain the keys of the screen that one is on."""
-        from tuitrain.tui.screens.dialogs import HelpScreen
+        from tuitrain.tui.screens.help import HelpScreen
 
         screen = self.screen
         if isinstance(screen, PaneScreen):
@@ -259,7 +259,7 @@ class TuitrainApp(ThriftyApp[None]):
 
     async def action_quit(self) -> None:
         """Leave at once, or ask first while a run is alive."""
-        from tuitrain.tui.screens.dialogs import QuitDialog
+        from tuitrain.tui.screens.ask import QuitDialog
 
         if not self.view.alive:
             self.exit()

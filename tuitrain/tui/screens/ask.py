@@ -1,9 +1,9 @@
-"""A question before something is lost."""
+"""Questions before something is lost or left."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, Generic, TypeVar
 
 from rich.cells import cell_len
 from textual.app import ComposeResult
@@ -18,19 +18,23 @@ from tuitrain.tui.widgets.wrap import wrap
 _WIDTH = 68
 _HINT = "Enter takes it · Esc goes back"
 
+Answer = TypeVar("Answer")
 
-class _Question(Pane, can_focus=True):
+
+class _Box(Pane, can_focus=True):
     """A sentence, and answers of which the cursor begins on the first."""
 
-    def __init__(self, title: str, sentence: str, answers: Sequence[str]) -> None:
+    def __init__(self, title: str, answers: Sequence[str], sentence: str) -> None:
         super().__init__()
         self.first = self.last = True
         self.cursor = 0
         self._title = title
         self._answers = answers
-        self._sentence = wrap(sentence, _WIDTH - 4)
-        self.styles.width = _WIDTH
-        self.styles.height = len(self._sentence) + len(answers) + 3
+        self._sentence = wrap(sentence, _WIDTH - 4) if sentence else []
+        narrow = max(max(map(cell_len, answers)) + 8, cell_len(title) + cell_len(_HINT) + 12)
+        self.styles.width = _WIDTH if sentence else narrow
+        self.styles.height = len(self._sentence) + bool(sentence) + len(answers) + 2
+        self._says_how = cell_len(title) + cell_len(_HINT) + 10 <= (_WIDTH if sentence else narrow)
 
     def move(self, by: int) -> None:
         """Move the cursor."""
@@ -39,28 +43,28 @@ class _Question(Pane, can_focus=True):
 
     def heading(self) -> tuple[Row, Row]:
         """The title, and how to answer."""
-        left = Row(self._title, self.palette.title_focus)
-        return left, Row(_HINT, self.palette.dim) if cell_len(self._title) + len(_HINT) + 10 <= _WIDTH else Row()
+        return Row(self._title, self.palette.title_focus), Row(_HINT, self.palette.dim) if self._says_how else Row()
 
     def body(self, width: int, height: int) -> list[Strip]:
-        """The sentence, a gap, and a line for each answer."""
+        """The sentence and a gap where there is one, and a line for each answer."""
         palette = self.palette
         lines = [Row(line, palette.text).strip(width) for line in self._sentence]
-        lines.append(Strip.blank(width))
+        if lines:
+            lines.append(Strip.blank(width))
         for index, answer in enumerate(self._answers):
             here = index == self.cursor
             lines.append(Row("▸ " if here else "  ", palette.cursor).add(answer, palette.strong if here else palette.text).strip(width))
         return lines
 
 
-class Ask(ModalScreen[bool]):
-    """Asks whether to do something that cannot be taken back; gives `True` for yes. The answer that Enter takes at once is no.
+class Question(ModalScreen[Answer], Generic[Answer]):
+    """Asks, and gives what the chosen answer stands for. Enter takes the first answer at once.
 
     Args:
         title: the question in a few words.
-        sentence: what would be lost.
-        yes: what doing it is called.
-        no: what leaving it is called.
+        answers: what each is called, and what it stands for.
+        back: what Esc stands for.
+        sentence: what there is to know before one answers.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -71,9 +75,11 @@ class Ask(ModalScreen[bool]):
         Binding("q", "leave", show=False),
     ]
 
-    def __init__(self, title: str, sentence: str, *, yes: str, no: str) -> None:
+    def __init__(self, title: str, answers: Sequence[tuple[str, Answer]], *, back: Answer, sentence: str = "") -> None:
         super().__init__()
-        self._box = _Question(title, sentence, (no, yes))
+        self._answers = [answer for _, answer in answers]
+        self._back = back
+        self._box = _Box(title, [text for text, _ in answers], sentence)
 
     def compose(self) -> ComposeResult:
         """The box."""
@@ -85,8 +91,29 @@ class Ask(ModalScreen[bool]):
 
     def action_take(self) -> None:
         """Take the answer under the cursor."""
-        self.dismiss(self._box.cursor == 1)
+        self.dismiss(self._answers[self._box.cursor])
 
     def action_leave(self) -> None:
-        """No."""
-        self.dismiss(False)
+        """Go back."""
+        self.dismiss(self._back)
+
+
+class Ask(Question[bool]):
+    """Asks whether to do something that cannot be taken back; gives `True` for yes. The answer that Enter takes at once is no.
+
+    Args:
+        title: the question in a few words.
+        sentence: what would be lost.
+        yes: what doing it is called.
+        no: what leaving it is called.
+    """
+
+    def __init__(self, title: str, sentence: str, *, yes: str, no: str) -> None:
+        super().__init__(title, ((no, False), (yes, True)), back=False, sentence=sentence)
+
+
+class QuitDialog(Question[str]):
+    """Asks what becomes of the run that trains; gives "stop" or "stay"."""
+
+    def __init__(self) -> None:
+        super().__init__("A run is training", (("Stop and save", "stop"), ("Keep training, stay here", "stay")), back="stay")

@@ -12,6 +12,7 @@ from textual.widget import Widget
 
 from tuitrain.tui.layout import fits
 from tuitrain.tui.run_view import RunLike
+from tuitrain.tui.terminal.clipboard import hand_to_tmux
 from tuitrain.tui.widgets.header import Header
 from tuitrain.tui.widgets.keybar import KeyBar
 from tuitrain.tui.widgets.lines import Lines
@@ -87,6 +88,16 @@ class PaneScreen(Screen[None]):
             pane.display = enough
         if enough:
             self.place_panes(size.width, size.height - 2)
+
+    def action_leave(self) -> None:
+        """Back to where one was."""
+        self.dismiss()
+
+    def copy(self, text: str) -> None:
+        """Copy `text` through the terminal, so that it works over SSH and in tmux."""
+        self.app.copy_to_clipboard(text)
+        self.run_worker(lambda: hand_to_tmux(text), thread=True, group="copy")
+        self.notify("copied", timeout=3)
 
     def redraw_all(self) -> None:
         """Repaint everything, for a new theme."""

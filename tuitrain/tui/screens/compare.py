@@ -12,11 +12,11 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.widget import Widget
 
-from tuitrain.tui.chart import load as load_plotext
-from tuitrain.tui.compare import ACROSS, DEEPEST, METRICS, MOST, Reading, Wanted, load, read, right_end
-from tuitrain.tui.glyphs import draws_ascii
+from tuitrain.tui.curve.chart import load as load_plotext
+from tuitrain.tui.curve.compare import ACROSS, DEEPEST, METRICS, MOST, Reading, Wanted, load, read, right_end
 from tuitrain.tui.run_view import RunLike
 from tuitrain.tui.screens.base import Help, PaneScreen
+from tuitrain.tui.terminal.glyphs import draws_ascii
 from tuitrain.tui.widgets.curve import WEIGHTS
 from tuitrain.tui.widgets.differences import Differences
 from tuitrain.tui.widgets.overlay import Overlay
@@ -240,10 +240,6 @@ class CompareScreen(PaneScreen):
     def action_page(self, by: int) -> None:
         """Scroll the table by what one sees."""
         self._table.scroll_rows(by * self._table.page())
-
-    def action_leave(self) -> None:
-        """Back to the runs."""
-        self.dismiss()
 
     def _change(self, **changes: object) -> None:
         """The heading answers at once, the curves follow when they are read."""

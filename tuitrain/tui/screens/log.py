@@ -102,10 +102,6 @@ class LogScreen(PaneScreen):
         }
         return works.get(action, True)
 
-    def action_leave(self) -> None:
-        """Back to where one was."""
-        self.dismiss()
-
     def action_back(self) -> None:
         """Leave the search, then the screen."""
         if self._log.search.text:

@@ -15,12 +15,11 @@ from textual.widget import Widget
 
 from tuitrain.config import command_line
 from tuitrain.runs.logtail import LogTail
-from tuitrain.tui.chart import load as load_plotext
-from tuitrain.tui.clipboard import hand_to_tmux
-from tuitrain.tui.glyphs import draws_ascii
+from tuitrain.tui.browse.opened_run import OpenedRun, Reading
+from tuitrain.tui.curve.chart import load as load_plotext
 from tuitrain.tui.layout import left_width
-from tuitrain.tui.opened_run import OpenedRun, Reading
 from tuitrain.tui.screens.base import Help, PaneScreen
+from tuitrain.tui.terminal.glyphs import draws_ascii
 from tuitrain.tui.widgets.curve import Curve
 from tuitrain.tui.widgets.lines import Pane
 from tuitrain.tui.widgets.log import LogPane
@@ -217,16 +216,9 @@ class OpenedScreen(PaneScreen):
         self.app.push_screen(SettingsScreen(self.opened))
 
     def action_copy(self) -> None:
-        """Copy the equal command line, through the terminal, so that it works over SSH."""
+        """Copy the equal command line."""
         if self.opened.record is not None:
-            line = command_line(self.opened.record.config)
-            self.app.copy_to_clipboard(line)
-            self.run_worker(lambda: hand_to_tmux(line), thread=True, group="copy")
-            self.notify("copied", timeout=3)
-
-    def action_leave(self) -> None:
-        """Back to the runs."""
-        self.dismiss()
+            self.copy(command_line(self.opened.record.config))
 
 
 class SettingsScreen(PaneScreen):
@@ -255,7 +247,3 @@ class SettingsScreen(PaneScreen):
     def beat(self) -> None:
         """Ages grow, and a live run keeps new checkpoints."""
         self._view.redraw()
-
-    def action_leave(self) -> None:
-        """Back to the run."""
-        self.dismiss()

@@ -57,7 +57,3 @@ class ParametersScreen(PaneScreen):
     def action_jump(self, last: bool) -> None:
         """To the beginning or the end."""
         self._table.jump(last)
-
-    def action_leave(self) -> None:
-        """Back to where one was."""
-        self.dismiss()

@@ -9,7 +9,7 @@ from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
 from tuitrain.events import Predictions
-from tuitrain.tui.results import Cell, Results, Which
+from tuitrain.tui.browse.results import Cell, Results, Which
 from tuitrain.tui.run_view import RunLike
 from tuitrain.tui.screens.base import Help, PaneScreen
 from tuitrain.tui.widgets.images import Images
@@ -191,10 +191,6 @@ class PredictionsScreen(PaneScreen):
 
     def action_back(self) -> None:
         """Esc, where there is nothing nearer to leave."""
-        self.dismiss()
-
-    def action_leave(self) -> None:
-        """Back to where one was."""
         self.dismiss()
 
 

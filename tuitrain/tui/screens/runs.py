@@ -13,10 +13,9 @@ from textual.message import Message
 from textual.widget import Widget
 
 from tuitrain.config import ConfigError, command_line
-from tuitrain.tui.clipboard import hand_to_tmux
-from tuitrain.tui.run_rows import RunRow, own_row
+from tuitrain.tui.browse.run_rows import RunRow, own_row
+from tuitrain.tui.browse.runs_reader import Reading, RunsReader, Wish
 from tuitrain.tui.run_view import RunLike
-from tuitrain.tui.runs_reader import Reading, RunsReader, Wish
 from tuitrain.tui.screens.base import Help, PaneScreen
 from tuitrain.tui.widgets.run_detail import ROWS, RunDetail
 from tuitrain.tui.widgets.runs_table import RunsTable
@@ -65,7 +64,7 @@ class RunsScreen(PaneScreen):
     class Told(Message, bubble=False):
         """A change was made, or could not be; `copied` goes to the clipboard."""
 
-        def __init__(self, sentence: str, *, wrong: bool = False, copied: str | None = None) -> None:
+        def __init__(self, sentence: str = "", *, wrong: bool = False, copied: str | None = None) -> None:
             super().__init__()
             self.sentence = sentence
             self.wrong = wrong
@@ -198,7 +197,7 @@ class RunsScreen(PaneScreen):
 
     def action_overlay(self) -> None:
         """Lay the curves of the marked runs over each other."""
-        from tuitrain.tui.compare import MOST
+        from tuitrain.tui.curve.compare import MOST
         from tuitrain.tui.screens.compare import CompareScreen
 
         marked = self._table.list.chosen
@@ -240,7 +239,7 @@ class RunsScreen(PaneScreen):
         self._change(work)
 
     def action_copy(self) -> None:
-        """Copy the equal command line, through the terminal, so that it works over SSH."""
+        """Copy the equal command line."""
         from tuitrain.runs.catalogue import config_of
 
         row = self._table.list.selected
@@ -249,9 +248,7 @@ class RunsScreen(PaneScreen):
         summary = row.summary
 
         def work() -> RunsScreen.Told:
-            line = command_line(config_of(summary))
-            hand_to_tmux(line)
-            return self.Told("copied", copied=line)
+            return self.Told(copied=command_line(config_of(summary)))
 
         self._change(work)
 
@@ -263,7 +260,7 @@ class RunsScreen(PaneScreen):
 
         def work() -> RunsScreen.Told:
             (rename if field == "name" else annotate)(row.summary.path, text)
-            return self.Told("")
+            return self.Told()
 
         record = self.run.record
         if row.own and record is not None and (field == "note" or text.strip()):
@@ -299,13 +296,9 @@ class RunsScreen(PaneScreen):
 
     def _tell(self, told: Told) -> None:
         if told.copied is not None:
-            self.app.copy_to_clipboard(told.copied)
+            self.copy(told.copied)
         if told.sentence:
             self.notify(told.sentence, severity="warning" if told.wrong else "information", markup=False, timeout=5)
-
-    def action_leave(self) -> None:
-        """Back to where one was."""
-        self.dismiss()
 
 
 def _sentence(error: ConfigError) -> str:

@@ -10,9 +10,8 @@ from textual.widget import Widget
 
 from tuitrain.config import RunConfig, command_line, parse_device
 from tuitrain.runs.logtail import LogTail
-from tuitrain.tui.chart import load as load_plotext
-from tuitrain.tui.clipboard import hand_to_tmux
-from tuitrain.tui.fetch import Fetch
+from tuitrain.tui.curve.chart import load as load_plotext
+from tuitrain.tui.launch.fetch import Fetch
 from tuitrain.tui.layout import View
 from tuitrain.tui.run_view import RunView
 from tuitrain.tui.screens.base import Help, PaneScreen
@@ -213,12 +212,10 @@ class TrainingScreen(PaneScreen):
         self._curve.action_log_scale()
 
     def action_copy(self) -> None:
-        """Copy the equal command line, through the terminal, so that it works over SSH."""
+        """Copy the equal command line."""
         record = self._run.record
         line = command_line(record.config) if self.view == "run" and record else self._launcher.form.command()
-        self.app.copy_to_clipboard(line)
-        self.run_worker(lambda: hand_to_tmux(line), thread=True)
-        self.notify("copied", timeout=3)
+        self.copy(line)
 
     def show(self, view: View) -> None:
         """Switch the right side between the launcher and the run."""

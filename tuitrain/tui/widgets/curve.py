@@ -8,18 +8,18 @@ from textual.binding import Binding, BindingType
 from textual.events import Click
 from textual.strip import Strip
 
-from tuitrain.tui.chart import Picture, cell, step_at
-from tuitrain.tui.crosshair import epoch_columns, with_cursor, with_epochs
-from tuitrain.tui.curve_foot import Foot, Place
-from tuitrain.tui.curve_head import Showing
-from tuitrain.tui.later import Arrived, Later
-from tuitrain.tui.metrics import METRICS, Metric
-from tuitrain.tui.plot import Plot, Wish
-from tuitrain.tui.readout import Plan
+from tuitrain.tui.curve.chart import Picture, cell, step_at
+from tuitrain.tui.curve.crosshair import epoch_columns, with_cursor, with_epochs
+from tuitrain.tui.curve.foot import Foot, Place
+from tuitrain.tui.curve.head import Showing
+from tuitrain.tui.curve.later import Arrived, Later
+from tuitrain.tui.curve.metrics import METRICS, Metric
+from tuitrain.tui.curve.plot import Plot, Wish
+from tuitrain.tui.curve.readout import Plan
+from tuitrain.tui.curve.zoom import Span, followed, holding, moved, zoomed
 from tuitrain.tui.run_view import RunLike
 from tuitrain.tui.widgets.lines import Pane
 from tuitrain.tui.widgets.strips import Row
-from tuitrain.tui.zoom import Span, followed, holding, moved, zoomed
 
 if TYPE_CHECKING:
     from tuitrain.runs.record import RunRecord

@@ -14,7 +14,7 @@ from textual.strip import Strip
 
 from tuitrain.devices import Choice, DeviceSnapshot, HistoryPoint, busy_words, choices, free_cuda_devices
 from tuitrain.tui import format as words
-from tuitrain.tui.hints import Machine
+from tuitrain.tui.launch.hints import Machine
 from tuitrain.tui.widgets.lines import Pane
 from tuitrain.tui.widgets.strips import Row, bar, fit, spark, spread
 from tuitrain.tui.widgets.wrap import wrap

@@ -14,7 +14,7 @@ from textual.message import Message
 from textual.strip import Strip
 
 from tuitrain.tui import format as words
-from tuitrain.tui.compare import Entrant, compare
+from tuitrain.tui.curve.compare import Entrant, compare
 from tuitrain.tui.look import state_look
 from tuitrain.tui.widgets.lines import Pane
 from tuitrain.tui.widgets.strips import PLAIN, Row, fit

@@ -8,10 +8,10 @@ from rich.cells import cell_len
 from textual.strip import Strip
 
 from tuitrain.config import RunConfig
-from tuitrain.tui.fetch import Fetch
-from tuitrain.tui.form import FIELDS, Form
-from tuitrain.tui.hints import Machine
-from tuitrain.tui.last import LastLaunch
+from tuitrain.tui.launch.fetch import Fetch
+from tuitrain.tui.launch.form import FIELDS, Form
+from tuitrain.tui.launch.hints import Machine
+from tuitrain.tui.launch.last import LastLaunch
 from tuitrain.tui.widgets import offers
 from tuitrain.tui.widgets.lines import Pane
 from tuitrain.tui.widgets.strips import Row

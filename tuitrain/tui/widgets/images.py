@@ -10,8 +10,8 @@ from textual.events import Click, MouseScrollDown, MouseScrollUp
 from textual.strip import Strip
 
 from tuitrain.events import Prediction
-from tuitrain.tui.pictures import HEIGHT, SIDE, draw, ink_of
-from tuitrain.tui.results import Results, confidence, has_picture, is_right
+from tuitrain.tui.browse.pictures import HEIGHT, SIDE, draw, ink_of
+from tuitrain.tui.browse.results import Results, confidence, has_picture, is_right
 from tuitrain.tui.widgets.lines import Pane
 from tuitrain.tui.widgets.strips import PLAIN, Row, fit
 from tuitrain.tui.widgets.wrap import wrap

@@ -13,11 +13,11 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 
 from tuitrain.config import DATA, RunConfig
-from tuitrain.tui import last
-from tuitrain.tui.disk import Disk, look
-from tuitrain.tui.fetch import Fetch
-from tuitrain.tui.form import FIELDS, FOLDER, TYPED
-from tuitrain.tui.hints import Machine
+from tuitrain.tui.launch import last
+from tuitrain.tui.launch.disk import Disk, look
+from tuitrain.tui.launch.fetch import Fetch
+from tuitrain.tui.launch.form import FIELDS, FOLDER, TYPED
+from tuitrain.tui.launch.hints import Machine
 from tuitrain.tui.widgets.form_pane import LABEL, LONG, VALUE, FormPane
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from rich.style import Style
 from textual.events import Click, MouseScrollDown, MouseScrollUp
 from textual.strip import Strip
 
-from tuitrain.tui.pictures import Ink, ink_of
-from tuitrain.tui.results import Cell, Results
-from tuitrain.tui.shades import ground
+from tuitrain.tui.browse.pictures import Ink, ink_of
+from tuitrain.tui.browse.results import Cell, Results
+from tuitrain.tui.browse.shades import ground
 from tuitrain.tui.widgets.lines import Pane
 from tuitrain.tui.widgets.strips import PLAIN, Row, bar, fit
 from tuitrain.tui.widgets.wrap import wrap

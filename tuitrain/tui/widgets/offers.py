@@ -6,8 +6,8 @@ from rich.cells import cell_len
 from rich.style import Style
 from textual.strip import Strip
 
-from tuitrain.tui.fetch import Fetch
-from tuitrain.tui.last import LastLaunch, describe
+from tuitrain.tui.launch.fetch import Fetch
+from tuitrain.tui.launch.last import LastLaunch, describe
 from tuitrain.tui.look import Palette
 from tuitrain.tui.widgets.strips import Row, rail
 from tuitrain.tui.widgets.wrap import wrap

@@ -10,11 +10,11 @@ from rich.cells import cell_len
 from rich.style import Style
 from textual.strip import Strip
 
-from tuitrain.tui.axes import Axis, percent_axis, value_axis
-from tuitrain.tui.callouts import Course, call_out, with_callouts
-from tuitrain.tui.chart import Drawing, Line, Picture, Points, draw
-from tuitrain.tui.compare import Reading, Track, Wanted
-from tuitrain.tui.pieces import Piece, kept, spaced
+from tuitrain.tui.curve.axes import Axis, percent_axis, value_axis
+from tuitrain.tui.curve.callouts import Course, call_out, with_callouts
+from tuitrain.tui.curve.chart import Drawing, Line, Picture, Points, draw
+from tuitrain.tui.curve.compare import Reading, Track, Wanted
+from tuitrain.tui.curve.pieces import Piece, kept, spaced
 from tuitrain.tui.widgets.lines import Pane
 from tuitrain.tui.widgets.strips import Row, fit
 from tuitrain.tui.widgets.wrap import wrap

@@ -10,9 +10,9 @@ from textual.message import Message
 from textual.strip import Strip
 
 from tuitrain.tui import format as words
+from tuitrain.tui.browse.opened_run import GONE
+from tuitrain.tui.browse.run_rows import RunRow, Sketch
 from tuitrain.tui.look import state_look
-from tuitrain.tui.opened_run import GONE
-from tuitrain.tui.run_rows import RunRow, Sketch
 from tuitrain.tui.widgets.lines import Pane
 from tuitrain.tui.widgets.strips import Row
 from tuitrain.tui.widgets.wrap import wrap

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from rich.style import Style
 from textual.strip import Strip
 
-from tuitrain.tui import run_rows
+from tuitrain.tui.browse import run_rows
+from tuitrain.tui.browse.run_list import RunList
+from tuitrain.tui.browse.run_rows import Column, RunRow
 from tuitrain.tui.look import Palette, state_look
-from tuitrain.tui.run_list import RunList
-from tuitrain.tui.run_rows import Column, RunRow
 from tuitrain.tui.widgets.strips import Row
 
 GUTTER = 4

@@ -10,9 +10,9 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.strip import Strip
 
-from tuitrain.tui import run_rows
-from tuitrain.tui.run_list import RunList
-from tuitrain.tui.run_rows import Column, RunRow
+from tuitrain.tui.browse import run_rows
+from tuitrain.tui.browse.run_list import RunList
+from tuitrain.tui.browse.run_rows import Column, RunRow
 from tuitrain.tui.widgets.lines import Pane
 from tuitrain.tui.widgets.run_lines import GUTTER, RunLines, titles
 from tuitrain.tui.widgets.strips import Row

@@ -13,8 +13,8 @@ from textual.strip import Strip
 from tuitrain.config import FIELDS, recipe_of
 from tuitrain.text import clean
 from tuitrain.tui import format as words
-from tuitrain.tui.opened_run import KeptCheckpoint, OpenedRun
-from tuitrain.tui.run_rows import age
+from tuitrain.tui.browse.opened_run import KeptCheckpoint, OpenedRun
+from tuitrain.tui.browse.run_rows import age
 from tuitrain.tui.widgets.lines import Pane
 from tuitrain.tui.widgets.strips import Row
 from tuitrain.tui.widgets.wrap import wrap

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from tuitrain.runs.series import Series
-from tuitrain.tui.axes import Axis
-from tuitrain.tui.chart import cell
-from tuitrain.tui.later import Later
-from tuitrain.tui.metrics import Metric
-from tuitrain.tui.moment import DeviceTracks, Moment, device_names, read_moment, read_tracks
-from tuitrain.tui.plot import key_of
-from tuitrain.tui.readout import FIELDS, Field, Plan, Readout, plan
+from tuitrain.tui.curve.axes import Axis
+from tuitrain.tui.curve.chart import cell
+from tuitrain.tui.curve.later import Later
+from tuitrain.tui.curve.metrics import Metric
+from tuitrain.tui.curve.moment import DeviceTracks, Moment, device_names, read_moment, read_tracks
+from tuitrain.tui.curve.plot import key_of
+from tuitrain.tui.curve.readout import FIELDS, Field, Plan, Readout, plan
 
 if TYPE_CHECKING:
     from tuitrain.runs.record import RunRecord

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tuitrain.tui.run_rows import SORTS, RunRow, arranged
+from tuitrain.tui.browse.run_rows import SORTS, RunRow, arranged
 
 
 class RunList:

@@ -1,10 +1,9 @@
-"""Dialogs over the main screen: what to do with a run when quitting, and the keys explained."""
+"""The keys explained."""
 
 from __future__ import annotations
 
 from typing import ClassVar
 
-from rich.cells import cell_len
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -16,7 +15,6 @@ from tuitrain.tui.widgets.lines import Pane
 from tuitrain.tui.widgets.strips import Row
 from tuitrain.tui.widgets.wrap import wrap
 
-QUIT_CHOICES = (("Stop and save", "stop"), ("Keep training, stay here", "stay"))
 EVERYWHERE: Help = (
     ("", "Everywhere"),
     ("n  t  r", "new run, training, runs"),
@@ -28,86 +26,12 @@ _HELP_WIDTH = 76
 _KEY_WIDTH = 14
 
 
-class _Box(Pane):
-    """A framed box of its own."""
-
-    def __init__(self, title: str, hint: str) -> None:
-        super().__init__()
-        self.first = self.last = True
-        self._title = title
-        self._hint = hint
-
-    def heading(self) -> tuple[Row, Row]:
-        """The title and a hint."""
-        return Row(self._title, self.palette.title_focus), Row(self._hint, self.palette.dim)
-
-
-class _Choices(_Box, can_focus=True):
-    """Lines to choose from; the cursor begins on the first."""
-
-    def __init__(self, title: str, choices: tuple[tuple[str, str], ...]) -> None:
-        super().__init__(title, "Enter takes it · Esc goes back")
-        self._choices = choices
-        self.cursor = 0
-        self.styles.width = max(max(cell_len(text) for text, _ in choices) + 8, cell_len(title) + cell_len(self._hint) + 12)
-        self.styles.height = len(choices) + 2
-
-    @property
-    def chosen(self) -> str:
-        """The choice under the cursor."""
-        return self._choices[self.cursor][1]
-
-    def move(self, by: int) -> None:
-        """Move the cursor."""
-        self.cursor = (self.cursor + by) % len(self._choices)
-        self.redraw()
-
-    def body(self, width: int, height: int) -> list[Strip]:
-        """One line for each choice."""
-        palette = self.palette
-        return [
-            Row("▸ " if here else "  ", palette.cursor).add(text, palette.strong if here else palette.text).strip(width)
-            for here, (text, _) in ((index == self.cursor, choice) for index, choice in enumerate(self._choices))
-        ]
-
-
-class QuitDialog(ModalScreen[str]):
-    """Asks what becomes of the run that trains; gives "stop" or "stay"."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "take", "Take"),
-        Binding("up,shift+tab", "move(-1)", show=False),
-        Binding("down,tab", "move(1)", show=False),
-        Binding("escape", "leave", "Back"),
-        Binding("q", "leave", show=False),
-    ]
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._box = _Choices("A run is training", QUIT_CHOICES)
-
-    def compose(self) -> ComposeResult:
-        """The box."""
-        yield self._box
-
-    def action_move(self, by: int) -> None:
-        """Move the cursor."""
-        self._box.move(by)
-
-    def action_take(self) -> None:
-        """Take the choice under the cursor."""
-        self.dismiss(self._box.chosen)
-
-    def action_leave(self) -> None:
-        """Stay."""
-        self.dismiss("stay")
-
-
-class _HelpText(_Box, can_focus=True):
+class _HelpText(Pane, can_focus=True):
     """The lines, scrolled where they are more than the terminal has."""
 
     def __init__(self, about: str, lines: Help) -> None:
-        super().__init__("Keys", "? or Esc closes")
+        super().__init__()
+        self.first = self.last = True
         self._about = about
         self._help = lines
         self._top = 0
@@ -131,10 +55,10 @@ class _HelpText(_Box, can_focus=True):
         """The title, and whether there is more."""
         count = len(self._lines_in(max(self.size.width - 4, 2)))
         self._top = min(self._top, max(count - self.body_height(), 0))
-        left, right = super().heading()
+        right = Row("? or Esc closes", self.palette.dim)
         if count > self.body_height():
             right = Row("↑↓ ", self.palette.key).add("scroll · ", self.palette.dim).join(right)
-        return left, right
+        return Row("Keys", self.palette.title_focus), right
 
     def body(self, width: int, height: int) -> list[Strip]:
         """The lines in view."""

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 from rich.style import Style
 
-from tuitrain.tui.axes import Axis, percent_axis, value_axis
-from tuitrain.tui.chart import Dots, Drawing, Line
+from tuitrain.tui.curve.axes import Axis, percent_axis, value_axis
+from tuitrain.tui.curve.chart import Dots, Drawing, Line
+from tuitrain.tui.curve.metrics import Metric, Point
 from tuitrain.tui.look import Palette
-from tuitrain.tui.metrics import Metric, Point
 
 if TYPE_CHECKING:
     from tuitrain.runs.series import Bin

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from tuitrain.runs.series import Series
-from tuitrain.tui.axes import Axis, span_axis, step_axis
-from tuitrain.tui.chart import Drawing, Picture, draw, extend
-from tuitrain.tui.later import Later
+from tuitrain.tui.curve.axes import Axis, span_axis, step_axis
+from tuitrain.tui.curve.chart import Drawing, Picture, draw, extend
+from tuitrain.tui.curve.later import Later
+from tuitrain.tui.curve.metrics import Metric, why_empty
+from tuitrain.tui.curve.sketch import Material, bin_columns, changed_since, sketch
+from tuitrain.tui.curve.zoom import Span
 from tuitrain.tui.look import Palette
-from tuitrain.tui.metrics import Metric, why_empty
-from tuitrain.tui.sketch import Material, bin_columns, changed_since, sketch
-from tuitrain.tui.zoom import Span
 
 if TYPE_CHECKING:
     from tuitrain.runs.record import RunRecord

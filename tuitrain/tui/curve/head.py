@@ -5,13 +5,13 @@ from __future__ import annotations
 import msgspec
 from rich.style import Style
 
-from tuitrain.tui.crosshair import EPOCH_MARK
+from tuitrain.tui.curve.crosshair import EPOCH_MARK
+from tuitrain.tui.curve.metrics import Metric
+from tuitrain.tui.curve.pieces import Piece, kept, spaced
+from tuitrain.tui.curve.sketch import BRAILLE_MARKS, PLAIN_MARKS
+from tuitrain.tui.curve.zoom import Span
 from tuitrain.tui.look import Palette
-from tuitrain.tui.metrics import Metric
-from tuitrain.tui.pieces import Piece, kept, spaced
-from tuitrain.tui.sketch import BRAILLE_MARKS, PLAIN_MARKS
 from tuitrain.tui.widgets.strips import Row
-from tuitrain.tui.zoom import Span
 
 _FRAME = 9
 """Corners, spaces and a piece of the rule."""

@@ -15,8 +15,8 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
-from tuitrain.tui.axes import Axis
-from tuitrain.tui.band import band_cells
+from tuitrain.tui.curve.axes import Axis
+from tuitrain.tui.curve.band import band_cells
 from tuitrain.tui.look import Palette
 from tuitrain.tui.widgets.strips import PLAIN
 

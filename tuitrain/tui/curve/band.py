@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from tuitrain.tui.axes import Axis
+from tuitrain.tui.curve.axes import Axis
 
 _CLOSE = 3
 """Strokes so many dots apart look connected."""

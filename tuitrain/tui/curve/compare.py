@@ -16,7 +16,7 @@ import msgspec
 
 from tuitrain.config import FIELDS, RunConfig
 from tuitrain.text import clean
-from tuitrain.tui.axes import Axis, number_axis, round_up, span_axis, step_axis, step_limit, time_axis
+from tuitrain.tui.curve.axes import Axis, number_axis, round_up, span_axis, step_axis, step_limit, time_axis
 
 if TYPE_CHECKING:
     from tuitrain.runs.record import RunRecord

@@ -9,7 +9,7 @@ import msgspec
 
 from tuitrain import paths
 from tuitrain.config import DATA, is_import_string
-from tuitrain.tui import last
+from tuitrain.tui.launch import last
 
 
 class Folder(msgspec.Struct, frozen=True):

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from tuitrain.tui.axes import Axis
-from tuitrain.tui.chart import cell, step_at
-from tuitrain.tui.metrics import Metric, Point
+from tuitrain.tui.curve.axes import Axis
+from tuitrain.tui.curve.chart import cell, step_at
+from tuitrain.tui.curve.metrics import Metric, Point
 
 if TYPE_CHECKING:
     from tuitrain.runs.history import DeviceHistory

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from tuitrain.tui.run_rows import RunRow, Sketch, row_of, sketch
+from tuitrain.tui.browse.run_rows import RunRow, Sketch, row_of, sketch
 
 if TYPE_CHECKING:
     from tuitrain.runs.catalogue import RunSummary

@@ -19,8 +19,8 @@ from tuitrain.config import (
     recipe_text,
     with_changes,
 )
-from tuitrain.tui.disk import Disk, Folder
-from tuitrain.tui.hints import CIFAR10_DOWNLOAD, Hint, Machine, Situation, hint
+from tuitrain.tui.launch.disk import Disk, Folder
+from tuitrain.tui.launch.hints import CIFAR10_DOWNLOAD, Hint, Machine, Situation, hint
 
 FOLDER = "a folder…"
 TYPED = "type it…"

@@ -11,10 +11,10 @@ import msgspec
 from textual.strip import Strip
 
 from tuitrain.tui import format as words
+from tuitrain.tui.curve.metrics import LOSS, Metric
+from tuitrain.tui.curve.moment import DeviceMoment, DeviceTracks, Moment, Track
+from tuitrain.tui.curve.pieces import Piece, joined, kept
 from tuitrain.tui.look import Palette
-from tuitrain.tui.metrics import LOSS, Metric
-from tuitrain.tui.moment import DeviceMoment, DeviceTracks, Moment, Track
-from tuitrain.tui.pieces import Piece, joined, kept
 from tuitrain.tui.widgets.strips import Row, spark, spread
 
 Field = Literal["utilization", "memory", "power"]

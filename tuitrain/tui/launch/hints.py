@@ -9,7 +9,7 @@ import msgspec
 from tuitrain.config import DATA, RunConfig, load_recipe, parse_device, recipe_names
 from tuitrain.devices import Choice, busy_words
 from tuitrain.tui import format as words
-from tuitrain.tui.disk import Folder
+from tuitrain.tui.launch.disk import Folder
 
 CIFAR10_DOWNLOAD = "170 MB download"
 NOT_SINGLE = ("split", "dp", "ddp")

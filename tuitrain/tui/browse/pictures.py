@@ -11,7 +11,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
-from tuitrain.tui.glyphs import draws_ascii
+from tuitrain.tui.terminal.glyphs import draws_ascii
 from tuitrain.tui.widgets.strips import PLAIN
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Literal
 from tuitrain.events import Prediction, Predictions
 from tuitrain.text import clean
 from tuitrain.tui import format as words
-from tuitrain.tui.pictures import BYTES
+from tuitrain.tui.browse.pictures import BYTES
 
 Which = Literal["all", "mistakes", "right"]
 """Which samples to look at."""

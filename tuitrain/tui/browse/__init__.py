@@ -1,0 +1,1 @@
+"""Runs that are kept, as the screens list, open and look into them."""

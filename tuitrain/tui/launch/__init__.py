@@ -1,0 +1,1 @@
+"""What the launcher knows: its form, the hints beside it, the last launch, the download."""
