@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks.machine import describe
+from benchmarks.monitor import monitor, sample_cost
 from benchmarks.pairs import Figure, figure, measure, middle
 from benchmarks.programs import HERE, TUITRAIN, Screen, busy_neighbour, headless, in_app, plain, runs_dir
 
@@ -169,4 +170,6 @@ ALL: dict[str, Callable[[Path, int], list[Figure]]] = {
     "plain-speed": plain_speed,
     "key-to-paint": key_to_paint,
     "terminal-bytes": terminal_bytes,
+    "monitor": monitor,
+    "sample-cost": sample_cost,
 }

@@ -6,6 +6,7 @@ Everything heavy is imported inside the command that needs it: `tuitrain --help`
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -76,8 +77,10 @@ def _run_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options of `run` that are fields of the configuration."""
     options = [
         click.option("--data", metavar="auto|cifar10|synthetic|PATH", help="What to train on."),
-        click.option("--device", metavar="auto|cpu|cuda|cuda:N", help="Where to train."),
-        click.option("--strategy", metavar="auto|single", help="How the devices share the work."),
+        click.option(
+            "--device", metavar="auto|auto:N|cpu|cuda:N|LIST", help="Where to train: one device, or several with commas, such as cpu,cpu."
+        ),
+        click.option("--strategy", metavar="auto|single|dp|split", help="How the devices share the work."),
         click.option("--epochs", metavar="N"),
         click.option("--max-steps", metavar="N", help="End after this many steps."),
         click.option("--batch-size", metavar="N", help="The global batch."),
@@ -199,6 +202,31 @@ def export(parent_runs_dir: str | None, run: str, format_: str, output: str | No
         return
     started = read_status(found.path).as_started()
     write_text(script(catalogue.config_of(found), started, catalogue.environment_of(found).get("threads")), output)
+
+
+@commands.command()
+@json_option
+def gpus(as_json: bool) -> None:
+    """One sample of every device, then exit."""
+    from tuitrain.devices import report
+
+    # The numbers are those that a run sees.
+    os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
+    snapshot = report.one_sample()
+    click.echo(report.as_json(snapshot) if as_json else report.as_text(snapshot, shutil.get_terminal_size().columns))
+
+
+@commands.command()
+@runs_dir_option
+@json_option
+@click.option("--all-reduce", is_flag=True, help="Also let two GPUs (or two processes on the CPU) add numbers up, 30 s at most.")
+@click.pass_obj
+def doctor(parent_runs_dir: str | None, runs_dir: str | None, as_json: bool, all_reduce: bool) -> None:
+    """Say what is wrong with this machine's GPUs, and the command that mends it."""
+    from tuitrain.devices.doctor import command
+
+    folder = paths.runs_dir(runs_dir or parent_runs_dir)
+    click.echo(command.run(folder, as_json=as_json, all_reduce=all_reduce), nl=False)
 
 
 @commands.command()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 from nvml_stub.fixture import write
@@ -14,16 +14,6 @@ from tuitrain.devices.nvml import Nvml
 
 GIB = 2**30
 Load = Callable[[str], dict[str, str]]
-
-
-@pytest.fixture
-def reader(monkeypatch: pytest.MonkeyPatch) -> Iterator[CardReader]:
-    """A reader that tries again at once."""
-    monkeypatch.setattr(cards, "FIRST_RETRY_SECONDS", 0.0)
-    monkeypatch.setattr(cards, "LAST_RETRY_SECONDS", 0.0)
-    made = CardReader(Nvml())
-    yield made
-    made.close()
 
 
 def test_every_field_of_two_cards(nvml_here: Load, reader: CardReader) -> None:
@@ -55,38 +45,6 @@ process 0 graphics 4194306 -
     assert (second.name, second.utilization, second.cuda_index, second.processes) == ("NVIDIA RTX 4090", 0, 1, ())
 
 
-def test_a_process_of_this_machine_has_a_name_and_a_user(nvml_here: Load, reader: CardReader) -> None:
-    nvml_here(f"count 1\nprocess 0 compute {os.getpid()} 1048576\nprocess 0 compute 4194305 1048576\n")
-    mine, foreign = reader.sample().devices[0].processes or ()
-    assert mine.name
-    assert mine.user
-    assert (foreign.name, foreign.user) == (None, None)
-
-
-@pytest.mark.parametrize("code", [3, 4, 13, 999])
-@pytest.mark.parametrize(
-    ("functions", "fields"),
-    [
-        (("nvmlDeviceGetUtilizationRates",), ("utilization", "memory_utilization")),
-        (("nvmlDeviceGetTemperatureV", "nvmlDeviceGetTemperature"), ("temperature",)),
-        (("nvmlDeviceGetPowerUsage",), ("power",)),
-        (("nvmlDeviceGetEnforcedPowerLimit",), ("power_cap",)),
-        (("nvmlDeviceGetMemoryInfo", "nvmlDeviceGetMemoryInfo_v2"), ("memory_used", "memory_total", "memory_free")),
-        (("nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2"), ("processes",)),
-        (("nvmlDeviceGetUUID",), ("uuid",)),
-        (("nvmlDeviceGetPciInfo_v3",), ("pci_bus_id",)),
-    ],
-)
-def test_what_one_call_does_not_say_is_none_and_the_rest_goes_on(
-    nvml_here: Load, reader: CardReader, functions: tuple[str, ...], fields: tuple[str, ...], code: int
-) -> None:
-    nvml_here("count 1\n" + "".join(f"error {function} {code}\n" for function in functions))
-    (card,) = reader.sample().devices
-    silent = {name for name in card.__struct_fields__ if getattr(card, name) is None}
-    assert silent == {*fields, "reason"}
-    assert card.status == "ok"
-
-
 def test_functions_missing_in_the_library_fall_back_or_are_none(nvml_here: Load, reader: CardReader) -> None:
     nvml_here(
         """
@@ -107,30 +65,6 @@ process 0 compute 4194305 1048576
     assert card.power is None
 
 
-@pytest.mark.parametrize(
-    "scenario", ["error nvmlDeviceGetMemoryInfo 3\nerror nvmlDeviceGetMemoryInfo_v2 3\n", "card 0 memory_total 0\ncard 0 memory_used 0\n"]
-)
-def test_memory_shared_with_the_system_is_unified_and_never_zero(nvml_here: Load, reader: CardReader, scenario: str) -> None:
-    nvml_here("count 1\n" + scenario)
-    (card,) = reader.sample().devices
-    assert card.unified
-    assert (card.memory_used, card.memory_total, card.memory_free) == (None, None, None)
-    assert card.utilization == 7
-
-
-def test_memory_that_is_not_permitted_is_not_unified(nvml_here: Load, reader: CardReader) -> None:
-    nvml_here("count 1\nerror nvmlDeviceGetMemoryInfo 4\nerror nvmlDeviceGetMemoryInfo_v2 4\n")
-    (card,) = reader.sample().devices
-    assert not card.unified
-
-
-def test_numbers_that_cannot_be_are_none(nvml_here: Load, reader: CardReader) -> None:
-    nvml_here(f"count 1\ncard 0 utilization 4294967295\nprocess 0 compute 4194305 {900 * GIB}\n")
-    (card,) = reader.sample().devices
-    assert card.utilization is None
-    assert [process.memory for process in card.processes or ()] == [None]
-
-
 def test_names_are_cleaned_and_unreadable_ones_replaced(nvml_here: Load, reader: CardReader) -> None:
     environment = nvml_here("count 2\ncard 0 name Evil \x1b[2J[/red] GPU\n")
     with open(environment["TUITRAIN_NVML_SCENARIO"], "ab") as file:
@@ -141,7 +75,8 @@ def test_names_are_cleaned_and_unreadable_ones_replaced(nvml_here: Load, reader:
 
 
 @pytest.mark.parametrize(
-    ("code", "status"), [(15, "lost"), (16, "reset required"), (4, "no permission"), (17, "no permission"), (999, "unknown error")]
+    ("code", "status"),
+    [(15, "lost"), (16, "reset required"), (4, "no permission"), (17, "no permission"), (10, "not responding"), (999, "unknown error")],
 )
 def test_a_card_that_cannot_be_opened_has_its_word_and_the_others_go_on(
     nvml_here: Load, reader: CardReader, code: int, status: str
@@ -221,10 +156,10 @@ def test_a_driver_unloaded_and_loaded_again(nvml_here: Load, reader: CardReader)
     os.unlink(environment["TUITRAIN_NVML_SCENARIO"])
     unloaded = reader.sample()
     assert "not loaded" in str(unloaded.error)
-    assert unloaded.driver_version is None
-    write(environment, "count 1\ndriver 999.1\n")
+    assert (unloaded.driver_version, unloaded.cuda_version) == (None, None)
+    write(environment, "count 1\ndriver 999.1\ncuda 99010\n")
     sample = reader.sample()
-    assert (sample.driver_version, [card.status for card in sample.devices]) == ("999.1", ["ok"])
+    assert (sample.driver_version, sample.cuda_version, [card.status for card in sample.devices]) == ("999.1", "99.1", ["ok"])
 
 
 def test_a_driver_without_cards_says_so(nvml_here: Load, reader: CardReader) -> None:
@@ -252,3 +187,50 @@ def test_new_starts_have_growing_pauses(nvml_here: Load, monkeypatch: pytest.Mon
         reader.sample()
         now += 1.0
     assert [start - 1000 for start in starts] == [0, 1, 3, 7, 15, 31, 63, 123, 183]
+
+
+def test_what_hardly_ever_changes_is_asked_every_five_seconds_and_the_rest_each_round(
+    nvml_here: Load, monkeypatch: pytest.MonkeyPatch, reader: CardReader
+) -> None:
+    clock = [1000.0]
+    monkeypatch.setattr(cards.time, "monotonic", lambda: clock[0])
+    environment = nvml_here("count 1\n")
+    reader.sample()
+    write(environment, "count 1\ncard 0 temperature 70\ncard 0 power_cap 300000\ncard 0 compute_mode 3\ncard 0 persistence 0\n")
+    seen = []
+    for clock[0] in (1001.0, 1004.9, 1005.0):
+        (card,) = reader.sample().devices
+        seen.append((card.temperature, card.power_cap, card.compute_mode, card.persistence))
+    assert seen == [(70, 700.0, "default", True), (70, 700.0, "default", True), (70, 300.0, "exclusive process", False)]
+
+
+def test_what_never_changes_is_asked_once(nvml_here: Load, monkeypatch: pytest.MonkeyPatch) -> None:
+    nvml_here("count 1\n")
+    connection = Nvml()
+    asked: list[str] = []
+    monkeypatch.setattr(connection, "ask", lambda function, *rest, ask=connection.ask: (asked.append(function), ask(function, *rest))[1])
+    reader = CardReader(connection)
+    for _ in range(3):
+        reader.sample()
+    once = {"nvmlInit", "nvmlSystemGetDriverVersion", "nvmlDeviceGetName", "nvmlDeviceGetUUID", "nvmlDeviceGetPciInfo"}
+    assert {function: asked.count(function) for function in once} == dict.fromkeys(once, 1)
+    assert asked.count("nvmlDeviceGetUtilizationRates") == 3
+    # It measures for 20 ms inside the call.
+    assert "nvmlDeviceGetPcieThroughput" not in asked
+
+
+def test_many_cards_are_not_all_asked_at_length_in_one_round(nvml_here: Load, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [1000.0]
+    monkeypatch.setattr(cards.time, "monotonic", lambda: clock[0])
+    nvml_here("count 10\n")
+    connection = Nvml()
+    asked: list[str] = []
+    monkeypatch.setattr(connection, "ask", lambda function, *rest, ask=connection.ask: (asked.append(function), ask(function, *rest))[1])
+    reader = CardReader(connection)
+    rounds = []
+    for _ in range(11):
+        asked.clear()
+        reader.sample()
+        rounds.append(asked.count("nvmlDeviceGetComputeMode"))
+        clock[0] += 1.0
+    assert rounds == [10] + [2] * 10

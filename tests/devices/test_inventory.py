@@ -50,11 +50,22 @@ def test_the_freest_card_comes_first_and_only_healthy_ones_count() -> None:
     assert free_cuda_devices(snapshot()) == []
 
 
-def test_a_card_without_memory_of_its_own_counts_what_the_system_has_free() -> None:
-    unified = DeviceSample(nvml_index=0, cuda_index=0, unified=True)
-    smaller = DeviceSample(nvml_index=1, cuda_index=1, memory_free=43 * GIB)
-    larger = DeviceSample(nvml_index=2, cuda_index=2, memory_free=45 * GIB)
-    assert free_cuda_devices(snapshot(unified, smaller, larger)) == [2, 0, 1]
+def test_instances_stand_under_their_card_wherever_cuda_counts_it() -> None:
+    listed = choices(
+        snapshot(
+            DeviceSample(nvml_index=0, status="hidden", reason="beside an instance"),
+            DeviceSample(nvml_index=1, uuid="GPU-1", status="hidden", reason="in MIG mode"),
+            DeviceSample(nvml_index=1, parent="GPU-1", instance=2, status="hidden", reason="one only"),
+            DeviceSample(nvml_index=1, parent="GPU-1", instance=0, cuda_index=0),
+        )
+    )
+    assert [(choice.name, choice.selectable) for choice in listed] == [
+        ("gpu 1", False),
+        ("cuda:0", True),
+        ("mig 1.2", False),
+        ("gpu 0", False),
+        ("cpu", True),
+    ]
 
 
 def test_busy_says_who_has_most_and_how_many_more() -> None:

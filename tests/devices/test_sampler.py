@@ -66,6 +66,14 @@ def test_samples_come_with_history_and_listeners_get_each(nvml_here: Load, sampl
     assert 0 < (host.ram_used or 0) < (host.ram_total or 0)
 
 
+def test_the_first_snapshot_that_was_waited_for_knows_versions_and_the_host(nvml_here: Load, sampler: Sampler) -> None:
+    nvml_here("driver 575.1\ncuda 12090\ncount 1\n")
+    sampler.start()
+    snapshot = sampler.wait(10)
+    assert (snapshot.driver_version, snapshot.cuda_version) == ("575.1", "12.9")
+    assert snapshot.host.ram_used is not None
+
+
 def test_a_card_that_says_nothing_leaves_a_gap_in_its_history(nvml_here: Load, sampler: Sampler) -> None:
     environment = nvml_here("count 1\n")
     sampler.start()

@@ -1,62 +1,50 @@
-"""One card: which it is, and what it says in one round. Each value on its own may be unsupported, and is `None` then."""
+"""One card and its MIG instances: which they are, and what they say in one round."""
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import msgspec
 
-from tuitrain.devices import nvml
+from tuitrain.devices import fields, nvml
 from tuitrain.devices.nvml import Nvml, NvmlFault
-from tuitrain.devices.processes import ProcessNames
-from tuitrain.devices.samples import DeviceSample, ProcessSample, Status
+from tuitrain.devices.processes import ProcessTable, listed
+from tuitrain.devices.questions import Questions, card_reason
+from tuitrain.devices.samples import DeviceSample, Link, ProcessSample, Status
+from tuitrain.devices.traffic import Counters, Meter, counters
 
-_TEMPERATURE_GPU = 0
+STEADY_SECONDS = 5.0
+"""How long an answer holds that hardly ever changes."""
 
-# These say that one question has no answer, not that the card is unwell.
-_NO_ANSWER = (
-    nvml.NOT_SUPPORTED,
-    nvml.NOT_FOUND,
-    nvml.FUNCTION_NOT_FOUND,
-    nvml.INVALID_ARGUMENT,
-    nvml.ARGUMENT_VERSION_MISMATCH,
-)
-_STATUS: dict[int, Status] = {
-    nvml.NO_PERMISSION: "no permission",
-    nvml.OPERATING_SYSTEM: "no permission",
-    nvml.GPU_IS_LOST: "lost",
-    nvml.RESET_REQUIRED: "reset required",
-}
-_REASONS: dict[Status, str] = {
-    "no permission": "this user may not open this card",
-    "lost": "this card has fallen off the bus; reboot the machine",
-    "reset required": "this card needs a reset (sudo nvidia-smi --gpu-reset -i {index}) or a reboot",
-    "unknown error": "the driver says Unknown Error for this card",
-}
+_MOST_INSTANCES = 64
+"""Cards have 7; a driver that says some other number for "not available" is not asked that often."""
 
 
 class Handle(msgspec.Struct, frozen=True, kw_only=True):
-    """NVML's handle of a card and what never changes about the card."""
+    """NVML's handle of a card or an instance, and what never changes about it."""
 
     handle: Any
     index: int
     name: str
     uuid: str | None
     pci_bus_id: str | None
+    parent: str | None = None
+    instance: int | None = None
 
-    def card(self, status: Status, reason: str | None) -> DeviceSample:
-        """The card without any values."""
-        return DeviceSample(nvml_index=self.index, uuid=self.uuid, pci_bus_id=self.pci_bus_id, name=self.name, status=status, reason=reason)
-
-
-def card_status(code: int) -> Status:
-    """The word for a card that fails as a whole with NVML's `code`."""
-    return _STATUS.get(code, "unknown error")
-
-
-def card_reason(status: Status, index: int) -> str:
-    """The sentence for that word; `index` is NVML's number of the card."""
-    return _REASONS.get(status, status).format(index=index)
+    def sample(self, status: Status, reason: str | None, **values: Any) -> DeviceSample:
+        """The card with these values."""
+        return DeviceSample(
+            nvml_index=self.index,
+            uuid=self.uuid,
+            parent=self.parent,
+            instance=self.instance,
+            pci_bus_id=self.pci_bus_id,
+            name=self.name,
+            status=status,
+            reason=reason,
+            **values,
+        )
 
 
 def open_card(connection: Nvml, index: int) -> Handle:
@@ -66,7 +54,7 @@ def open_card(connection: Nvml, index: int) -> Handle:
         NvmlFault: this process may not, or the card is gone.
     """
     handle = connection.ask("nvmlDeviceGetHandleByIndex", index)
-    ask = _Questions(connection, handle)
+    ask = Questions(connection, handle)
     name, uuid, pci = ask("nvmlDeviceGetName"), ask("nvmlDeviceGetUUID"), ask("nvmlDeviceGetPciInfo")
     return Handle(
         handle=handle,
@@ -77,98 +65,131 @@ def open_card(connection: Nvml, index: int) -> Handle:
     )
 
 
-def read_card(connection: Nvml, handle: Handle, names: ProcessNames) -> DeviceSample:
-    """Everything the card says now. `status` is "ok" where it answers one question and none with being lost or in need of a reset."""
-    ask = _Questions(connection, handle.handle)
-    total, used, free, unified = _memory(ask)
-    rates = ask("nvmlDeviceGetUtilizationRates")
-    temperature = ask("nvmlDeviceGetTemperatureV", _TEMPERATURE_GPU)
-    if temperature is None:
-        temperature = ask("nvmlDeviceGetTemperature", _TEMPERATURE_GPU)
-    return DeviceSample(
-        nvml_index=handle.index,
-        uuid=handle.uuid,
-        pci_bus_id=handle.pci_bus_id,
-        name=handle.name,
-        unified=unified,
-        memory_total=total,
-        memory_used=used,
-        memory_free=free,
-        utilization=_percent(rates.gpu) if rates else None,
-        memory_utilization=_percent(rates.memory) if rates else None,
-        temperature=temperature,
-        power=_watts(ask("nvmlDeviceGetPowerUsage")),
-        power_cap=_watts(ask("nvmlDeviceGetEnforcedPowerLimit")),
-        processes=_processes(ask, names, total),
-        status=ask.status(),
-    )
-
-
-class _Questions:
-    """One round of questions to one card: `None` for what has no answer, and at the end the word for the card."""
-
-    def __init__(self, connection: Nvml, handle: Any) -> None:
-        self._nvml = connection
-        self._handle = handle
-        self._answered = False
-        self._trouble: int | None = None
-        self.code = 0
-
-    def __call__(self, function: str, *arguments: Any) -> Any:
-        # A lost card takes seconds over each call, so it is asked nothing more.
-        if self._trouble in (nvml.GPU_IS_LOST, nvml.RESET_REQUIRED):
-            return None
+def _open_instances(connection: Nvml, ask: Questions, card: Handle) -> tuple[Handle, ...]:
+    """The MIG instances of a card. NVML numbers places for them, of which some may be empty."""
+    found = []
+    for place in range(min(ask("nvmlDeviceGetMaxMigDeviceCount") or 0, _MOST_INSTANCES)):
         try:
-            answer = self._nvml.ask(function, self._handle, *arguments)
-        except NvmlFault as fault:
-            self.code = fault.code
-            if fault.code not in _NO_ANSWER:
-                self._trouble = fault.code
-            return None
-        self._answered = True
-        self.code = 0
-        return answer
-
-    def status(self) -> Status:
-        if self._trouble in (nvml.GPU_IS_LOST, nvml.RESET_REQUIRED) or (self._trouble is not None and not self._answered):
-            return card_status(self._trouble)
-        return "ok"
-
-
-def _memory(ask: _Questions) -> tuple[int | None, int | None, int | None, bool]:
-    """Total, used and free, and whether the card has none of its own: NVML then says so, or, on some drivers, that the total is 0."""
-    memory = ask("nvmlDeviceGetMemoryInfo", nvml.MEMORY_V2) or ask("nvmlDeviceGetMemoryInfo")
-    if memory is None:
-        return None, None, None, ask.code == nvml.NOT_SUPPORTED
-    if memory.total == 0:
-        return None, None, None, True
-    return memory.total, memory.used, memory.free, False
+            handle = connection.ask("nvmlDeviceGetMigDeviceHandleByIndex", card.handle, place)
+        except NvmlFault:
+            continue
+        ask_instance = Questions(connection, handle)
+        name, uuid = ask_instance("nvmlDeviceGetName"), ask_instance("nvmlDeviceGetUUID")
+        instance = Handle(
+            handle=handle,
+            index=card.index,
+            name=nvml.text(name) if name else f"{card.name} MIG",
+            uuid=nvml.text(uuid) if uuid else None,
+            pci_bus_id=card.pci_bus_id,
+            parent=card.uuid,
+            instance=place,
+        )
+        found.append(instance)
+    return tuple(found)
 
 
-def _percent(value: int) -> int | None:
-    return value if 0 <= value <= 100 else None
+class Card:
+    """An open card. What hardly ever changes is asked again every `STEADY_SECONDS`, all else in each round."""
+
+    def __init__(self, connection: Nvml, handle: Handle) -> None:
+        self.handle = handle
+        self._nvml = connection
+        self._steady = fields.Steady()
+        self._instances: tuple[Handle, ...] = ()
+        self._steady_until: float | None = None
+        self._meters = (Meter(), Meter(), Meter(), Meter())
+
+    def read(self, table: ProcessTable) -> tuple[DeviceSample, ...]:
+        """The card and its instances. A card whose `status` is not "ok" stands alone and has no values that mean anything."""
+        ask = Questions(self._nvml, self.handle.handle)
+        self._ask_steady(ask)
+        card = self._sample(ask, table)
+        if card.status != "ok":
+            self._steady_until = None
+            return (self.handle.sample(card.status, card_reason(card.status, self.handle.index)),)
+        return (card, *(self._instance(instance, table) for instance in self._instances))
+
+    def _ask_steady(self, ask: Questions) -> None:
+        now = time.monotonic()
+        if self._steady_until is not None and now < self._steady_until:
+            return
+        # Cards that were opened together are asked again in different rounds, so that no round is long.
+        sooner = self.handle.index % 5 / 5 if self._steady_until is None else 0.0
+        self._steady_until = now + STEADY_SECONDS * (1 - sooner)
+        self._steady = fields.steady(ask)
+        self._instances = _open_instances(self._nvml, ask, self.handle) if self._steady.mig else ()
+
+    def _sample(self, ask: Questions, table: ProcessTable) -> DeviceSample:
+        memory = fields.memory(ask)
+        rates = ask("nvmlDeviceGetUtilizationRates")
+        counted, known = counters(ask), self._steady
+        pcie, nvlink = self._links(counted)
+        return self.handle.sample(
+            memory_total=memory.total,
+            memory_used=memory.used,
+            memory_free=memory.free,
+            memory_reserved=memory.reserved,
+            unified=memory.unified,
+            utilization=fields.percent(rates.gpu) if rates else None,
+            memory_utilization=fields.percent(rates.memory) if rates else None,
+            temperature=fields.temperature(ask),
+            power=fields.watts(ask("nvmlDeviceGetPowerUsage")),
+            power_cap=known.power_cap,
+            energy=counted.energy,
+            fan=fields.fan(ask),
+            performance_state=fields.performance_state(ask),
+            persistence=known.persistence,
+            display=known.display,
+            compute_mode=known.compute_mode,
+            ecc=known.ecc,
+            ecc_errors=known.ecc_errors,
+            mig=known.mig,
+            clocks=fields.clocks(ask, known),
+            throttle=fields.throttle(ask),
+            pcie=pcie,
+            nvlink=nvlink,
+            processes=None if self._instances else _processes(ask, table, memory.total),
+            # Asked for last: the answers above decide it.
+            status=ask.status(),
+            reason=None,
+        )
+
+    def _links(self, counted: Counters) -> tuple[Link, Link]:
+        now, known = time.monotonic(), self._steady
+        pcie_sent, pcie_received, nvlink_sent, nvlink_received = (
+            meter.rate(count, now) for meter, count in zip(self._meters, counted[1:], strict=True)
+        )
+        pcie = Link(
+            sent=pcie_sent,
+            received=pcie_received,
+            generation=known.generation,
+            generation_max=known.generation_max,
+            width=known.width,
+            width_max=known.width_max,
+        )
+        return pcie, Link(sent=nvlink_sent, received=nvlink_received, lanes=known.lanes)
+
+    def _instance(self, handle: Handle, table: ProcessTable) -> DeviceSample:
+        """Memory and processes: NVML has nothing else of an instance alone."""
+        ask = Questions(self._nvml, handle.handle)
+        memory = fields.instance_memory(ask)
+        processes = _processes(ask, table, memory.total)
+        if not ask.answered:
+            # It may have been taken away, and its handle says so to every question.
+            self._steady_until = None
+        status = ask.status()
+        return handle.sample(
+            memory_total=memory.total,
+            memory_used=memory.used,
+            memory_free=memory.free,
+            memory_reserved=memory.reserved,
+            mig=True,
+            processes=processes,
+            status=status,
+            reason=None if status == "ok" else card_reason(status, handle.index),
+        )
 
 
-def _watts(milliwatts: int | None) -> float | None:
-    return None if milliwatts is None else milliwatts / 1000
-
-
-def _processes(ask: _Questions, names: ProcessNames, total: int | None) -> tuple[ProcessSample, ...] | None:
-    """The processes on the card, each once; one that both computes and draws is in both of NVML's lists."""
-    computing = _listed(ask, "Compute")
-    if computing is None:
-        return None
-    memory: dict[int, int | None] = {}
-    for process in (*computing, *(_listed(ask, "Graphics") or ())):
-        memory[process.pid] = _believable(process.usedGpuMemory, total)
-    return tuple(ProcessSample(pid=pid, memory=used, **names.look_up(pid)) for pid, used in sorted(memory.items()))
-
-
-def _listed(ask: _Questions, kind: str) -> Any:
-    listed = ask(f"nvmlDeviceGet{kind}RunningProcesses_v3")
-    return ask(f"nvmlDeviceGet{kind}RunningProcesses_v2") if listed is None and ask.code == nvml.FUNCTION_NOT_FOUND else listed
-
-
-def _believable(used: int | None, total: int | None) -> int | None:
-    """`used`, unless it is more than the card has: drivers of release 535 lay this structure out in another way."""
-    return None if used is None or (total is not None and used > total) else used
+def _processes(ask: Questions, table: ProcessTable, total: int | None) -> tuple[ProcessSample, ...] | None:
+    found = listed(ask, total)
+    return None if found is None else tuple(table.sample(pid, process) for pid, process in sorted(found.items()))

@@ -7,9 +7,10 @@ import time
 from collections.abc import Mapping
 
 from tuitrain.devices import nvml
-from tuitrain.devices.card import Handle, card_reason, card_status, open_card, read_card
+from tuitrain.devices.card import Card, open_card
 from tuitrain.devices.nvml import Nvml, NvmlFault
-from tuitrain.devices.processes import ProcessNames
+from tuitrain.devices.processes import ProcessTable
+from tuitrain.devices.questions import card_reason, card_status
 from tuitrain.devices.samples import CardsSample, DeviceSample, Status
 from tuitrain.devices.visible import with_cuda_indexes
 
@@ -17,7 +18,7 @@ FIRST_RETRY_SECONDS = 1.0
 LAST_RETRY_SECONDS = 60.0
 
 # A card that says one of these may come back, but only to a newly initialised NVML.
-_NEEDS_NEW_START: tuple[Status, ...] = ("lost", "reset required", "unknown error")
+_NEEDS_NEW_START: tuple[Status, ...] = ("lost", "reset required", "not responding", "unknown error")
 
 
 class CardReader:
@@ -26,15 +27,17 @@ class CardReader:
     Args:
         connection: the connection to use, not connected yet.
         environ: where CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER are looked up, each round.
+        proc: where the kernel's process files are.
     """
 
-    def __init__(self, connection: Nvml, environ: Mapping[str, str] = os.environ) -> None:
+    def __init__(self, connection: Nvml, environ: Mapping[str, str] = os.environ, proc: str = "/proc") -> None:
         self._nvml = connection
         self._environ = environ
-        self._names = ProcessNames()
+        self._table = ProcessTable(proc)
         self._connected = False
         self._driver: str | None = None
-        self._handles: dict[int, Handle] = {}
+        self._cuda: str | None = None
+        self._cards: dict[int, Card] = {}
         self._known: tuple[DeviceSample, ...] = ()
         self._error: str | None = None
         self._retry_at = 0.0
@@ -48,7 +51,7 @@ class CardReader:
                 self._known, self._error = self._read_all()
         except NvmlFault as fault:
             self._lose(fault)
-        return CardsSample(devices=self._known, driver_version=self._driver, error=self._error)
+        return CardsSample(devices=self._known, driver_version=self._driver, cuda_version=self._cuda, error=self._error)
 
     def close(self) -> None:
         """Give the connection back."""
@@ -68,50 +71,62 @@ class CardReader:
         self._retry_at = now + self._retry_after
         self._retry_after = min(2 * self._retry_after, LAST_RETRY_SECONDS)
         self.close()
-        self._handles.clear()
+        self._cards.clear()
         self._nvml.connect()
         self._connected = True
+        self._driver, self._cuda = self._versions()
+
+    def _versions(self) -> tuple[str | None, str | None]:
+        """Of the driver, and of the newest CUDA that it speaks."""
         try:
-            self._driver = nvml.text(self._nvml.ask("nvmlSystemGetDriverVersion"))
+            driver: str | None = nvml.text(self._nvml.ask("nvmlSystemGetDriverVersion"))
         except NvmlFault:
-            self._driver = None
+            driver = None
+        for function in ("nvmlSystemGetCudaDriverVersion_v2", "nvmlSystemGetCudaDriverVersion"):
+            try:
+                number = self._nvml.ask(function)
+            except NvmlFault:
+                continue
+            return driver, f"{number // 1000}.{number % 1000 // 10}" if number > 0 else None
+        return driver, None
 
     def _read_all(self) -> tuple[tuple[DeviceSample, ...], str | None]:
         count = self._nvml.ask("nvmlDeviceGetCount")
-        cards = [self._read(index) for index in range(count)]
-        self._names.forget_others({process.pid for card in cards for process in card.processes or ()})
+        rows = [row for index in range(count) for row in self._read(index)]
+        self._table.end_round()
         error = None
-        if not cards:
+        if not rows:
             error = "the NVIDIA driver is loaded and finds no GPU"
-        elif all(card.status == "unknown error" for card in cards):
+        elif all(row.status == "unknown error" for row in rows):
             error = nvml.sentence(nvml.UNKNOWN)
-        return with_cuda_indexes(cards, self._environ), error
+        return with_cuda_indexes(rows, self._environ), error
 
-    def _read(self, index: int) -> DeviceSample:
-        handle = self._handles.get(index)
-        if handle is None:
+    def _read(self, index: int) -> tuple[DeviceSample, ...]:
+        """The card's row and those of its MIG instances."""
+        card = self._cards.get(index)
+        if card is None:
             try:
-                handle = self._handles[index] = open_card(self._nvml, index)
+                card = self._cards[index] = Card(self._nvml, open_card(self._nvml, index))
             except NvmlFault as fault:
-                return self._without_values(index, card_status(fault.code))
-        card = read_card(self._nvml, handle, self._names)
-        return card if card.status == "ok" else self._without_values(index, card.status)
+                return self._silent(DeviceSample(nvml_index=index), card_status(fault.code))
+        rows = card.read(self._table)
+        return rows if rows[0].status == "ok" else self._silent(rows[0], rows[0].status)
 
-    def _without_values(self, index: int, status: Status) -> DeviceSample:
-        """The card as it was last known, for a round in which it says nothing."""
-        reason = card_reason(status, index)
-        if handle := self._handles.get(index):
-            return handle.card(status, reason)
-        known = next((card for card in self._known if card.nvml_index == index), DeviceSample(nvml_index=index))
-        return _emptied(known, status, reason)
+    def _silent(self, row: DeviceSample, status: Status) -> tuple[DeviceSample, ...]:
+        """A card in a round in which it says nothing: as it was last known, with its instances, and without values."""
+        known = [card for card in self._known if card.nvml_index == row.nvml_index]
+        if row.uuid is not None or not known:
+            known = [row, *(card for card in known if card.instance is not None)]
+        reason = card_reason(status, row.nvml_index)
+        return tuple(_emptied(card, status, reason) for card in known)
 
     def _lose(self, fault: NvmlFault) -> None:
         """NVML as a whole failed: the connection is given up, and the cards stay listed by name."""
         if self._connected:
             self.close()
             self._retry_at = time.monotonic() + self._retry_after
-        self._handles.clear()
-        self._driver = None
+        self._cards.clear()
+        self._driver = self._cuda = None
         self._error = nvml.sentence(fault.code)
         status = card_status(fault.code)
         self._known = tuple(_emptied(card, status, self._error) for card in self._known)
@@ -122,6 +137,8 @@ def _emptied(card: DeviceSample, status: Status, reason: str) -> DeviceSample:
         nvml_index=card.nvml_index,
         cuda_index=card.cuda_index,
         uuid=card.uuid,
+        parent=card.parent,
+        instance=card.instance,
         pci_bus_id=card.pci_bus_id,
         name=card.name,
         status=status,

@@ -15,8 +15,8 @@ CPU = "cpu"
 class Choice(msgspec.Struct, frozen=True, kw_only=True):
     """One row of the picker.
 
-    `name` is what `--device` takes ("cuda:0", "cpu"), or "gpu N" (NVML's number) for a card that cannot be chosen; `reason` then says why.
-    `device` is the card, `None` for the cpu.
+    `name` is what `--device` takes ("cuda:0", "cpu"), or "gpu N" (NVML's number) or "mig N.K" (instance K of that card) for one that cannot
+    be chosen; `reason` then says why. `device` is the card or instance, `None` for the cpu.
     """
 
     name: str
@@ -27,27 +27,40 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def choices(snapshot: DeviceSnapshot) -> tuple[Choice, ...]:
-    """Every card, those of CUDA in CUDA's order first, then the others; the cpu last."""
-    cards = sorted(snapshot.devices, key=lambda card: (card.cuda_index is None, card.cuda_index or 0, card.nvml_index))
+    """Every card with its MIG instances under it, those of CUDA in CUDA's order first, then the others; the cpu last."""
+    first: dict[int, int] = {}
+    for row in snapshot.devices:
+        if row.cuda_index is not None:
+            first[row.nvml_index] = min(first.get(row.nvml_index, row.cuda_index), row.cuda_index)
+
+    def order(row: DeviceSample) -> tuple[bool, int, int, int]:
+        ordinal = first.get(row.nvml_index)
+        return ordinal is None, ordinal or 0, row.nvml_index, -1 if row.instance is None else row.instance
+
     cpu = Choice(name=CPU, title=snapshot.host.name, selectable=True)
-    return (*(_card_choice(card) for card in cards), cpu)
+    return (*(_card_choice(row) for row in sorted(snapshot.devices, key=order)), cpu)
+
+
+def device_name(card: DeviceSample) -> str:
+    """How lists call a card or instance: "cuda:0", else "gpu 0", else "mig 0.1"."""
+    if card.cuda_index is not None:
+        return f"cuda:{card.cuda_index}"
+    return f"gpu {card.nvml_index}" if card.instance is None else f"mig {card.nvml_index}.{card.instance}"
 
 
 def _card_choice(card: DeviceSample) -> Choice:
-    name = f"gpu {card.nvml_index}" if card.cuda_index is None else f"cuda:{card.cuda_index}"
     selectable = card.cuda_index is not None and card.status == "ok"
-    return Choice(name=name, title=card.name, selectable=selectable, reason=None if selectable else card.reason or card.status, device=card)
+    reason = None if selectable else card.reason or card.status
+    return Choice(name=device_name(card), title=card.name, selectable=selectable, reason=reason, device=card)
 
 
 def free_cuda_devices(snapshot: DeviceSnapshot) -> list[int]:
     """CUDA ordinals of the healthy cards, most free memory first; a card that does not say how much is free comes last."""
-
-    def free(card: DeviceSample) -> int:
-        if card.memory_free is None and card.unified:
-            return (snapshot.host.ram_total or 0) - (snapshot.host.ram_used or 0)
-        return -1 if card.memory_free is None else card.memory_free
-
-    healthy = [(card.cuda_index, free(card)) for card in snapshot.devices if card.cuda_index is not None and card.status == "ok"]
+    healthy = [
+        (card.cuda_index, -1 if card.memory_free is None else card.memory_free)
+        for card in snapshot.devices
+        if card.cuda_index is not None and card.status == "ok"
+    ]
     return [ordinal for ordinal, _ in sorted(healthy, key=lambda pair: (-pair[1], pair[0]))]
 
 

@@ -1,42 +1,184 @@
-"""Names of the processes that NVML lists by number."""
+"""The processes on a card: what NVML lists by number, and what the system knows of each number."""
 
 from __future__ import annotations
 
-from typing import TypedDict
+import os
+import time
+from typing import TYPE_CHECKING, Any
 
+from tuitrain.devices import nvml
+from tuitrain.devices.questions import Questions
+from tuitrain.devices.samples import ProcessSample
 from tuitrain.text import clean
 
+if TYPE_CHECKING:
+    import psutil
 
-class Named(TypedDict):
-    """What is known of a process; both `None` where this machine, or this container, does not see it."""
+COMMAND_LENGTH = 200
+NAME_LENGTH = 64
 
-    name: str | None
-    user: str | None
-
-
-class ProcessNames:
-    """Looks processes up, each once for as long as it stays on a card."""
-
-    def __init__(self) -> None:
-        self._known: dict[int, Named] = {}
-
-    def look_up(self, pid: int) -> Named:
-        """Name and user of `pid`."""
-        if pid not in self._known:
-            self._known[pid] = _ask_system(pid)
-        return self._known[pid]
-
-    def forget_others(self, pids: set[int]) -> None:
-        """Drop all but `pids`: the system gives old numbers to new processes."""
-        self._known = {pid: named for pid, named in self._known.items() if pid in pids}
+_FIRST_NAMESPACE = "pid:[4026531836]"
+"""The kernel's own number for the machine's process numbers, as opposed to a container's."""
+_CARD_FILES = ("/dev/nvidia", "/dev/dxg")
 
 
-def _ask_system(pid: int) -> Named:
-    # psutil takes longer to import than the first frame may wait for it.
+class Listed:
+    """One process as NVML lists it: its kind, and bytes on the card."""
+
+    __slots__ = ("kind", "memory")
+
+    def __init__(self, kind: str, memory: int | None) -> None:
+        self.kind = kind
+        self.memory = memory
+
+
+def listed(ask: Questions, total: int | None) -> dict[int, Listed] | None:
+    """The processes of a card or instance by pid; one that both computes and draws is in two of NVML's lists. `total` is its memory."""
+    found: dict[int, Listed] = {}
+    computing = _ask_list(ask, "Compute")
+    if computing is None:
+        return None
+    for kind, processes in (("C", computing), ("G", _ask_list(ask, "Graphics")), ("M+C", _ask_list(ask, "MPSCompute"))):
+        for process in processes or ():
+            memory = _believable(process.usedGpuMemory, total)
+            known = found.get(process.pid)
+            if known is None:
+                found[process.pid] = Listed(kind, memory)
+            else:
+                known.kind = "M+C" if kind == "M+C" else "C+G" if kind == "G" else known.kind
+                known.memory = memory if known.memory is None else known.memory
+    return found
+
+
+def _ask_list(ask: Questions, kind: str) -> Any:
+    processes = ask(f"nvmlDeviceGet{kind}RunningProcesses_v3")
+    if processes is None and ask.code == nvml.FUNCTION_NOT_FOUND:
+        return ask(f"nvmlDeviceGet{kind}RunningProcesses_v2")
+    return processes
+
+
+def _believable(used: int | None, total: int | None) -> int | None:
+    """`used`, unless it is more than the card has: drivers of release 535 lay this structure out in another way."""
+    return None if used is None or used >= 2**63 or (total is not None and used > total) else used
+
+
+class _Known:
+    """What is asked once of a process, and its CPU time at the last look."""
+
+    def __init__(self, process: psutil.Process) -> None:
+        self.process = process
+        self.believed = False
+        self.name = _text(process.name, NAME_LENGTH)
+        self.user = _text(process.username, NAME_LENGTH)
+        self.command = _text(lambda: " ".join(process.cmdline()), COMMAND_LENGTH)
+        self.started = process.create_time()
+        self._cpu: tuple[float, float] | None = None
+
+    def cpu_percent(self) -> float | None:
+        """Of one core since the last look; `None` at the first."""
+        times = self.process.cpu_times()
+        spent, now = float(times.user + times.system), time.monotonic()
+        last, self._cpu = self._cpu, (spent, now)
+        if last is None or now <= last[1]:
+            return None
+        return max(0.0, 100 * (spent - last[0]) / (now - last[1]))
+
+
+class ProcessTable:
+    """What the system knows of the processes on the cards.
+
+    In a container NVML still gives the machine's own numbers, which may belong to some other process here. There a number is believed only
+    if its process has a card open; any other is foreign.
+
+    Args:
+        proc: where the kernel's process files are.
+    """
+
+    def __init__(self, proc: str = "/proc") -> None:
+        self._proc = proc
+        self._contained = _own_namespace(proc) not in (None, _FIRST_NAMESPACE)
+        self._known: dict[int, _Known] = {}
+        self._round: dict[int, ProcessSample] = {}
+
+    def sample(self, pid: int, process: Listed) -> ProcessSample:
+        """One process on one card; within a round the system is asked once, however many cards the process is on."""
+        if pid not in self._round:
+            self._round[pid] = self._look(pid)
+        return _on_card(self._round[pid], process)
+
+    def end_round(self) -> None:
+        """Forget the processes that were not asked for since the last `end_round`: the system gives old numbers to new processes."""
+        self._known = {pid: known for pid, known in self._known.items() if pid in self._round}
+        self._round.clear()
+
+    def _look(self, pid: int) -> ProcessSample:
+        # psutil takes longer to import than the first frame may wait for it.
+        import psutil
+
+        try:
+            process = psutil.Process(pid)
+            known = self._known.get(pid)
+            # They are equal where pid and start time are.
+            if known is None or known.process != process:
+                known = _Known(process)
+            if self._contained and not known.believed and not self._has_card_open(pid):
+                return _unseen(pid, foreign=True)
+            known.believed = True
+            self._known[pid] = known
+            return ProcessSample(
+                pid=pid,
+                name=known.name,
+                user=known.user,
+                memory=None,
+                command=known.command,
+                cpu_percent=known.cpu_percent(),
+                host_memory=known.process.memory_info().rss,
+                started=known.started,
+            )
+        except (psutil.Error, OSError, ValueError, OverflowError):
+            return _unseen(pid, foreign=self._contained)
+
+    def _has_card_open(self, pid: int) -> bool:
+        folder = f"{self._proc}/{pid}/fd"
+        try:
+            return any(os.readlink(f"{folder}/{file}").startswith(_CARD_FILES) for file in os.listdir(folder))
+        except OSError:
+            return False
+
+
+def _own_namespace(proc: str) -> str | None:
+    try:
+        return os.readlink(f"{proc}/self/ns/pid")
+    except OSError:
+        return None
+
+
+def _unseen(pid: int, *, foreign: bool) -> ProcessSample:
+    return ProcessSample(pid=pid, name=None, user=None, memory=None, foreign=foreign)
+
+
+def _on_card(process: ProcessSample, on_card: Listed) -> ProcessSample:
+    # Written out: msgspec.structs.replace takes three times as long, once for each process in each round.
+    return ProcessSample(
+        pid=process.pid,
+        name=process.name,
+        user=process.user,
+        memory=on_card.memory,
+        kind=on_card.kind,
+        command=process.command,
+        foreign=process.foreign,
+        cpu_percent=process.cpu_percent,
+        host_memory=process.host_memory,
+        started=process.started,
+    )
+
+
+def _text(ask: Any, length: int) -> str | None:
+    """A string of the system's that may be shown; `None` where it is empty or refused."""
     import psutil
 
     try:
-        process = psutil.Process(pid)
-        return {"name": clean(process.name()), "user": clean(process.username())}
-    except (psutil.Error, OSError, ValueError, OverflowError):
-        return {"name": None, "user": None}
+        text = clean(ask())
+    except (psutil.AccessDenied, KeyError, OSError):
+        return None
+    return (text if len(text) <= length else text[: length - 1] + "…") or None

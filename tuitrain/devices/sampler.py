@@ -53,6 +53,7 @@ class Sampler:
         self._history: dict[str, deque[HistoryPoint]] = {}
         self._listeners: list[Listener] = []
         self._answered = threading.Event()
+        self._host_answered = threading.Event()
         self._stop = threading.Event()
         self._threads = (
             threading.Thread(target=self._run_cards, name="nvml-sampler", daemon=True),
@@ -70,14 +71,16 @@ class Sampler:
         with self._lock:
             cards, taken, host = self._cards, self._taken, self._host
         if stalled < STALL_SECONDS:
-            return _snapshot(cards.devices, cards.error, 0.0, taken, host, cards.driver_version)
+            return _snapshot(cards, cards.devices, cards.error, 0.0, taken, host)
         sentence = f"NVML not responding for {stalled:.0f} s"
         devices = tuple(msgspec.structs.replace(card, status="not responding", reason=sentence) for card in cards.devices)
-        return _snapshot(devices, sentence, stalled, taken, host, cards.driver_version)
+        return _snapshot(cards, devices, sentence, stalled, taken, host)
 
     def wait(self, timeout: float) -> DeviceSnapshot:
-        """`latest`, after the first answer about the cards (which may be that there are none) or `timeout` seconds."""
+        """`latest`, after the first answer about the cards (which may be that there are none) and the host, or `timeout` seconds."""
+        deadline = time.monotonic() + timeout
         self._answered.wait(timeout)
+        self._host_answered.wait(max(0.0, deadline - time.monotonic()))
         return self.latest()
 
     def history(self, key: str, seconds: float = HISTORY_SECONDS) -> tuple[HistoryPoint, ...]:
@@ -154,6 +157,7 @@ class Sampler:
         with self._lock:
             self._host = host
             self._remember(CPU, point)
+        self._host_answered.set()
 
     def _remember(self, key: str, point: HistoryPoint) -> None:
         self._history.setdefault(key, deque(maxlen=HISTORY_SECONDS)).append(point)
@@ -166,8 +170,15 @@ def _card_point(card: DeviceSample, now: float) -> HistoryPoint:
 
 
 def _snapshot(
-    devices: tuple[DeviceSample, ...], error: str | None, stalled: float, taken: float | None, host: HostSample, driver: str | None
+    cards: CardsSample, devices: tuple[DeviceSample, ...], error: str | None, stalled: float, taken: float | None, host: HostSample
 ) -> DeviceSnapshot:
     return DeviceSnapshot(
-        time=time.time(), taken=taken, devices=devices, host=host, driver_version=driver, error=error, stalled_seconds=stalled
+        time=time.time(),
+        taken=taken,
+        devices=devices,
+        host=host,
+        driver_version=cards.driver_version,
+        cuda_version=cards.cuda_version,
+        error=error,
+        stalled_seconds=stalled,
     )

@@ -13,26 +13,66 @@ Status = Literal["ok", "hidden", "lost", "reset required", "no permission", "unk
 
 
 class ProcessSample(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One process that holds memory on a card. `name` and `user` are `None` where the pid is not visible here (another container)."""
+    """One process on a card.
+
+    `kind` is "C" (computes), "G" (draws), "C+G", or "M+C" (computes through MPS). `name` and `user` are `None` where this machine, or this
+    container, does not see the process; `foreign` says that the number is another container's or the host's and means nothing here.
+    `memory` is bytes on the card, `host_memory` bytes of RAM, `cpu_percent` of one core, `started` Unix seconds.
+    """
 
     pid: int
     name: str | None
     user: str | None
     memory: int | None
+    kind: str = "C"
+    command: str | None = None
+    foreign: bool = False
+    cpu_percent: float | None = None
+    host_memory: int | None = None
+    started: float | None = None
+
+
+class Clocks(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """MHz now, and at most."""
+
+    graphics: int | None = None
+    sm: int | None = None
+    memory: int | None = None
+    graphics_max: int | None = None
+    memory_max: int | None = None
+
+
+class Link(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """Traffic of a card in bytes a second. `generation` and `width` are PCIe's; `lanes` counts NVLinks that are up."""
+
+    sent: int | None = None
+    received: int | None = None
+    generation: int | None = None
+    generation_max: int | None = None
+    width: int | None = None
+    width_max: int | None = None
+    lanes: int | None = None
 
 
 class DeviceSample(msgspec.Struct, frozen=True, kw_only=True):
-    """One NVIDIA card at one moment.
+    """One NVIDIA card, or one MIG instance of a card, at one moment.
 
-    `nvml_index` is NVML's number; `cuda_index` is N of `cuda:N`, `None` where CUDA does not offer the card to this process.
+    `nvml_index` is NVML's number (an instance has its card's); `cuda_index` is N of `cuda:N`, `None` where CUDA does not offer the card to
+    this process. `parent` is the UUID of the card that an instance is part of, `instance` NVML's number of it there; both are `None` for a
+    card.
     `reason` is a sentence wherever `status` is not "ok" or `cuda_index` is `None`.
-    `unified` says that the card has no memory of its own and uses the system's.
-    `processes` is `None` where the driver does not list them.
+    `unified` says that the card has no memory of its own and uses the system's: the memory is then the system's.
+    `memory_used` is without the driver's `memory_reserved` where the driver tells them apart.
+    `fan` is percent; `energy` is J since the driver was loaded; `ecc_errors` counts uncorrected errors since then, while `ecc` is on.
+    `throttle` says in words why the clocks are held down, and is empty where nothing holds them.
+    `processes` is `None` where the driver does not list them, and for a card with MIG instances, which have them.
     """
 
     nvml_index: int
     cuda_index: int | None = None
     uuid: str | None = None
+    parent: str | None = None
+    instance: int | None = None
     pci_bus_id: str | None = None
     name: str = "NVIDIA GPU"
     status: Status = "ok"
@@ -41,17 +81,34 @@ class DeviceSample(msgspec.Struct, frozen=True, kw_only=True):
     memory_used: int | None = None
     memory_total: int | None = None
     memory_free: int | None = None
+    memory_reserved: int | None = None
     utilization: int | None = None
     memory_utilization: int | None = None
     temperature: int | None = None
     power: float | None = None
     power_cap: float | None = None
+    energy: float | None = None
+    fan: int | None = None
+    performance_state: str | None = None
+    persistence: bool | None = None
+    display: bool | None = None
+    compute_mode: str | None = None
+    ecc: bool | None = None
+    ecc_errors: int | None = None
+    mig: bool | None = None
+    clocks: Clocks = Clocks()
+    throttle: tuple[str, ...] | None = None
+    pcie: Link = Link()
+    nvlink: Link = Link()
     processes: tuple[ProcessSample, ...] | None = None
 
     @property
     def key(self) -> str:
         """What identifies the card over time: its UUID, else its place on the bus, else NVML's number."""
-        return self.uuid or self.pci_bus_id or f"nvml:{self.nvml_index}"
+        if self.uuid:
+            return self.uuid
+        card = self.pci_bus_id or f"nvml:{self.nvml_index}"
+        return card if self.instance is None else f"{card}/{self.instance}"
 
 
 class CardsSample(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,6 +117,7 @@ class CardsSample(msgspec.Struct, frozen=True, kw_only=True):
     devices: tuple[DeviceSample, ...]
     driver_version: str | None
     error: str | None
+    cuda_version: str | None = None
 
 
 class HostSample(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -77,6 +135,7 @@ class DeviceSnapshot(msgspec.Struct, frozen=True, kw_only=True):
 
     `time` is Unix seconds of this snapshot. `taken` is `time.monotonic()` of the last answer about the cards, `None` before the first one:
     then `devices` is empty because nobody knows yet. `error` is one sentence why cards are missing or not answering.
+    `cuda_version` is the newest CUDA that the driver speaks ("12.8").
     `stalled_seconds` is how long the NVML call in progress has been hanging, 0 when none hangs.
     """
 
@@ -87,6 +146,7 @@ class DeviceSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     driver_version: str | None
     error: str | None
     stalled_seconds: float
+    cuda_version: str | None = None
 
 
 class HistoryPoint(msgspec.Struct, frozen=True, kw_only=True, gc=False):

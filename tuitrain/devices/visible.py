@@ -1,6 +1,7 @@
 """Which card is which `cuda:N` of this process: CUDA_VISIBLE_DEVICES read as torch and CUDA read it, and CUDA_DEVICE_ORDER.
 
-NVML knows nothing of either, and its numbers are not CUDA's: cards are matched by UUID, or by their place on the PCI bus.
+NVML knows nothing of either, and its numbers are not CUDA's: cards are matched by UUID, or by their place on the PCI bus. Of MIG, NVIDIA's
+user guide ("CUDA Device Enumeration") says that a process sees one compute instance only, and no whole card beside it.
 """
 
 from __future__ import annotations
@@ -26,31 +27,69 @@ class Visible(msgspec.Struct, frozen=True):
     why_hidden: str | None
 
 
-def with_cuda_indexes(cards: Sequence[DeviceSample], environ: Mapping[str, str]) -> tuple[DeviceSample, ...]:
-    """The same cards with `cuda_index`, and with `status` "hidden" and a `reason` where CUDA does not offer a card.
+def with_cuda_indexes(rows: Sequence[DeviceSample], environ: Mapping[str, str]) -> tuple[DeviceSample, ...]:
+    """The same cards and MIG instances with `cuda_index`, and with `status` "hidden" and a `reason` where CUDA does not offer one.
 
     A card that this user may not open is none of CUDA's and shifts no number.
     """
-    in_order = sorted((card for card in cards if card.status != "no permission"), key=_pci_place)
+    cards = _in_pci_order([row for row in rows if row.instance is None and row.status != "no permission"])
     value = environ.get(VISIBLE)
-    visible = resolve(value, [card.uuid for card in in_order])
-    by_uuid = value is not None and value.startswith("GPU-")
-    if environ.get(ORDER) != "PCI_BUS_ID" and not by_uuid and len({card.name for card in in_order}) > 1:
+    by_uuid = value is not None and value.startswith(("GPU-", "MIG-"))
+    if environ.get(ORDER) != "PCI_BUS_ID" and not by_uuid and len({card.name for card in cards}) > 1:
         reason = f"{ORDER} is not PCI_BUS_ID and the cards differ, so only CUDA knows which of them is cuda:0"
-        return tuple(msgspec.structs.replace(card, cuda_index=None, reason=card.reason or reason) for card in cards)
-    ordinals = {in_order[place].nvml_index: ordinal for ordinal, place in enumerate(visible.places)}
-    return tuple(_with_index(card, ordinals.get(card.nvml_index), visible.why_hidden) for card in cards)
+        return tuple(msgspec.structs.replace(row, cuda_index=None, reason=row.reason or reason) for row in rows)
+    if value is not None and value.startswith("MIG-"):
+        return _named_instance(rows, value)
+    seen = resolve(value, [card.uuid for card in cards])
+    visible = [cards[place].nvml_index for place in seen.places]
+    instances = [row for index in visible for row in rows if row.nvml_index == index and row.instance is not None]
+    # CUDA gives a process one instance, the first, and beside an instance no whole card.
+    whole = [row for index in visible for row in rows if row.nvml_index == index and row.instance is None and not row.mig]
+    offered = {_place(row): ordinal for ordinal, row in enumerate(instances[:1] or whole)}
+    return tuple(
+        _with_index(row, offered.get(_place(row)), _why_not(row, rows) if row.nvml_index in visible else seen.why_hidden) for row in rows
+    )
 
 
-def _with_index(card: DeviceSample, ordinal: int | None, why_hidden: str | None) -> DeviceSample:
-    if ordinal is not None or card.status != "ok":
-        return msgspec.structs.replace(card, cuda_index=ordinal)
-    return msgspec.structs.replace(card, cuda_index=None, status="hidden", reason=why_hidden)
+def _named_instance(rows: Sequence[DeviceSample], value: str) -> tuple[DeviceSample, ...]:
+    """CUDA_VISIBLE_DEVICES names MIG instances: CUDA offers the first one named, by its UUID or a start of it that fits no other."""
+    entry = value.split(",")[0].strip()
+    matches = [row for row in rows if row.instance is not None and row.uuid is not None and row.uuid.startswith(entry)]
+    shown = f'{VISIBLE}="{clean(value)}"'
+    if len(matches) != 1:
+        why = f'{shown}: CUDA stops reading at "{clean(entry)}", which names no MIG instance'
+        return tuple(_with_index(row, None, why) for row in rows)
+    chosen = _place(matches[0])
+    return tuple(_with_index(row, 0 if _place(row) == chosen else None, f"hidden by {shown}") for row in rows)
 
 
-def _pci_place(card: DeviceSample) -> tuple[str, int]:
-    # Fixed-width hexadecimal "domain:bus:device.function": its text sorts as the bus does. Without one a card comes last.
-    return (card.pci_bus_id.lower() if card.pci_bus_id else "~", card.nvml_index)
+def _why_not(row: DeviceSample, rows: Sequence[DeviceSample]) -> str:
+    """Why CUDA does not offer a card or instance that is visible."""
+    if row.instance is not None:
+        return f"a process sees one MIG instance only; for this one set {VISIBLE}={row.uuid}"
+    if any(other.instance is not None and other.nvml_index == row.nvml_index for other in rows):
+        return "in MIG mode: choose one of its instances"
+    if row.mig:
+        return f"in MIG mode without an instance; to use the whole card: sudo nvidia-smi -i {row.nvml_index} -mig 0"
+    return f"CUDA offers no whole card beside a MIG instance; for this one set {VISIBLE}={row.uuid}"
+
+
+def _place(row: DeviceSample) -> tuple[int, int | None]:
+    return row.nvml_index, row.instance
+
+
+def _with_index(row: DeviceSample, ordinal: int | None, why_hidden: str | None) -> DeviceSample:
+    if ordinal is not None or row.status != "ok":
+        return msgspec.structs.replace(row, cuda_index=ordinal)
+    return msgspec.structs.replace(row, cuda_index=None, status="hidden", reason=why_hidden)
+
+
+def _in_pci_order(cards: list[DeviceSample]) -> list[DeviceSample]:
+    """In the order of the bus; NVML's own order, which is nearly always the same, where a card's place is not known."""
+    if any(card.pci_bus_id is None for card in cards):
+        return sorted(cards, key=lambda card: card.nvml_index)
+    # Fixed-width hexadecimal "domain:bus:device.function": its text sorts as the bus does.
+    return sorted(cards, key=lambda card: str(card.pci_bus_id).lower())
 
 
 def resolve(value: str | None, uuids: Sequence[str | None]) -> Visible:
@@ -66,7 +105,7 @@ def resolve(value: str | None, uuids: Sequence[str | None]) -> Visible:
         return Visible(tuple(range(len(uuids))), None)
     shown = f'{VISIBLE}="{clean(value)}"'
     if value.startswith("MIG-"):
-        return Visible((), f"{shown} names MIG instances, which are not listed here")
+        return Visible((), f"{shown} names a MIG instance and no card")
     entries = value.split(",")
     places = _uuid_places(entries, uuids) if value.startswith("GPU-") else _numbered_places(entries)
     if places is None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
+from weakref import WeakKeyDictionary
 
 import msgspec
 from rich.style import Style
+from textual.app import App
 from textual.theme import Theme
 
 DARK = Theme(
@@ -99,6 +102,15 @@ class Palette(msgspec.Struct, frozen=True):
 
 
 _PALETTES: dict[str, tuple[Theme, Palette]] = {}
+_IN_USE: WeakKeyDictionary[App[Any], tuple[str, Palette]] = WeakKeyDictionary()
+
+
+def palette_in(app: App[Any]) -> Palette:
+    """The styles of the theme that `app` uses now. Every line asks, and Textual builds all its themes to name the one in use."""
+    known = _IN_USE.get(app)
+    if known is None or known[0] != app.theme:
+        _IN_USE[app] = known = (app.theme, palette_of(app.current_theme))
+    return known[1]
 
 
 def palette_of(theme: Theme) -> Palette:

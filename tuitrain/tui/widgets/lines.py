@@ -7,7 +7,7 @@ from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
 
-from tuitrain.tui.look import Palette, palette_of
+from tuitrain.tui.look import Palette, palette_in
 from tuitrain.tui.widgets.strips import PLAIN, Row, changed_runs
 
 
@@ -24,7 +24,7 @@ class Lines(Widget):
     @property
     def palette(self) -> Palette:
         """The styles of the theme in use."""
-        return palette_of(self.app.current_theme)
+        return palette_in(self.app)
 
     def content(self, width: int, height: int) -> list[Strip]:
         """The lines to show, at most `height` of them and each `width` cells; missing ones are blank."""

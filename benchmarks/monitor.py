@@ -1,0 +1,152 @@
+"""The monitor alone, and one sample, beside nvitop on the same stand-in for NVML."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+
+from benchmarks.pairs import Figure, interval, measure, middle
+from benchmarks.programs import TUITRAIN, Screen, runs_dir
+
+STUB = Path(__file__).parents[1] / "tests" / "nvml_stub" / "nvml_stub.c"
+NVITOP = str(Path(sys.executable).with_name("nvitop"))
+SETTLE_SECONDS = 6.0
+WATCHED_SECONDS = 20.0
+
+STEADY = "count 3\ncard * utilization 97\ncard * memory_used 19327352832\n"
+BUSY = """count 3
+card * utilization 91 97 88 95 99 93 90 96
+card * memory_used 19327352832 19829620736 20329620736
+card * power 412000 398000 431000 405000
+card * temperature 61 61 62 62 61
+"""
+EIGHT = "count 8\n" + "".join(
+    f"process {card} compute {os.getpid()} 1073741824\nprocess {card} compute 1 1073741824\n" for card in range(8)
+)
+
+
+@contextmanager
+def stand_in(scenario: str) -> Iterator[dict[str, str]]:
+    """The environment under which a program finds the stand-in with `scenario`; it is compiled into a folder that goes away."""
+    with tempfile.TemporaryDirectory() as folder:
+        library = Path(folder) / "libnvidia-ml.so.1"
+        subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-pthread", "-o", str(library), str(STUB)], check=True)
+        path = Path(folder) / "scenario.txt"
+        path.write_text(scenario)
+        yield {"LD_LIBRARY_PATH": folder, "TUITRAIN_NVML_SCENARIO": str(path)}
+
+
+class Watched:
+    """What a monitor took over `WATCHED_SECONDS`: bytes a second to the terminal, percent of a core, MB resident at the end."""
+
+    def __init__(self, argv: list[str], env: dict[str, str], keys: str) -> None:
+        screen = Screen(argv, env)
+        try:
+            screen.discard(SETTLE_SECONDS)
+            screen.child.send(keys)
+            screen.discard(SETTLE_SECONDS)
+            root = psutil.Process(screen.child.pid)
+            processes = [root, *root.children(recursive=True)]
+            before, begin = _cpu_seconds(processes), time.perf_counter()
+            count = screen.discard(WATCHED_SECONDS)
+            seconds = time.perf_counter() - begin
+            self.rate = count / seconds
+            self.cpu = 100 * (_cpu_seconds(processes) - before) / seconds
+            self.memory = sum(process.memory_info().rss for process in processes) / 2**20
+        finally:
+            screen.close()
+
+
+def _cpu_seconds(processes: list[psutil.Process]) -> float:
+    return float(sum(sum(process.cpu_times()[:2]) for process in processes))
+
+
+def monitor(data: Path, pairs: int) -> list[Figure]:
+    """The GPU screen of three cards at 120×40, whose values hold still and whose values all change, beside nvitop."""
+    return [line for name, scenario in (("steady", STEADY), ("busy", BUSY)) for line in _monitor(name, scenario, pairs)]
+
+
+def _monitor(name: str, scenario: str, pairs: int) -> list[Figure]:
+    ours: list[Watched] = []
+    peer: list[Watched] = []
+    with stand_in(scenario) as nvml, runs_dir() as (_, env):
+        for _ in range(pairs):
+            ours.append(Watched([TUITRAIN], {**env, **nvml}, "g"))
+            peer.append(Watched([NVITOP, "--monitor"], nvml, ""))
+    return [
+        _line(f"GPU screen, 3 {name} cards, {what}", unit, most, [value(one) for one in ours], [value(one) for one in peer])
+        for what, unit, most, value in _VALUES
+    ]
+
+
+_VALUES: tuple[tuple[str, str, float, Callable[[Watched], float]], ...] = (
+    ("terminal output", "B/s", 200, lambda watched: watched.rate),
+    ("processor", "% of a core", 1, lambda watched: watched.cpu),
+    ("memory", "MB", 70, lambda watched: watched.memory),
+)
+
+
+def _line(name: str, unit: str, most: float, ours: list[float], peer: list[float]) -> Figure:
+    """A line whose target is our own value, with its ratio to the peer's beside it."""
+    ratios = [mine / other for mine, other in zip(ours, peer, strict=True)]
+    low, high = interval(ratios)
+    shown = middle(ours)
+    return Figure(
+        name,
+        f"{shown:.3g} {unit} ({min(ours):.3g} to {max(ours):.3g})",
+        f"{middle(peer):.3g} {unit}, nvitop",
+        round(middle(ratios), 3),
+        round(low, 3),
+        round(high, 3),
+        f"≤ {most:g} {unit}",
+        shown <= most,
+        len(ours),
+    )
+
+
+_OURS = """
+from tuitrain.devices.cards import CardReader
+from tuitrain.devices.nvml import Nvml
+reader = CardReader(Nvml())
+take = reader.sample
+"""
+_PEER = """
+from nvitop import Device, take_snapshots
+cards = Device.all()
+take = lambda: take_snapshots(cards, gpu_processes=True)
+"""
+_ROUNDS = """
+import json, time
+for _ in range(20):
+    take()
+taken = []
+for _ in range(100):
+    begin = time.perf_counter()
+    take()
+    taken.append(time.perf_counter() - begin)
+print(json.dumps(sorted(taken)[50]))
+"""
+
+
+def sample_cost(data: Path, pairs: int) -> list[Figure]:
+    """One sample of eight cards with sixteen processes: the median of a hundred, beside nvitop's snapshot of the same cards."""
+    with stand_in(EIGHT) as nvml:
+
+        def median(program: str) -> float:
+            done = subprocess.run(
+                [sys.executable, "-c", program + _ROUNDS], env={**os.environ, **nvml}, capture_output=True, text=True, check=True
+            )
+            return float(json.loads(done.stdout))
+
+        taken = measure(lambda: median(_OURS), lambda: median(_PEER), max(pairs, 5))
+    ours, peer = [a for a, _ in taken], [b for _, b in taken]
+    return [_line("one sample of 8 cards", "ms", 5, [1000 * a for a in ours], [1000 * b for b in peer])]

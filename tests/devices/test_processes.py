@@ -1,0 +1,174 @@
+"""The processes on a card: their kinds, what the system knows of them, and numbers that mean nothing here."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from nvml_stub.fixture import write
+
+from tuitrain.devices import ProcessSample
+from tuitrain.devices.cards import CardReader
+from tuitrain.devices.nvml import Nvml
+from tuitrain.devices.processes import COMMAND_LENGTH, Listed, ProcessTable
+
+GIB = 2**30
+NOBODY = 4194305
+"""More than the kernel's highest number for a process."""
+Load = Callable[[str], dict[str, str]]
+
+
+@pytest.fixture
+def child() -> Iterator[subprocess.Popen[bytes]]:
+    """A process of ours with a long command line and a control character in it."""
+    command = [sys.executable, "-c", "import sys; sys.stdin.read()", "\x1b[2J", "x" * 500]
+    with subprocess.Popen(command, stdin=subprocess.PIPE) as process:
+        yield process
+        process.kill()
+
+
+def processes(reader: CardReader) -> list[ProcessSample]:
+    """Those of the only card."""
+    (card,) = reader.sample().devices
+    return list(card.processes or ())
+
+
+def test_kinds(nvml_here: Load, reader: CardReader) -> None:
+    nvml_here(
+        f"""
+count 1
+process 0 compute {NOBODY} 1
+process 0 graphics {NOBODY + 1} 2
+process 0 compute {NOBODY + 2} -
+process 0 graphics {NOBODY + 2} 3
+process 0 mps {NOBODY + 3} 4
+process 0 compute {NOBODY + 4} 5
+process 0 mps {NOBODY + 4} 5
+"""
+    )
+    assert [(process.kind, process.memory) for process in processes(reader)] == [("C", 1), ("G", 2), ("C+G", 3), ("M+C", 4), ("M+C", 5)]
+
+
+def test_memory_that_cannot_be_is_none(nvml_here: Load, reader: CardReader) -> None:
+    nvml_here(f"count 1\nprocess 0 compute {NOBODY} {900 * GIB}\nprocess 0 compute {NOBODY + 1} -\n")
+    assert [process.memory for process in processes(reader)] == [None, None]
+
+
+def test_a_process_of_this_machine_is_described(nvml_here: Load, reader: CardReader, child: subprocess.Popen[bytes]) -> None:
+    nvml_here(f"count 1\nprocess 0 compute {child.pid} 1048576\n")
+    (first,) = processes(reader)
+    system = psutil.Process(child.pid)
+    assert (first.name, first.user, first.started) == (system.name(), system.username(), system.create_time())
+    assert first.command is not None
+    assert len(first.command) == COMMAND_LENGTH
+    assert "·[2J" in first.command
+    assert (first.host_memory or 0) > 2**20
+    assert (first.cpu_percent, first.foreign) == (None, False)
+    (second,) = processes(reader)
+    assert second.cpu_percent is not None
+
+
+def test_cpu_is_of_one_core_since_the_last_look(nvml_here: Load, reader: CardReader) -> None:
+    nvml_here(f"count 1\nprocess 0 compute {os.getpid()} 1\n")
+    processes(reader)
+    end = time.process_time() + 0.2
+    while time.process_time() < end:
+        pass
+    (busy,) = processes(reader)
+    # The machine may have other work, so that only a part of the time was ours.
+    assert 1 < (busy.cpu_percent or 0) < 200
+
+
+def test_a_process_that_has_ended_is_only_a_number(nvml_here: Load, reader: CardReader) -> None:
+    nvml_here(f"count 1\nprocess 0 compute {NOBODY} 1\n")
+    (ended,) = processes(reader)
+    assert (ended.name, ended.user, ended.command, ended.foreign) == (None, None, None, False)
+
+
+def test_a_number_given_to_another_process_is_noticed(monkeypatch: pytest.MonkeyPatch, child: subprocess.Popen[bytes]) -> None:
+    table = ProcessTable()
+    here = os.getpid()
+    first = table.sample(here, Listed("C", 1))
+    table.end_round()
+
+    class Newcomer(psutil.Process):
+        def __init__(self, pid: int) -> None:
+            super().__init__(child.pid)
+
+    monkeypatch.setattr(psutil, "Process", Newcomer)
+    second = table.sample(here, Listed("C", 1))
+    assert second.command != first.command
+    assert second.cpu_percent is None
+
+
+def test_a_process_on_two_cards_is_looked_up_once_a_round(nvml_here: Load, monkeypatch: pytest.MonkeyPatch, reader: CardReader) -> None:
+    nvml_here(f"count 2\nprocess 0 compute {os.getpid()} 1\nprocess 1 compute {os.getpid()} 2\n")
+    looks: list[int] = []
+    real = ProcessTable._look
+    monkeypatch.setattr(ProcessTable, "_look", lambda table, pid: (looks.append(pid), real(table, pid))[1])
+    first, second = (card.processes or () for card in reader.sample().devices)
+    assert looks == [os.getpid()]
+    assert [process.memory for process in (*first, *second)] == [1, 2]
+
+
+# -- in a container -------------------------------------------------------------------------------------------------------
+
+
+def fake_proc(folder: Path, namespace: str, **files: str) -> str:
+    """A /proc with our namespace, and for each `pid_N` a process with that file open."""
+    (folder / "self" / "ns").mkdir(parents=True)
+    (folder / "self" / "ns" / "pid").symlink_to(namespace)
+    for name, target in files.items():
+        opened = folder / name.removeprefix("pid_") / "fd"
+        opened.mkdir(parents=True)
+        (opened / "0").symlink_to("/dev/null")
+        (opened / "7").symlink_to(target)
+    return str(folder)
+
+
+CONTAINER = "pid:[4026532210]"
+MACHINE = "pid:[4026531836]"
+
+
+@pytest.mark.parametrize(
+    ("namespace", "file", "foreign"),
+    [
+        (CONTAINER, "/dev/nvidia0", False),
+        (CONTAINER, "/dev/nvidia-uvm", False),
+        (CONTAINER, "/home/alice/nvidia.txt", True),
+        (MACHINE, "/home/alice/nvidia.txt", False),
+    ],
+)
+def test_a_number_that_exists_in_a_container_is_believed_if_a_card_is_open(
+    nvml_here: Load, tmp_path: Path, namespace: str, file: str, foreign: bool
+) -> None:
+    nvml_here(f"count 1\nprocess 0 compute {os.getpid()} 1048576\n")
+    proc = fake_proc(tmp_path / "proc", namespace, **{f"pid_{os.getpid()}": file})
+    (process,) = processes(CardReader(Nvml(), proc=proc))
+    assert (process.foreign, process.name is None, process.memory) == (foreign, foreign, 1048576)
+
+
+def test_a_number_that_does_not_exist_in_a_container_is_foreign(nvml_here: Load, tmp_path: Path) -> None:
+    nvml_here(f"count 1\nprocess 0 compute {NOBODY} 1\n")
+    (process,) = processes(CardReader(Nvml(), proc=fake_proc(tmp_path / "proc", CONTAINER)))
+    assert (process.foreign, process.name, process.user) == (True, None, None)
+
+
+def test_a_process_whose_files_may_not_be_looked_at_is_foreign(nvml_here: Load, tmp_path: Path) -> None:
+    nvml_here(f"count 1\nprocess 0 compute {os.getpid()} 1\n")
+    (process,) = processes(CardReader(Nvml(), proc=fake_proc(tmp_path / "proc", CONTAINER)))
+    assert (process.foreign, process.name) == (True, None)
+
+
+def test_a_system_without_proc_is_no_container(nvml_here: Load, tmp_path: Path) -> None:
+    environment = nvml_here(f"count 1\nprocess 0 compute {os.getpid()} 1\n")
+    reader = CardReader(Nvml(), proc=str(tmp_path / "nothing"))
+    assert [process.foreign for process in processes(reader)] == [False]
+    write(environment, "count 1\n")
+    assert processes(reader) == []

@@ -1,0 +1,64 @@
+"""Counters of a card and the rates between two samples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from nvml_stub.fixture import write
+
+from tuitrain.devices import cards
+from tuitrain.devices.cards import CardReader
+from tuitrain.devices.traffic import Meter
+
+Load = Callable[[str], dict[str, str]]
+
+
+def test_a_rate_is_what_came_in_between() -> None:
+    meter = Meter()
+    assert meter.rate(1000, 10.0) is None
+    assert meter.rate(3000, 12.0) == 1000
+    assert meter.rate(3000, 13.0) == 0
+
+
+@pytest.mark.parametrize("counts", [[5000, 10], [5000, None, 6000]])
+def test_a_counter_that_went_back_or_was_missing_gives_no_rate_until_the_next_two(counts: list[int | None]) -> None:
+    meter = Meter()
+    rates = [meter.rate(count, float(at)) for at, count in enumerate(counts)]
+    assert rates == [None] * len(counts)
+    assert meter.rate(7000, float(len(counts))) is not None
+
+
+def test_two_readings_at_one_moment_give_no_rate() -> None:
+    meter = Meter()
+    meter.rate(1, 1.0)
+    assert meter.rate(2, 1.0) is None
+
+
+def test_traffic_of_pcie_and_of_all_nvlinks(nvml_here: Load, monkeypatch: pytest.MonkeyPatch, reader: CardReader) -> None:
+    now = 1000.0
+    monkeypatch.setattr(cards.time, "monotonic", lambda: now)
+    counted = "card 0 pcie_sent {}\ncard 0 pcie_received {}\ncard 0 nvlink_sent {}\ncard 0 nvlink_received {}\n"
+    environment = nvml_here("count 1\n" + counted.format(1000, 2000, 10, 20))
+    reader.sample()
+    write(environment, "count 1\n" + counted.format(5000, 10000, 14, 28))
+    now = 1002.0
+    (card,) = reader.sample().devices
+    assert (card.pcie.sent, card.pcie.received) == (2000, 4000)
+    # NVML counts these in KiB.
+    assert (card.nvlink.sent, card.nvlink.received) == (2 * 1024, 4 * 1024)
+
+
+@pytest.mark.parametrize(("field", "silent"), [(197, "pcie.sent"), (198, "pcie.received"), (138, "nvlink.sent"), (139, "nvlink.received")])
+def test_one_counter_that_a_driver_lacks_is_none_alone(nvml_here: Load, reader: CardReader, field: int, silent: str) -> None:
+    nvml_here(f"count 1\nerror field-{field} 3\n")
+    reader.sample()
+    (card,) = reader.sample().devices
+    rates = {f"{name}.{way}": getattr(getattr(card, name), way) for name in ("pcie", "nvlink") for way in ("sent", "received")}
+    assert {name for name, rate in rates.items() if rate is None} == {silent}
+
+
+def test_energy_has_a_call_of_its_own_on_drivers_without_the_field(nvml_here: Load, reader: CardReader) -> None:
+    nvml_here("count 1\nerror field-83 3\ncard 0 energy 2500\n")
+    (card,) = reader.sample().devices
+    assert card.energy == 2.5
