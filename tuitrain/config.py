@@ -11,6 +11,7 @@ import re
 import shlex
 import sys
 from collections.abc import Iterable, Mapping
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
@@ -26,9 +27,9 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-MODELS = ("seed-cnn", "linear")
+MODELS = ("seed-cnn", "linear", "rnn", "transformer", "resnet18")
 DATA = ("auto", "cifar10", "synthetic", "random")
-STRATEGIES = ("auto", "single")
+STRATEGIES = ("auto", "single", "dp", "split")
 
 _IMPORT_STRING = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 _DEVICE = re.compile(r"cpu|cuda|cuda:\d+")
@@ -50,7 +51,9 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """A built-in data set, a folder, or an import string: `make_data(config) -> ((inputs, labels), (inputs, labels) | None)`."""
     device: str = "auto"
     output_device: str | None = None
-    strategy: Annotated[Literal["auto", "single"], Meta(description="one of auto, single")] = "auto"
+    """Where dp gathers the outputs and computes the loss; the first device where it is none."""
+    strategy: Annotated[Literal["auto", "single", "dp", "split"], Meta(description="one of auto, single, dp, split")] = "auto"
+    """How several devices share a batch; auto is single for one device and split for several."""
     epochs: PositiveInt = 10
     max_steps: Annotated[PositiveInt | None, Meta(description="a whole number of 1 or more, or none")] = None
     """Counted from the run's first step; the run ends at whichever of `epochs` and `max_steps` comes first."""
@@ -71,6 +74,7 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     batch_dim: Annotated[int, Meta(ge=0, le=1, description="0 or 1")] = 0
     """The input's batch axis; labels and outputs have theirs at 0."""
     even_split: Annotated[bool, Meta(description="true or false")] = False
+    """Refuse, before the run is made, a batch that does not divide evenly over the replicas; the last one of an epoch counts too."""
     log_every_steps: PositiveInt = 1
     checkpoint_every_steps: Annotated[PositiveInt | None, Meta(description="a whole number of 1 or more, or none")] = None
     checkpoint_every_minutes: Annotated[float, Meta(gt=0, description="a number above 0")] = 1.0
@@ -179,6 +183,8 @@ def _is_optional(hint: Any) -> bool:
 
 
 def _not_allowed(field: str, value: Any) -> ConfigError:
+    if field == "strategy" and value == "ddp":
+        return ConfigError("strategy: 'ddp' needs a process for each device, and this version trains in one process; use split.")
     shown = clean(str(value).lower() if isinstance(value, bool) else str(value))
     hint = nearest(str(value), choices(field)) if choices(field) else ""
     return ConfigError(f"{field}: {shown!r} is not allowed; it must be {allowed(field)}.{hint}")
@@ -224,7 +230,11 @@ def parse_device(spec: str) -> tuple[str, ...] | int | None:
         raise ConfigError(
             f"device: {clean(spec)!r} is not allowed; it must be {allowed('device')}.{nearest(spec, ('auto', 'cpu', 'cuda'))}"
         )
-    return tuple("cuda:0" if name == "cuda" else name for name in names)
+    return tuple(_cuda_name(name) for name in names)
+
+
+def _cuda_name(name: str) -> str:
+    return "cuda:0" if name == "cuda" else name
 
 
 def _check_together(config: RunConfig) -> None:
@@ -233,12 +243,7 @@ def _check_together(config: RunConfig) -> None:
     Raises:
         ConfigError: they do.
     """
-    devices = parse_device(config.device)
-    count = len(devices) if isinstance(devices, tuple) else devices
-    if count is not None and count > 1:
-        raise ConfigError(f"device: {config.device!r} names {count} devices, and this version trains on one; name one, or auto.")
-    if config.output_device is not None and isinstance(devices, tuple) and config.output_device not in devices:
-        raise ConfigError(f"output_device: {config.output_device!r} is not one of the run's devices ({', '.join(devices)}).")
+    _check_devices(config)
     if config.nnodes != "1" or config.rdzv_endpoint is not None:
         field = "nnodes" if config.nnodes != "1" else "rdzv_endpoint"
         raise ConfigError(f"{field}: {getattr(config, field)!r} needs several processes, and this version trains in one; leave it out.")
@@ -246,12 +251,37 @@ def _check_together(config: RunConfig) -> None:
         raise ConfigError(f"momentum: {config.momentum} is for the optimizer sgd; with {config.optimizer} it must be 0.")
 
 
+def _check_devices(config: RunConfig) -> None:
+    """Raises: ConfigError: the devices do not fit the strategy, as far as that can be said without looking at the machine."""
+    devices = parse_device(config.device)
+    named = devices if isinstance(devices, tuple) else ()
+    count = len(named) or devices
+    if config.strategy == "single" and isinstance(count, int) and count > 1:
+        raise ConfigError(f"strategy: single trains on one device, and device {config.device!r} names {count}; use split, or name one.")
+    if config.strategy == "dp":
+        if "cpu" in named:
+            raise ConfigError(f"strategy: dp (nn.DataParallel) takes GPUs only, and device is {config.device!r}; use split.")
+        if len(set(named)) < len(named):
+            raise ConfigError(f"strategy: dp takes each GPU once, and device is {config.device!r}; use split.")
+        if config.compile:
+            raise ConfigError("compile: true does not go with the strategy dp, which copies the model in each step; use split.")
+    if config.output_device is None:
+        return
+    if named and _cuda_name(config.output_device) not in named:
+        raise ConfigError(f"output_device: {config.output_device!r} is not one of the run's devices ({', '.join(named)}).")
+    if config.strategy == "split" or (config.strategy == "auto" and count != 1):
+        raise ConfigError(f"output_device: {config.output_device!r} is where dp gathers the outputs; use strategy dp, or leave it out.")
+
+
 # -- recipes ----------------------------------------------------------------------------------------------------------
 
 
 def recipe_names() -> tuple[str, ...]:
     """The built-in recipes, in the order a newcomer should meet them."""
-    return ("seed-cnn", "multi-gpu", "random-linear")
+    return (
+        *("seed-cnn", "multi-gpu", "random-linear"),
+        *("rnn", "rnn-batch-first", "transformer", "transformer-batch-first", "resnet18"),
+    )
 
 
 def recipe_summary(text: str) -> str:
@@ -272,10 +302,15 @@ def load_recipe(name: str) -> RunConfig:
         ConfigError: there is no such recipe or file, or it holds a wrong field.
     """
     if name in recipe_names():
-        return _from_table(DEFAULTS, _parse(recipe_text(name), name), where=name)
+        return _built_in(name)
     if name.endswith(".toml") or "/" in name:
         return _load_file(Path(name))
     raise ConfigError(f"recipe: {clean(name)!r} is not known; it must be {allowed('recipe')}.{nearest(name, recipe_names())}")
+
+
+@cache
+def _built_in(name: str) -> RunConfig:
+    return _from_table(DEFAULTS, _parse(recipe_text(name), name), where=name)
 
 
 def load_environment(path: Path) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """What a run says, as frozen types: the one language between the engine, the store, the screens and users' scripts.
 
-`encode` turns an event into the JSON object that `tuitrain run --json` prints. `Losses`, `Progress`, `GpuSample`, `Parameters` and
-`Predictions` stay inside: they feed the store and the screens and are never printed.
+`encode` turns an event into the JSON object that `tuitrain run --json` prints. `Losses`, `Progress`, `GpuSample`, `TensorMemory`,
+`Parameters` and `Predictions` stay inside: they feed the store and the screens and are never printed.
 Steps and epochs count from 1; a non-finite float is `null` in JSON.
 """
 
@@ -204,6 +204,20 @@ class GpuSample(Event, frozen=True, kw_only=True, tag="gpu_sample"):
     utilization: int | None
     power: float | None
     temperature: int | None
+
+
+class TensorMemory(Event, frozen=True, kw_only=True, tag="tensor_memory"):
+    """What torch holds on one CUDA device of the run at one moment (Unix seconds); at most once a second.
+
+    `device` is "cuda:N". `uuid` is the card's as the driver writes it ("GPU-…"), `None` where torch does not say. `allocated` is bytes of
+    tensors, `reserved` all bytes that torch took from the driver for tensors.
+    """
+
+    time: float
+    device: str
+    uuid: str | None
+    allocated: int
+    reserved: int
 
 
 PUBLIC = (RunStarted, Replicas, ReplicaStats, Step, Eval, Checkpoint, Notice, State, RunEnded)

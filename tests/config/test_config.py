@@ -61,6 +61,13 @@ def test_multi_gpu_is_what_the_seed_material_fixes() -> None:
     )
 
 
+@pytest.mark.parametrize("model", ["rnn", "transformer"])
+def test_a_batch_first_twin_differs_in_nothing_else(model: str) -> None:
+    first, twin = load_recipe(model), load_recipe(f"{model}-batch-first")
+    assert (first.model, first.batch_dim, twin.batch_dim) == (model, 1, 0)
+    assert msgspec.structs.replace(twin, recipe=model, batch_dim=1) == first
+
+
 def test_random_linear_is_what_the_seed_material_fixes() -> None:
     config = load_recipe("random-linear")
     assert (config.model, config.data, config.batch_size, config.epochs, config.shuffle, config.lr) == (
@@ -118,7 +125,12 @@ def test_a_typed_value_becomes_the_fields_type(field: str, text: str, value: obj
         ("epoch", "1", "epoch: there is no such field. Did you mean 'epochs'?"),
         ("on_end", " ", "on_end: '' is not allowed; it must be a shell command, or none."),
         ("on_end", "a\nb", "on_end: 'a·b' holds control characters; it must be a shell command, or none."),
-        ("strategy", "split", "strategy: 'split' is not allowed; it must be one of auto, single."),
+        ("strategy", "spilt", "strategy: 'spilt' is not allowed; it must be one of auto, single, dp, split. Did you mean 'split'?"),
+        (
+            "strategy",
+            "ddp",
+            "strategy: 'ddp' needs a process for each device, and this version trains in one process; use split.",
+        ),
     ],
 )
 def test_a_wrong_value_gets_one_sentence(field: str, text: str, expected: str) -> None:
@@ -130,8 +142,14 @@ def test_a_wrong_value_gets_one_sentence(field: str, text: str, expected: str) -
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"device": "cuda:0,cuda:1"}, ["device", "cuda:0,cuda:1", "one"]),
-        ({"device": "auto:2"}, ["device", "auto:2", "one"]),
+        ({"device": "cuda:0,cuda:1", "strategy": "single"}, ["strategy", "single", "cuda:0,cuda:1", "split"]),
+        ({"device": "auto:2", "strategy": "single"}, ["strategy", "single", "auto:2", "split"]),
+        ({"device": "cpu", "strategy": "dp"}, ["strategy", "dp", "'cpu'", "use split"]),
+        ({"device": "cuda:0,cpu", "strategy": "dp"}, ["strategy", "dp", "cuda:0,cpu", "use split"]),
+        ({"device": "cuda,cuda:0", "strategy": "dp"}, ["strategy", "dp", "each GPU once", "cuda,cuda:0", "use split"]),
+        ({"device": "cuda:0,cuda:1", "strategy": "dp", "compile": "true"}, ["compile", "dp", "use split"]),
+        ({"device": "cuda:0,cuda:1", "strategy": "split", "output_device": "cuda:1"}, ["output_device", "cuda:1", "dp"]),
+        ({"device": "auto:2", "output_device": "cuda:1"}, ["output_device", "cuda:1", "dp"]),
         ({"device": "gpu"}, ["device", "gpu", "cuda:N"]),
         ({"device": "cpu", "output_device": "cuda:1"}, ["output_device", "cuda:1", "cpu"]),
         ({"nnodes": "2"}, ["nnodes", "2"]),
@@ -144,6 +162,23 @@ def test_what_does_not_go_together_is_refused_with_both_names(changes: dict[str,
     with pytest.raises(ConfigError) as error:
         with_changes(DEFAULTS, changes, from_text=True)
     assert all(word in str(error.value) for word in words)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"device": "cpu,cpu,cpu"},
+        {"device": "cpu,cpu", "strategy": "split"},
+        {"device": "cpu", "strategy": "split"},
+        {"device": "cuda:1,cpu,cuda:1", "strategy": "split", "even_split": "true"},
+        {"device": "cuda,cuda:1", "strategy": "dp", "output_device": "cuda:1"},
+        {"device": "auto:2", "strategy": "dp"},
+        {"device": "auto:all"},
+    ],
+)
+def test_lists_of_devices_and_what_they_may_go_with(changes: dict[str, str]) -> None:
+    changed = with_changes(DEFAULTS, changes, from_text=True)
+    assert {field: str(getattr(changed, field)).lower() for field in changes} == changes
 
 
 @given(st.sampled_from(FIELDS), st.text(max_size=12))

@@ -98,6 +98,17 @@ def make_images_without_test(config: Any) -> Any:
     return make_images(config)[0], None
 
 
+def make_flat(config: Any) -> Any:
+    """The small images as rows of numbers [N, 192]: models keep them in contiguous memory."""
+    return tuple((inputs.contiguous().flatten(1), labels) for inputs, labels in make_images(config))
+
+
+def make_large_images(config: Any) -> Any:
+    """A few images as large as CIFAR's [N, 3, 32, 32]; an epoch's last batch of 8 has 4."""
+    (inputs, labels), (test_inputs, test_labels) = make_images(config)
+    return (inputs[:12].repeat(1, 1, 4, 4), labels[:12]), (test_inputs[:6].repeat(1, 1, 4, 4), test_labels[:6])
+
+
 def make_net(config: Any) -> nn.Module:
     return nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(64, CLASSES))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,9 @@ import pytest
 import torch
 from engine_small import FakeControl, losses_of, of, run, small_config
 
-from tuitrain.events import Replicas, RunEnded
+from tuitrain.devices.samples import DeviceSample, ProcessSample
+from tuitrain.devices.split import OwnMemory, split_memory
+from tuitrain.events import Replicas, RunEnded, TensorMemory
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an NVIDIA GPU")]
 
@@ -30,6 +33,28 @@ def test_the_replica_and_the_end_name_the_gpu(tmp_path: Path) -> None:
     events = run(small_config(device="auto"), FakeControl(tmp_path))
     assert of(Replicas, events)[0].replicas[0].device == "cuda:0"
     assert of(RunEnded, events)[0].state == "finished"
+
+
+def test_torchs_memory_fits_into_what_the_driver_says_of_this_process(tmp_path: Path) -> None:
+    pynvml = pytest.importorskip("pynvml")
+    newest = of(TensorMemory, run(small_config(device="cuda:0"), FakeControl(tmp_path)))[-1]
+    assert newest.device == "cuda:0"
+    assert 0 < newest.allocated <= newest.reserved
+    pynvml.nvmlInit()
+    handle = pynvml.nvmlDeviceGetHandleByUUID(newest.uuid)
+    used = pynvml.nvmlDeviceGetMemoryInfo(handle).used
+    assert newest.reserved < used
+    listed = [
+        ProcessSample(pid=one.pid, name=None, user=None, memory=one.usedGpuMemory)
+        for one in pynvml.nvmlDeviceGetComputeRunningProcesses(handle)
+    ]
+    held = OwnMemory(allocated=torch.cuda.memory_allocated(0), reserved=torch.cuda.memory_reserved(0))
+    split = split_memory(DeviceSample(nvml_index=0, memory_used=used, processes=tuple(listed)), held, os.getpid())
+    assert split is not None
+    if any(one.pid == os.getpid() and one.memory is not None for one in listed):
+        # A context without kernels is some hundred MiB on every card since Volta.
+        assert split.context is not None
+        assert 50 * 2**20 < split.context < 4 * 2**30
 
 
 @pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two NVIDIA GPUs")

@@ -111,19 +111,23 @@ def test_cuda_without_a_gpu_says_why(monkeypatch: pytest.MonkeyPatch, cuda: str 
 
 @pytest.mark.usefixtures("two_gpus")
 @pytest.mark.parametrize(
-    ("spec", "free", "device", "notices"),
+    ("spec", "free", "devices", "notices"),
     [
-        ("auto", [1, 0], "cuda:1", 0),
-        ("auto", [], "cuda:0", 0),
-        ("auto", [5, 1], "cuda:1", 0),
-        ("auto:all", [1, 0], "cuda:1", 1),
-        ("cuda", [1, 0], "cuda:0", 0),
-        ("cuda:1", [], "cuda:1", 0),
+        ("auto", [1, 0], ["cuda:1"], 0),
+        ("auto", [], ["cuda:0"], 0),
+        ("auto", [5, 1], ["cuda:1"], 0),
+        ("auto:all", [1, 0], ["cuda:1", "cuda:0"], 0),
+        ("auto:2", [1], ["cuda:1", "cuda:0"], 0),
+        ("auto:3", [], ["cuda:0", "cuda:1"], 1),
+        ("cuda", [1, 0], ["cuda:0"], 0),
+        ("cuda:1", [], ["cuda:1"], 0),
+        ("cuda:1,cpu,cuda:1", [], ["cuda:1", "cpu", "cuda:1"], 0),
     ],
 )
-def test_which_gpu_is_taken(spec: str, free: list[int], device: str, notices: int) -> None:
+def test_which_gpus_are_taken(spec: str, free: list[int], devices: list[str], notices: int) -> None:
     placement = place(spec, lambda: free)
-    assert str(placement.device) == device
+    assert [str(device) for device in placement.devices] == devices
+    assert str(placement.device) == devices[0]
     assert len(placement.notices) == notices
 
 

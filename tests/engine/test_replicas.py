@@ -26,6 +26,7 @@ class TwoReplicas:
     def __init__(self) -> None:
         self.pattern = Pattern((), None, (None, None))
         self.replica_losses: tuple[Any, ...] = (None, None)
+        self.replica_seconds: tuple[Any, ...] = (None, None)
 
     def step(self, inputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         count, idle = len(inputs), len(inputs) < 8

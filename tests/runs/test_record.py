@@ -7,7 +7,7 @@ import pytest
 from small_runs import STARTED, evaluation, losses, small_run, step
 
 from tuitrain.config import DEFAULTS
-from tuitrain.events import GpuSample, Losses, Notice, Progress, RunEnded, State
+from tuitrain.events import GpuSample, Losses, Notice, Progress, RunEnded, State, TensorMemory
 from tuitrain.runs.logtail import LogTail
 from tuitrain.runs.record import RunRecord
 
@@ -139,3 +139,15 @@ def test_the_log_is_clean_bounded_and_countable():
     assert log.since(4) == (log.tail(1), 5)
     assert log.since(0) == (log.tail(3), 5)
     assert log.since(5) == ([], 5)
+
+
+def test_the_newest_tensor_memory_of_each_device(record):
+    def held(device, allocated):
+        return TensorMemory(time=1.0, device=device, uuid=None, allocated=allocated, reserved=allocated)
+
+    record.apply(held("cuda:0", 1))
+    before = record.tensor_memory
+    record.apply(held("cuda:1", 2))
+    record.apply(held("cuda:0", 3))
+    assert {device: event.allocated for device, event in record.tensor_memory.items()} == {"cuda:0": 3, "cuda:1": 2}
+    assert list(before) == ["cuda:0"], "a reader on another thread may be walking over it"

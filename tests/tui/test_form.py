@@ -42,7 +42,7 @@ def test_another_recipe_brings_its_values_and_keeps_the_device_and_the_name() ->
 def test_choices_go_round() -> None:
     form = Form(seed_cnn())
     assert form.cycle("recipe", 1) == "multi-gpu"
-    assert form.cycle("recipe", -1) == "random-linear"
+    assert form.cycle("recipe", -1) == "resnet18"
     assert form.cycle("precision", 1) == "bf16"
     assert form.options("data")[-1] == FOLDER
     assert form.options("epochs") == ()
@@ -111,7 +111,16 @@ def test_devices_are_offered_and_can_be_typed() -> None:
 @pytest.mark.parametrize("notes", [0, 3])
 def test_the_panes_fill_their_columns_exactly(size: tuple[int, int], view: str, devices: int, replicas: int, notes: int) -> None:
     width, height = size[0], size[1] - 2
-    sizes = arrange(width, height, view, devices_tall=3 * devices, devices=devices, replicas=replicas, notes=notes)  # type: ignore[arg-type]
+    sizes = arrange(
+        width,
+        height,
+        view,  # type: ignore[arg-type]
+        devices_full=4 * devices,
+        devices_tall=3 * devices,
+        devices=devices,
+        replicas=replicas,
+        notes=notes,
+    )
     left = sizes.devices + sizes.strategy + sizes.log
     right = sizes.launcher + sizes.progress + sizes.curve + sizes.replicas
     if sizes.left:
@@ -127,7 +136,9 @@ def test_the_panes_fill_their_columns_exactly(size: tuple[int, int], view: str, 
 
 
 def test_larger_terminals_give_the_curve_and_the_log_more() -> None:
-    small, large = (arrange(w, h - 2, "run", devices_tall=4, devices=2, replicas=1, notes=0) for w, h in ((120, 40), (200, 60)))
+    small, large = (
+        arrange(w, h - 2, "run", devices_full=5, devices_tall=4, devices=2, replicas=1, notes=0) for w, h in ((120, 40), (200, 60))
+    )
     assert large.curve - small.curve == 20
     assert large.log > small.log
 

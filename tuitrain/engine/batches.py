@@ -31,6 +31,12 @@ class Batches:
         """Batches in an epoch; the last one may be smaller."""
         return -(-len(self._split) // self._config.batch_size)
 
+    def sizes(self, steps: int) -> list[int]:
+        """How many samples the batches of the first `steps` steps have, each number once."""
+        count, size = len(self._split), self._config.batch_size
+        last = count - (self.per_epoch - 1) * size
+        return list(dict.fromkeys([min(size, count), *([last] if steps >= self.per_epoch else [])]))
+
     def get(self, epoch: int, position: int, step: int) -> tuple[Tensor, Tensor]:
         """Inputs and labels of the batch at `position` (from 0) of `epoch` (from 1), for training step `step` (from 1)."""
         first = position * self._config.batch_size

@@ -15,7 +15,7 @@ import json
 import os
 import random
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -71,8 +71,18 @@ def folder_name(step: int) -> str:
     return f"step-{step:08d}"
 
 
-def write(parent: Path, kind: CheckpointKind, position: Position, model: nn.Module, optimizer: torch.optim.Optimizer) -> Path:
+def write(
+    parent: Path,
+    kind: CheckpointKind,
+    position: Position,
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    devices: Sequence[torch.device],
+) -> Path:
     """Save everything under `parent`; the folder gets its final name when all of it is on disk.
+
+    Args:
+        devices: those of the run, whose random generators belong to it.
 
     Raises:
         OSError: it could not be written; nothing is left of it.
@@ -83,7 +93,7 @@ def write(parent: Path, kind: CheckpointKind, position: Position, model: nn.Modu
     shutil.rmtree(temporary, ignore_errors=True)
     try:
         temporary.mkdir()
-        files = _files(position, model, optimizer)
+        files = _files(position, model, optimizer, devices)
         hashes = {name: _write_file(temporary / name, content) for name, content in files.items()}
         manifest = {"format": FORMAT, "kind": kind, "step": position.step, "files": hashes}
         _write_file(temporary / MANIFEST, _json(manifest))
@@ -123,8 +133,11 @@ def load(folder: Path) -> Contents:
         raise BadCheckpoint(f"{folder.name}: it lacks what a checkpoint holds ({type(error).__name__}: {error}).") from error
 
 
-def restore(contents: Contents, model: nn.Module, optimizer: torch.optim.Optimizer, device: torch.device) -> None:
-    """Put a checkpoint's weights, optimizer and random generators back; `model` is on `device` and `optimizer` is over its parameters.
+def restore(contents: Contents, model: nn.Module, optimizer: torch.optim.Optimizer, *devices: torch.device) -> None:
+    """Put a checkpoint's weights, optimizer and random generators back.
+
+    `model` is on the first of the run's `devices`, and `optimizer` is over its parameters. The generators of other devices than those that
+    the checkpoint was saved on stay as they are.
 
     Raises:
         BadCheckpoint: it belongs to another model or optimizer.
@@ -140,8 +153,10 @@ def restore(contents: Contents, model: nn.Module, optimizer: torch.optim.Optimiz
     kind, keys, *rest = contents.state["random"]["numpy"]
     np.random.set_state((kind, np.array(keys, dtype=np.uint32), *rest))
     torch.set_rng_state(contents.random["cpu"])
-    if device.type == "cuda" and "cuda" in contents.random:
-        torch.cuda.set_rng_state(contents.random["cuda"], device)
+    if "cuda" in contents.random:
+        # A row for each CUDA device, in the run's order.
+        for device, state in zip(_cuda(devices), contents.random["cuda"], strict=False):
+            torch.cuda.set_rng_state(state, device)
 
 
 def checkpoints(parent: Path) -> list[Path]:
@@ -163,12 +178,11 @@ def best(parent: Path) -> Path | None:
 # -- what is in the files ---------------------------------------------------------------------------------------------
 
 
-def _files(position: Position, model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, bytes]:
+def _files(position: Position, model: nn.Module, optimizer: torch.optim.Optimizer, devices: Sequence[torch.device]) -> dict[str, bytes]:
     optimizer_tensors, optimizer_numbers = _split_optimizer(optimizer)
     generators = {"cpu": torch.get_rng_state()}
-    device = next(model.parameters()).device
-    if device.type == "cuda":
-        generators["cuda"] = torch.cuda.get_rng_state(device)
+    if cuda := _cuda(devices):
+        generators["cuda"] = torch.stack([torch.cuda.get_rng_state(device) for device in cuda])
     kind, keys, *rest = np.random.get_state()
     state = {
         "position": asdict(position),
@@ -183,6 +197,10 @@ def _files(position: Position, model: nn.Module, optimizer: torch.optim.Optimize
         "random.safetensors": _tensors(generators),
         "state.json": _json(state),
     }
+
+
+def _cuda(devices: Sequence[torch.device]) -> list[torch.device]:
+    return [device for device in dict.fromkeys(devices) if device.type == "cuda"]
 
 
 def _split_optimizer(optimizer: torch.optim.Optimizer) -> tuple[dict[str, Tensor], dict[str, Any]]:

@@ -8,15 +8,18 @@ from typing import Protocol
 
 import torch
 
+Seconds = Callable[[], float]
+"""How long something took: known, and to be called, only once the device has done it."""
+
 
 class StepClock(Protocol):
-    """Measures one step after the other. `tick` gives a function: the seconds are known only once the device has done the step."""
+    """Measures one step after the other, or one replica's part of it."""
 
     def restart(self) -> None:
         """The next step begins now."""
         ...
 
-    def tick(self) -> Callable[[], float]:
+    def tick(self) -> Seconds:
         """A step has ended, or on CUDA will have when the device gets there, and the next one begins."""
         ...
 
@@ -31,7 +34,7 @@ class HostClock:
         """See `StepClock`."""
         self._start = time.perf_counter()
 
-    def tick(self) -> Callable[[], float]:
+    def tick(self) -> Seconds:
         """See `StepClock`."""
         now = time.perf_counter()
         seconds, self._start = now - self._start, now
@@ -41,26 +44,27 @@ class HostClock:
 class CudaClock:
     """For CUDA: marks in the device's own queue, because the host runs ahead of it."""
 
-    def __init__(self) -> None:
-        self._start = _cuda_mark()
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+        self._start = _cuda_mark(device)
 
     def restart(self) -> None:
         """See `StepClock`."""
-        self._start = _cuda_mark()
+        self._start = _cuda_mark(self._device)
 
-    def tick(self) -> Callable[[], float]:
+    def tick(self) -> Seconds:
         """See `StepClock`."""
-        start, end = self._start, _cuda_mark()
+        start, end = self._start, _cuda_mark(self._device)
         self._start = end
         return lambda: start.elapsed_time(end) / 1000
 
 
 def step_clock(device: torch.device) -> StepClock:
     """The clock for steps on `device`, running."""
-    return CudaClock() if device.type == "cuda" else HostClock()
+    return CudaClock(device) if device.type == "cuda" else HostClock()
 
 
-def _cuda_mark() -> torch.cuda.Event:
+def _cuda_mark(device: torch.device) -> torch.cuda.Event:
     mark = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
-    mark.record()
+    mark.record(torch.cuda.current_stream(device))
     return mark

@@ -11,13 +11,13 @@ from tuitrain.engine.cifar import batches_folder, read_cifar10
 from tuitrain.engine.custom import load_custom
 from tuitrain.engine.download import fetch_cifar10
 from tuitrain.engine.imagefolder import load_imagefolder
-from tuitrain.engine.samples import Dataset, Interrupted, Split, batch, to_device
+from tuitrain.engine.samples import Dataset, Interrupted, Split, batch, rows_of, to_device
 from tuitrain.engine.synthetic import random_samples, synthetic_images
 from tuitrain.events import Notice, Progress
 from tuitrain.paths import find_cifar10
 from tuitrain.text import clean
 
-__all__ = ["Dataset", "Interrupted", "Split", "batch", "fetch_cifar10", "load_data", "to_device"]
+__all__ = ["Dataset", "Interrupted", "Split", "batch", "fetch_cifar10", "load_data", "rows_of", "to_device"]
 
 
 def load_data(config: RunConfig, ending: Callable[[], bool]) -> Generator[Notice | Progress, None, Dataset]:

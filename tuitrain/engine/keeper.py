@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -23,13 +23,17 @@ class Keeper:
     Args:
         parent: the folder for checkpoints.
         config: how often to save and how many to keep.
+        devices: those of the run.
     """
 
-    def __init__(self, parent: Path, config: RunConfig, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+    def __init__(
+        self, parent: Path, config: RunConfig, model: nn.Module, optimizer: torch.optim.Optimizer, devices: Sequence[torch.device]
+    ) -> None:
         self._parent = parent
         self._config = config
         self._model = model
         self._optimizer = optimizer
+        self._devices = devices
         self._saved_at = time.monotonic()
 
     def due(self, step: int) -> bool:
@@ -51,7 +55,7 @@ class Keeper:
         folder = self._parent / checkpoint.folder_name(position.step)
         try:
             if not folder.exists():
-                checkpoint.write(self._parent, kind, position, self._model, self._optimizer)
+                checkpoint.write(self._parent, kind, position, self._model, self._optimizer, self._devices)
             yield Checkpoint(step=position.step, path=str(folder), kind=kind)
             if best:
                 checkpoint.write_text(self._parent / checkpoint.BEST, f"{folder.name}\n")

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from tuitrain.engine.clock import step_clock
+from tuitrain.engine.clock import Seconds, step_clock
 from tuitrain.engine.failures import RunFailed
+from tuitrain.engine.memory import tensor_memory
 from tuitrain.engine.replicas import Pattern, replicas_event
 from tuitrain.engine.strategies import Strategy
-from tuitrain.events import Event, Losses, ReplicaStat, ReplicaStats, Step
+from tuitrain.events import Event, Losses, ReplicaStat, ReplicaStats, Step, TensorMemory
 
 DRAIN_SECONDS = 0.1
 STATS_SECONDS = 1.0
@@ -34,12 +36,14 @@ class _Done:
     samples: int
     lr: float
     time: float
-    seconds: Callable[[], float]
+    seconds: Seconds
     logged: bool
     values: tuple[Tensor, ...]
     pattern: Pattern
+    replica_seconds: tuple[Seconds | None, ...]
     is_new: bool
     memory: tuple[int | None, ...] | None
+    held: tuple[TensorMemory, ...]
 
 
 @dataclass(frozen=True)
@@ -96,7 +100,8 @@ class LossLog:
         self._pattern: Pattern | None = None
         self._devices: tuple[str, ...] = ()
         self._drained_at = self._stats_at = -math.inf
-        self._since_step, self._since_stats = _Span(), _Span()
+        self._since_step = _Span()
+        self._since_stats: defaultdict[int, _Span] = defaultdict(_Span)
 
     def restart_clock(self) -> None:
         """Leave the time since the last step out: it went into evaluation, saving or a pause."""
@@ -111,16 +116,18 @@ class LossLog:
             loss: 0-dim, detached, on the device.
             samples: the batch's size.
             lr: the learning rate of the step.
-            strategy: has the shapes and the replicas' losses of the step.
+            strategy: has the shapes, and the replicas' losses and times, of the step.
             last: the step ends an epoch or the run.
         """
         seconds = self._clock.tick()
         pattern, is_new = strategy.pattern, strategy.pattern != self._pattern
         self._pattern, self._devices = pattern, strategy.devices
         memory = self._memory_if_due()
+        held = () if memory is None else tensor_memory(self._devices)
         values = (loss, *(value for value in strategy.replica_losses if value is not None)) if is_new or memory else (loss,)
         logged = last or step == 1 or step % self._log_every == 0 or step % ALWAYS_EVERY == 0
-        self._pending.append(_Done(step, epoch, samples, lr, time.time(), seconds, logged, values, pattern, is_new, memory))
+        took = strategy.replica_seconds
+        self._pending.append(_Done(step, epoch, samples, lr, time.time(), seconds, logged, values, pattern, took, is_new, memory, held))
 
     def ready(self) -> Iterator[Event]:
         """The events that are due by now; it never waits for the device.
@@ -194,7 +201,7 @@ class LossLog:
         loss, replica_losses = values[0], done.pattern.spread(values[1:])
         seconds = done.seconds()
         self._since_step.add(done.samples, seconds)
-        self._since_stats.add(done.samples, seconds)
+        self._note_replicas(done, seconds)
         if done.is_new:
             yield replicas_event(done.step, done.pattern, self._devices, replica_losses)
         if done.logged:
@@ -202,15 +209,27 @@ class LossLog:
             self._since_step = _Span()
         if done.memory is not None:
             yield self._stats(done, replica_losses, done.memory)
-            self._since_stats = _Span()
+            yield from done.held
+            self._since_stats.clear()
 
-    def _stats(self, done: _Done, losses: Sequence[float | None], memory: tuple[int | None, ...]) -> ReplicaStats:
-        span = self._since_stats
-        each = zip(losses, memory, strict=True)
-        return ReplicaStats(
-            step=done.step,
-            replicas=tuple(
-                ReplicaStat(index=i, loss=loss, step_seconds=span.seconds / span.steps, samples_per_second=span.rate, memory=held)
-                for i, (loss, held) in enumerate(each)
-            ),
-        )
+    def _note_replicas(self, done: _Done, seconds: float) -> None:
+        """Count what each replica did in a step; a replica that is alone has the step's own time."""
+        alone = len(done.pattern.replicas) == 1
+        for index, (shapes, took) in enumerate(zip(done.pattern.replicas, done.replica_seconds, strict=True)):
+            if shapes is None:
+                continue
+            if alone:
+                self._since_stats[index].add(done.samples, seconds)
+            elif took is not None:
+                self._since_stats[index].add(shapes.outputs[0][0], took())
+
+    def _stats(self, done: _Done, losses: Sequence[float | None], memory: Sequence[int | None]) -> ReplicaStats:
+        return ReplicaStats(step=done.step, replicas=tuple(self._stat(done, *each) for each in enumerate(zip(losses, memory, strict=True))))
+
+    def _stat(self, done: _Done, index: int, found: tuple[float | None, int | None]) -> ReplicaStat:
+        loss, memory = found
+        span = self._since_stats.get(index)
+        if span is None or done.pattern.replicas[index] is None:
+            return ReplicaStat(index=index, loss=loss, step_seconds=None, samples_per_second=None, memory=memory)
+        seconds = span.seconds / span.steps
+        return ReplicaStat(index=index, loss=loss, step_seconds=seconds, samples_per_second=span.rate, memory=memory)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import torch
 from torch import nn
@@ -10,6 +13,8 @@ from torch import nn
 from tuitrain.config import ConfigError, RunConfig
 from tuitrain.engine.imports import import_string, one_line
 from tuitrain.engine.seeding import seed_everything
+from tuitrain.engine.sequences import Rnn, Transformer
+from tuitrain.engine.vision import import_torchvision
 
 
 def seed_cnn() -> nn.Module:
@@ -32,16 +37,58 @@ def linear() -> nn.Module:
     return nn.Linear(5, 2)
 
 
-BUILT_IN: dict[str, Callable[[], nn.Module]] = {"seed-cnn": seed_cnn, "linear": linear}
+def resnet18() -> nn.Module:
+    """torchvision's ResNet-18 for [N, 3, 32, 32] images and 10 classes: a 3x3 convolution without stride first, and no pooling after it."""
+    import torchvision
+
+    model: nn.Module = torchvision.models.resnet18(num_classes=10)
+    model.conv1 = nn.Conv2d(3, 64, 3, padding=1, bias=False)
+    model.maxpool = nn.Identity()
+    return model
+
+
+@dataclass(frozen=True)
+class BuiltIn:
+    """A built-in model.
+
+    Attributes:
+        make: the class or the function that makes it; its source is all that an exported script needs.
+        takes_rows: it reads images as sequences of rows, and `make` takes `dropout` and `batch_first`.
+    """
+
+    make: Callable[..., nn.Module]
+    takes_rows: bool = False
+
+    def arguments(self, config: RunConfig) -> dict[str, Any]:
+        """What `make` is called with."""
+        return {"dropout": config.dropout, "batch_first": config.batch_dim == 0} if self.takes_rows else {}
+
+
+BUILT_IN: dict[str, BuiltIn] = {
+    "seed-cnn": BuiltIn(seed_cnn),
+    "linear": BuiltIn(linear),
+    "rnn": BuiltIn(Rnn, takes_rows=True),
+    "transformer": BuiltIn(Transformer, takes_rows=True),
+    "resnet18": BuiltIn(resnet18),
+}
+
+
+def takes_rows(config: RunConfig) -> bool:
+    """Whether the model gets images as sequences of rows."""
+    return config.model in BUILT_IN and BUILT_IN[config.model].takes_rows
 
 
 def build_model(config: RunConfig) -> nn.Module:
     """The model that `config.model` names, on the CPU, its weights decided by `config.seed` alone.
 
     Raises:
-        ConfigError: an import string's function is not there, raised, or gave no module that can be trained.
+        ConfigError: it needs torchvision, which is not there; or an import string's function is not there, raised, or gave no module that
+            can be trained.
     """
-    make = BUILT_IN.get(config.model) or _own(config)
+    if config.model == "resnet18":
+        import_torchvision("model: resnet18")
+    built_in = BUILT_IN.get(config.model)
+    make = _own(config) if built_in is None else partial(built_in.make, **built_in.arguments(config))
     seed_everything(config.seed)
     return make()
 

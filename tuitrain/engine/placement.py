@@ -1,4 +1,4 @@
-"""From `RunConfig.device` to the device that a run trains on."""
+"""From `RunConfig.device` to the devices that a run trains on."""
 
 from __future__ import annotations
 
@@ -16,10 +16,15 @@ from tuitrain.text import clean
 
 @dataclass(frozen=True)
 class Placement:
-    """The device that was taken, and what the person should know about the choice."""
+    """The devices that were taken, one for each replica, and what the person should know about the choice."""
 
-    device: torch.device
+    devices: tuple[torch.device, ...]
     notices: tuple[Notice, ...] = ()
+
+    @property
+    def device(self) -> torch.device:
+        """The first one: it holds the data, and the parameters that are updated."""
+        return self.devices[0]
 
 
 def place(spec: str, free_cuda_devices: Callable[[], Sequence[int]]) -> Placement:
@@ -34,17 +39,16 @@ def place(spec: str, free_cuda_devices: Callable[[], Sequence[int]]) -> Placemen
     """
     wanted = parse_device(spec)
     if isinstance(wanted, tuple):
-        return Placement(_named(wanted[0], spec))
+        return Placement(tuple(_named(name, spec) for name in wanted))
     if not torch.cuda.is_available():
-        return Placement(torch.device("cpu"), (Notice(text=f"Training on the CPU: {_why_no_cuda()}."),))
+        return Placement((torch.device("cpu"),), (Notice(text=f"Training on the CPU: {_why_no_cuda()}."),))
     count = torch.cuda.device_count()
-    freest = next((ordinal for ordinal in free_cuda_devices() if 0 <= ordinal < count), 0)
-    notices: tuple[Notice, ...] = ()
-    if wanted is None and count > 1:
-        notices = (
-            Notice(text=f"Training on cuda:{freest}, the one of {count} GPUs with most free memory: this version trains on one device."),
-        )
-    return Placement(torch.device("cuda", freest), notices)
+    freest = [ordinal for ordinal in dict.fromkeys((*free_cuda_devices(), *range(count))) if 0 <= ordinal < count]
+    devices = tuple(torch.device("cuda", ordinal) for ordinal in freest[:wanted])
+    if wanted is not None and wanted > count:
+        taken = ", ".join(map(str, devices))
+        return Placement(devices, (Notice(text=f"Training on {taken}: {spec} asks for {wanted} GPUs, and torch sees no more."),))
+    return Placement(devices)
 
 
 def _named(name: str, spec: str) -> torch.device:

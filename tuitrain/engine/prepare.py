@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -14,38 +14,46 @@ from tuitrain import version
 from tuitrain.config import ConfigError, RunConfig
 from tuitrain.engine.batches import Batches
 from tuitrain.engine.control import Control
-from tuitrain.engine.data import Dataset, batch, load_data, to_device
+from tuitrain.engine.data import Dataset, batch, load_data, rows_of, to_device
 from tuitrain.engine.failures import first_line, is_out_of_memory
-from tuitrain.engine.models import build_model, model_dtype
+from tuitrain.engine.models import build_model, model_dtype, takes_rows
 from tuitrain.engine.optim import autocast, precision_notices
 from tuitrain.engine.outputs import tensors
-from tuitrain.engine.seeding import untouched_random
+from tuitrain.engine.seeding import seed_replicas, untouched_random
+from tuitrain.engine.strategies.choose import check_even, copies, nature_notices, resolve
 from tuitrain.events import Event, RunStarted
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """What a run trains: all of it on `device`, the model in training mode.
+    """What a run trains: data and model on the first device, the model in training mode.
 
     Attributes:
         config: with device, data and strategy as they were taken.
+        devices: one for each replica.
+        modules: the model, and its copies on other devices where the strategy keeps some.
         batches: the training samples, batch by batch.
         total_steps: at which step the run is finished.
     """
 
     config: RunConfig
-    device: torch.device
+    devices: tuple[torch.device, ...]
     dataset: Dataset
-    model: nn.Module
+    modules: dict[torch.device, nn.Module]
     batches: Batches
     total_steps: int
+
+    @property
+    def model(self) -> nn.Module:
+        """The one whose parameters are updated."""
+        return self.modules[self.devices[0]]
 
     def started(self) -> RunStarted:
         """The event that says so."""
         test = self.dataset.test
         return RunStarted(
             recipe=self.config.recipe,
-            device=(str(self.device),),
+            device=tuple(map(str, self.devices)),
             strategy=self.config.strategy,
             data=self.dataset.kind,
             parameters=sum(parameter.numel() for parameter in self.model.parameters()),
@@ -56,34 +64,46 @@ class Prepared:
         )
 
 
-def prepare(config: RunConfig, control: Control, device: torch.device) -> Generator[Event, None, Prepared]:
+def prepare(config: RunConfig, control: Control, devices: tuple[torch.device, ...]) -> Generator[Event, None, Prepared]:
     """Load the data, build the model, and try it on two samples; fills in `control.resolved` and `control.environment`.
+
+    Args:
+        devices: one for each replica.
 
     Raises:
         ConfigError: something does not exist, does not fit, or has no room.
         data.Interrupted: the person asked to end.
     """
-    yield from precision_notices(config, device)
-    dataset = yield from load_data(config, lambda: control.ending)
-    if config.augment == "crop-flip" and (dataset.train.inputs.dim() != 4 or config.batch_dim):
-        shape = list(dataset.train.inputs.shape[1:])
-        raise ConfigError(f"augment: crop-flip is for images; a sample of {dataset.source} is {shape} with batch_dim {config.batch_dim}.")
+    resolved = msgspec.structs.replace(config, device=",".join(map(str, devices)), strategy=resolve(config, devices))
+    check_even(config, len(devices), [config.batch_size])
+    for device in dict.fromkeys(devices):
+        yield from precision_notices(config, device)
+    dataset = yield from _load(config, control)
+    batches = Batches(dataset.train, config)
+    total = min(config.epochs * batches.per_epoch, config.max_steps or 2**63)
+    check_even(config, len(devices), batches.sizes(total))
     model = build_model(config)
-    try:
-        dataset = to_device(dataset, device)
-        model = _placed(model, dataset, config, device)
-    except RuntimeError as error:
-        raise _no_room(error, device) from error
-    _try_out(model, dataset, config, device)
-    resolved = msgspec.structs.replace(config, device=str(device), data=dataset.source, strategy="single")
+    dataset, modules = _placed(model, dataset, resolved, devices)
+    seed_replicas(config.seed, devices)
+    _try_out(modules[devices[0]], dataset, config, devices[0])
+    yield from nature_notices(resolved, model, devices)
+    resolved = msgspec.structs.replace(resolved, data=dataset.source)
     control.resolved = resolved
-    control.environment = environment(device)
-    batches = Batches(dataset.train, resolved)
-    total = config.epochs * batches.per_epoch
-    return Prepared(resolved, device, dataset, model, batches, min(total, config.max_steps or total))
+    control.environment = environment(devices)
+    return Prepared(resolved, devices, dataset, modules, Batches(dataset.train, resolved), total)
 
 
-def environment(device: torch.device) -> dict[str, str | int]:
+def _load(config: RunConfig, control: Control) -> Generator[Event, None, Dataset]:
+    dataset = yield from load_data(config, lambda: control.ending)
+    if takes_rows(config):
+        dataset = rows_of(dataset)
+    if config.augment == "crop-flip" and (dataset.train.inputs.dim() != 4 or dataset.train.as_rows or config.batch_dim):
+        shape = list(batch(dataset.train, slice(0, 1), torch.float32, 0)[0].shape[1:])
+        raise ConfigError(f"augment: crop-flip is for images; a sample of {dataset.source} is {shape} with batch_dim {config.batch_dim}.")
+    return dataset
+
+
+def environment(devices: Sequence[torch.device]) -> dict[str, str | int]:
     """What a run's numbers depend on beside its configuration."""
     facts: dict[str, str | int] = {
         "tuitrain": version(),
@@ -91,23 +111,36 @@ def environment(device: torch.device) -> dict[str, str | int]:
         "python": platform.python_version(),
         "threads": torch.get_num_threads(),
     }
-    if device.type == "cuda":
-        facts |= {"cuda": str(torch.version.cuda), "gpu": torch.cuda.get_device_name(device)}
+    if cuda := [device for device in dict.fromkeys(devices) if device.type == "cuda"]:
+        facts |= {"cuda": str(torch.version.cuda), "gpu": ", ".join(map(torch.cuda.get_device_name, cuda))}
     return facts
 
 
 def uses_channels_last(config: RunConfig, dataset: Dataset) -> bool:
     """Whether the model gets its weights in channels_last memory: what convolutions are fastest with, except in double precision."""
-    return dataset.train.inputs.dim() == 4 and config.precision != "fp64"
+    return dataset.train.inputs.dim() == 4 and not dataset.train.as_rows and config.precision != "fp64"
 
 
-def _placed(model: nn.Module, dataset: Dataset, config: RunConfig, device: torch.device) -> nn.Module:
-    model = model.to(device, model_dtype(config))
-    if uses_channels_last(config, dataset):
-        model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-    if device.type == "cuda":
-        torch.cuda.reset_peak_memory_stats(device)
-    return model.train()
+def _placed(
+    model: nn.Module, dataset: Dataset, config: RunConfig, devices: Sequence[torch.device]
+) -> tuple[Dataset, dict[torch.device, nn.Module]]:
+    """The data on the first device, and the model there and on every other device that keeps a copy.
+
+    Raises:
+        ConfigError: there is no room for them, or a device cannot be used.
+    """
+    first = devices[0]
+    try:
+        for device in devices:
+            if device.type == "cuda":
+                torch.cuda.reset_peak_memory_stats(device)
+        dataset = to_device(dataset, first)
+        model = model.to(first, model_dtype(config))
+        if uses_channels_last(config, dataset):
+            model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        return dataset, copies(config, model.train(), devices)
+    except RuntimeError as error:
+        raise _no_room(error, " or ".join(map(str, dict.fromkeys(devices)))) from error
 
 
 def _try_out(model: nn.Module, dataset: Dataset, config: RunConfig, device: torch.device) -> None:
@@ -124,7 +157,7 @@ def _try_out(model: nn.Module, dataset: Dataset, config: RunConfig, device: torc
             output = next(tensors(model(inputs)), None)
     except Exception as error:  # whatever the model raises says that the two do not fit
         if is_out_of_memory(error):
-            raise _no_room(error, device) from error
+            raise _no_room(error, str(device)) from error
         raise ConfigError(f"model: {config.model!r} does not take {given}: {first_line(error).rstrip('.')}.") from error
     finally:
         model.train()
@@ -140,7 +173,7 @@ def _highest_label(dataset: Dataset) -> int:
     return max(int(split.labels.max()) for split in splits)
 
 
-def _no_room(error: BaseException, device: torch.device) -> ConfigError:
+def _no_room(error: BaseException, device: str) -> ConfigError:
     reason = first_line(error).rstrip(".")
     if is_out_of_memory(error):
         return ConfigError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from torch import nn
@@ -37,15 +38,22 @@ class Pattern:
 
 
 class ShapeWatch:
-    """Remembers the shapes of a module's last forward call in training mode."""
+    """Remembers the shapes of a module's forward calls in training mode.
+
+    Attributes:
+        last: of the last call.
+        by_device: of the last call on each device, by the device's name; calls of copies of the module in several threads count too.
+    """
 
     def __init__(self, module: nn.Module) -> None:
         self.last: Shapes | None = None
+        self.by_device: dict[str, Shapes] = {}
         module.register_forward_hook(self._remember)
 
     def _remember(self, module: nn.Module, inputs: tuple[Any, ...], output: Any) -> None:
         if module.training:
-            self.last = Shapes(_sizes(inputs), _sizes(output))
+            self.last = shapes = Shapes(_sizes(inputs), _sizes(output))
+            self.by_device.update((str(tensor.device), shapes) for tensor in islice(tensors(inputs), 1))
 
 
 def replicas_event(step: int, pattern: Pattern, devices: Sequence[str], losses: Sequence[float | None]) -> Replicas:

@@ -17,7 +17,7 @@ from tuitrain.engine.models import model_dtype
 from tuitrain.engine.optim import autocast, make_criterion, make_optimizer, update
 from tuitrain.engine.prepare import Prepared
 from tuitrain.engine.strategies import Strategy
-from tuitrain.engine.strategies.single import Single
+from tuitrain.engine.strategies.choose import make_strategy
 from tuitrain.events import CheckpointKind, Eval, Event
 
 
@@ -31,33 +31,35 @@ class Run:
         position: the place of that step in its epoch, from 0.
         evaluated: the epoch of that step is over, and evaluated where there is test data.
         doing: "training" or "evaluating", for the sentence about what failed.
+        where: the devices, for the same sentence.
     """
 
     def __init__(self, prepared: Prepared, control: Control) -> None:
-        config, model, device = prepared.config, prepared.model, prepared.device
+        config, model, devices = prepared.config, prepared.model, prepared.devices
         self.control = control
-        self.device = device
+        self.where = " or ".join(map(str, dict.fromkeys(devices)))
         self.batches = prepared.batches
         self.total_steps = prepared.total_steps
         self.optimizer = make_optimizer(config, model.parameters())
         self.update = update(self.optimizer)
         criterion = make_criterion(config)
-        precision = autocast(config, device)
-        trained = cast(nn.Module, torch.compile(model)) if config.compile else model
-        self.strategy: Strategy = Single(trained, criterion, device, precision)
-        self.losses = LossLog(device, config.log_every_steps)
-        self.keeper = Keeper(control.folder / "checkpoints", config, model, self.optimizer)
+        modules = prepared.modules
+        if config.compile:
+            modules = {device: cast(nn.Module, torch.compile(module)) for device, module in modules.items()}
+        self.strategy: Strategy = make_strategy(config, devices, modules, criterion)
+        self.losses = LossLog(devices[0], config.log_every_steps)
+        self.keeper = Keeper(control.folder / "checkpoints", config, model, self.optimizer, devices)
         self._classes = prepared.dataset.classes
         self._evaluator: Evaluator | None = None
         if prepared.dataset.test is not None:
             self._evaluator = Evaluator(
-                model=trained,
+                model=modules[devices[0]],
                 criterion=criterion,
                 split=prepared.dataset.test,
                 batch_size=config.batch_size,
                 dtype=model_dtype(config),
                 batch_dim=config.batch_dim,
-                autocast=precision,
+                autocast=autocast(config, devices[0]),
                 ending=lambda: control.ending,
             )
         self.step = 0

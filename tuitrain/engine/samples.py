@@ -21,17 +21,19 @@ class Split:
     Attributes:
         inputs: [N, 3, 32, 32] uint8 images in channels_last memory, or [N, ...] of another shape, uint8 or float.
         labels: [N] int64 class numbers.
+        as_rows: the model gets images as sequences of rows.
     """
 
     inputs: Tensor
     labels: Tensor
+    as_rows: bool = False
 
     def __len__(self) -> int:
         return len(self.labels)
 
     def to(self, device: torch.device | str) -> Split:
         """The same samples on `device`, in the same dtype and memory format."""
-        return Split(self.inputs.to(device), self.labels.to(device))
+        return replace(self, inputs=self.inputs.to(device), labels=self.labels.to(device))
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +55,11 @@ class Dataset:
     classes: tuple[str, ...]
 
 
+def rows_of(dataset: Dataset) -> Dataset:
+    """`dataset` for a model that reads images row by row; the images stay images in memory."""
+    return replace(dataset, train=replace(dataset.train, as_rows=True), test=dataset.test and replace(dataset.test, as_rows=True))
+
+
 def to_device(dataset: Dataset, device: torch.device | str) -> Dataset:
     """`dataset` with its samples on `device`; images stay uint8 there, a quarter of what floats would take."""
     return replace(dataset, train=dataset.train.to(device), test=dataset.test and dataset.test.to(device))
@@ -68,10 +75,13 @@ def batch(split: Split, index: slice | Tensor, dtype: torch.dtype, batch_dim: in
         batch_dim: 0 or 1, the axis of the inputs that the batch gets; labels keep theirs at 0.
 
     Returns:
-        inputs [B, ...] (or [..., B, ...]) in `dtype` and labels [B] int64.
+        inputs [B, ...] (or [..., B, ...]) in `dtype` and labels [B] int64. As rows, images [B, 3, H, W] are [B, H, 3·W] (or [H, B, 3·W]):
+        a sequence of rows, each the red, green and blue of its pixels.
     """
     inputs = split.inputs[index]
     scaled = inputs.to(dtype).div_(255) if inputs.dtype == torch.uint8 else inputs.to(dtype)
+    if split.as_rows and scaled.dim() == 4:
+        scaled = scaled.permute(0, 2, 3, 1).flatten(2)
     return (scaled.movedim(0, batch_dim) if batch_dim else scaled), split.labels[index]
 
 

@@ -10,7 +10,8 @@ import msgspec
 from tuitrain.config import RunConfig, is_import_string
 from tuitrain.engine.augment import crop_flip
 from tuitrain.engine.imagefolder import mixing_key
-from tuitrain.engine.models import BUILT_IN
+from tuitrain.engine.models import BUILT_IN, takes_rows
+from tuitrain.engine.script_devices import device_lines, needs_copy, replica_lines, split_function
 from tuitrain.engine.synthetic import random_samples, synthetic_images
 from tuitrain.events import DataKind
 from tuitrain.text import clean
@@ -20,10 +21,9 @@ _ALL_FOUR = "train_inputs, train_labels, test_inputs, test_labels"
 
 def header(config: RunConfig, kind: DataKind, threads: int | None) -> str:
     """Title, imports and device."""
-    on_gpu = config.device.startswith("cuda")
-    device = f'"{config.device}" if torch.cuda.is_available() else "cpu"' if on_gpu else '"cpu"'
+    on_gpu = "cuda" in config.device
     lines = [f"# {clean(config.title())}: a training run in plain PyTorch, exported by tuitrain.", "", *_imports(config, kind), ""]
-    lines += [f"seed = {config.seed}", f"device = torch.device({device})"]
+    lines += [f"seed = {config.seed}", *device_lines(config)]
     if on_gpu and config.deterministic:
         lines.append("torch.backends.cudnn.deterministic = True  # the same seed gives the same losses")
     if not on_gpu and threads is not None:
@@ -52,17 +52,19 @@ def data_part(config: RunConfig, kind: DataKind) -> str:
 
 def model_part(config: RunConfig, kind: DataKind) -> str:
     """The network on its device, loss and optimizer."""
-    make = BUILT_IN.get(config.model)
+    built_in = BUILT_IN.get(config.model)
     dtype = ", torch.float64" if config.precision == "fp64" else ""
-    call = f"{make.__name__}()" if make is not None else f"{config.model.partition(':')[2]}(config)"
-    lines = [_title("model, loss and optimizer") + (f"\n{inspect.getsource(make)}\n" if make is not None else "")]
+    lines = [_title("model, loss and optimizer")]
+    call = f"{config.model.partition(':')[2]}(config)"
+    if built_in is not None:
+        lines[0] += f"\n{inspect.getsource(built_in.make)}\n"
+        call = f"{built_in.make.__name__}({', '.join(f'{name}={value!r}' for name, value in built_in.arguments(config).items())})"
     lines += [*_seed(config), f"model = {call}.to(device{dtype})"]
     if config.precision != "fp64" and kind == "custom":
         lines += ["if train_inputs.dim() == 4:", "    model = model.to(memory_format=torch.channels_last)"]
-    elif config.precision != "fp64" and kind != "random":
+    elif config.precision != "fp64" and kind != "random" and not takes_rows(config):
         lines.append("model = model.to(memory_format=torch.channels_last)  # faster: the colours of a pixel side by side in memory")
-    if config.compile:
-        lines.append("model = torch.compile(model)")
+    lines += replica_lines(config)
     criterion = "nn.CrossEntropyLoss()" if config.loss == "cross_entropy" else "nn.NLLLoss()"
     return "\n".join([*lines, f"criterion = {criterion}", f"optimizer = {_optimizer(config)}"])
 
@@ -76,11 +78,17 @@ def training_part(config: RunConfig, kind: DataKind, has_test: bool) -> str:
     scaling = {"random": "", "custom": " / (255 if inputs.dtype == torch.uint8 else 1)"}.get(kind, " / 255")
     lines += ["", "", "def batch(inputs, labels, rows):", '    """The samples in `rows`, on the device, ready for the model."""']
     lines.append(f"    inputs = inputs[rows].to(device, {dtype}){scaling}")
+    if takes_rows(config):
+        condition = "inputs = inputs.permute(0, 2, 3, 1).flatten(2)"
+        rows = "  # a sequence of rows: red, green and blue of their pixels"
+        lines += ["    if inputs.dim() == 4:", f"        {condition}{rows}"] if kind == "custom" else [f"    {condition}{rows}"]
     if config.batch_dim:
         lines.append("    inputs = inputs.movedim(0, 1)  # the batch is the second axis")
     lines += ["    return inputs, labels[rows].to(device)", "", ""]
     if config.augment == "crop-flip":
         lines += [inspect.getsource(crop_flip), ""]
+    if config.strategy == "split":
+        lines += [*split_function(config), "", ""]
     lines += ["step = 0", "for epoch in range(1, epochs + 1):", "    model.train()", *_epoch(config)]
     if has_test:
         lines += ["", *_test(config)]
@@ -100,7 +108,7 @@ def _epoch(config: RunConfig) -> list[str]:
     lines.append(f"        inputs, labels = batch(train_inputs, train_labels, {rows})")
     if config.augment == "crop-flip":
         lines.append("        inputs = crop_flip(inputs, seed * 2**31 + step)")
-    lines += [*_forward(config, " " * 8), "", *_UPDATE]
+    lines += _SPLIT_UPDATE if config.strategy == "split" else [*_forward(config, " " * 8), "", *_UPDATE]
     return [*lines, "        if step == max_steps:", "            break"] if config.max_steps is not None else lines
 
 
@@ -109,10 +117,12 @@ def _test(config: RunConfig) -> list[str]:
 
 
 def _forward(config: RunConfig, indent: str) -> list[str]:
-    lines = ["outputs = model(inputs)", "loss = criterion(outputs, labels)"]
-    if config.precision == "bf16":
+    lines = ["outputs = model(inputs)"]
+    if config.precision == "bf16" and config.strategy != "dp":
         lines = ["with torch.autocast(device.type, torch.bfloat16):", "    outputs = model(inputs)"]
-        lines.append("loss = criterion(outputs.float(), labels)")
+    if config.output_device is not None:
+        lines.append("labels = labels.to(outputs.device)")
+    lines.append(f"loss = criterion({'outputs.float()' if config.precision == 'bf16' else 'outputs'}, labels)")
     return [indent + line for line in lines]
 
 
@@ -123,6 +133,10 @@ def _imports(config: RunConfig, kind: DataKind) -> list[str]:
     if kind == "imagefolder":
         standard |= {"import hashlib", "import os", "from pathlib import Path"}
         others |= {"import numpy as np", "from PIL import Image"}
+    if config.model == "resnet18":
+        others |= {"import torchvision"}
+    if needs_copy(config):
+        standard |= {"import copy"}
     if _is_own(config):
         standard |= {"import random", "from types import SimpleNamespace"}
         others |= {"import numpy as np"}
@@ -221,6 +235,14 @@ if test is not None:
 _UPDATE = (
     "        optimizer.zero_grad()",
     "        loss.backward()",
+    "        optimizer.step()",
+    '        print(f"step {step} loss {loss.item()}")',
+)
+
+_SPLIT_UPDATE = (
+    "",
+    "        optimizer.zero_grad()",
+    "        loss = forward_and_backward(inputs, labels)",
     "        optimizer.step()",
     '        print(f"step {step} loss {loss.item()}")',
 )

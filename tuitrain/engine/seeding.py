@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 import numpy as np
@@ -21,9 +21,19 @@ def seed_everything(seed: int) -> None:
     torch.manual_seed(seed)
 
 
+def seed_replicas(seed: int, devices: Sequence[torch.device]) -> None:
+    """Seed the GPUs after the first each in its own way: with one and the same seed every replica would drop the same places."""
+    for position, device in enumerate(dict.fromkeys(devices)):
+        if position and device.type == "cuda":
+            with torch.cuda.device(device):
+                torch.cuda.manual_seed(seed + position * 2**32)
+
+
 @contextmanager
-def run_settings(config: RunConfig, device: torch.device) -> Iterator[None]:
+def run_settings(config: RunConfig, devices: Sequence[torch.device]) -> Iterator[None]:
     """Seeds, cuDNN's flags, the current CUDA device and the C library's way with memory for one run; as before afterwards.
+
+    The first of the run's devices, where it is a CUDA device, is the current one.
 
     On CUDA the memory that the run leaves in torch's cache is given back, so that other people on the machine can have it.
     """
@@ -32,13 +42,13 @@ def run_settings(config: RunConfig, device: torch.device) -> Iterator[None]:
     torch.backends.cudnn.deterministic = config.deterministic
     torch.backends.cudnn.benchmark = not config.deterministic
     # The current device decides where contexts are made: nothing may touch cuda:0 while a run is on cuda:1.
-    current = torch.cuda.device(device) if device.type == "cuda" else kept_memory()
+    current = torch.cuda.device(devices[0]) if devices[0].type == "cuda" else kept_memory()
     try:
         with current:
             yield
     finally:
         torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark = deterministic, benchmark
-        if device.type == "cuda":
+        if any(device.type == "cuda" for device in devices):
             gc.collect()
             with suppress(RuntimeError):  # a broken CUDA context has nothing to give back
                 torch.cuda.empty_cache()

@@ -30,15 +30,15 @@ def train(config: RunConfig, control: Control) -> Iterator[Event]:
         ConfigError: before `RunStarted`: the configuration, the device, the data or the model cannot be trained with.
     """
     placement = place(config.device, control.free_cuda_devices)
-    control.placed((str(placement.device),))
+    control.placed(tuple(map(str, placement.devices)))
     yield from placement.notices
-    with run_settings(config, placement.device):
-        yield from _train(config, control, placement.device)
+    with run_settings(config, placement.devices):
+        yield from _train(config, control, placement.devices)
 
 
-def _train(config: RunConfig, control: Control, device: torch.device) -> Iterator[Event]:
+def _train(config: RunConfig, control: Control, devices: tuple[torch.device, ...]) -> Iterator[Event]:
     try:
-        prepared = yield from prepare(config, control, device)
+        prepared = yield from prepare(config, control, devices)
     except Interrupted:
         yield RunEnded(state=_asked_end(control), step=0)
         return
@@ -113,7 +113,7 @@ def _obey(run: Run) -> Generator[Event, None, EndState | None]:
 
 def _fail(run: Run, error: Exception) -> Iterator[Event]:
     """What is left to tell of a run that failed."""
-    failure = error if isinstance(error, RunFailed) else RunFailed(run.step, describe(error, run.doing, run.device))
+    failure = error if isinstance(error, RunFailed) else RunFailed(run.step, describe(error, run.doing, run.where))
     if not isinstance(error, RunFailed):
         if not is_out_of_memory(error):
             traceback.print_exception(error)  # to the log, for the person whose model it is

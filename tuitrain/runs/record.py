@@ -62,6 +62,8 @@ class RunRecord:
         """Samples per second over the steps that have a step event."""
         self.devices: dict[str, DeviceHistory] = {}
         """What each device of the run did, by its name."""
+        self.tensor_memory: dict[str, events.TensorMemory] = {}
+        """The newest of each CUDA device, by its name; replaced whole."""
         self.evals: list[events.Eval] = []
         self.best_accuracy: float | None = None
         self.best_step: int | None = None
@@ -158,6 +160,8 @@ class RunRecord:
                 self.predictions = event
             case events.GpuSample():
                 self.devices.setdefault(event.device, DeviceHistory()).add(event)
+            case events.TensorMemory():
+                self.tensor_memory = {**self.tensor_memory, event.device: event}
             case _:
                 pass
 

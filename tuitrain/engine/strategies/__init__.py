@@ -6,6 +6,7 @@ from typing import Protocol
 
 from torch import Tensor
 
+from tuitrain.engine.clock import Seconds
 from tuitrain.engine.replicas import Pattern
 
 
@@ -15,12 +16,15 @@ class Strategy(Protocol):
     Attributes:
         devices: the replicas' devices, in order.
         pattern: the shapes of the last step.
-        replica_losses: the loss of each replica in the last step, detached, 0-dim, on the first device; `None` where it was idle.
+        replica_losses: the loss of each replica in the last step, detached, 0-dim, on the first device; `None` where it was idle, and for
+            all where replicas have none of their own.
+        replica_seconds: how long each replica's forward and backward took in the last step; `None` where it was idle, or nobody measures.
     """
 
     devices: tuple[str, ...]
     pattern: Pattern
     replica_losses: tuple[Tensor | None, ...]
+    replica_seconds: tuple[Seconds | None, ...]
 
     def step(self, inputs: Tensor, labels: Tensor) -> Tensor:
         """Forward and backward of one batch; gradients are added to the model's parameters.

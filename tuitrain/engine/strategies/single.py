@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from tuitrain.engine.clock import Seconds
 from tuitrain.engine.outputs import logits
 from tuitrain.engine.replicas import Pattern, ShapeWatch
 
@@ -26,6 +27,7 @@ class Single:
         self.devices: tuple[str, ...] = (str(device),)
         self.pattern = Pattern((), None, (None,))
         self.replica_losses: tuple[Tensor | None, ...] = (None,)
+        self.replica_seconds: tuple[Seconds | None, ...] = (None,)  # the step's own time is this replica's
         self._model = model
         self._criterion = criterion
         self._autocast = autocast

@@ -1,0 +1,127 @@
+"""Exported scripts of several devices, and of the models that read sequences: executed, and compared with the run."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from engine_small import FakeControl, run, small_config
+from test_export_script import compare, executed, exported
+
+from tuitrain.config import RunConfig, load_recipe, with_changes
+from tuitrain.engine import export
+from tuitrain.events import RunStarted
+
+STARTED = RunStarted(
+    recipe="custom",
+    device=("cuda:0", "cuda:1"),
+    strategy="dp",
+    data="custom",
+    parameters=1,
+    train_samples=50,
+    test_samples=22,
+    steps_per_epoch=7,
+    total_steps=14,
+)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"device": "cpu,cpu", "precision": "fp64", "momentum": 0.9, "shuffle": True},
+        {"device": "cpu,cpu,cpu", "precision": "fp64", "optimizer": "adam", "max_steps": 10},
+        {"device": "cpu,cpu,cpu", "model": "engine_small:make_dropout_net", "batch_size": 10},
+        {"device": "cpu,cpu", "precision": "bf16"},
+    ],
+    ids=["momentum", "idle", "dropout", "bf16"],
+)
+def test_the_split_by_hand(tmp_path: Path, changes: Any) -> None:
+    text, losses, evals = exported(small_config(**changes), tmp_path)
+    relative, floor = (1e-9, 0.0) if changes.get("precision") == "fp64" else (2e-4, 0.1)
+    compare(executed(text), losses, evals, relative, floor)
+    assert "models = " not in text, "on one device there is nothing to copy"
+
+
+@pytest.mark.parametrize("model", ["rnn", "transformer"])
+@pytest.mark.parametrize(("device", "batch_dim"), [("cpu", 0), ("cpu", 1), ("cpu,cpu,cpu", 1), ("cpu,cpu,cpu", 0)])
+def test_networks_that_read_rows(tmp_path: Path, model: str, device: str, batch_dim: int) -> None:
+    changes = {"model": model, "batch_dim": batch_dim, "data": "engine_small:make_large_images", "precision": "fp64", "device": device}
+    text, losses, evals = exported(small_config(**changes), tmp_path)
+    compare(executed(text), losses, evals, 1e-9, 0.0)
+
+
+def test_the_transformer_recipe_as_a_script_without_tuitrain(tmp_path: Path) -> None:
+    changes = {"data": "synthetic", "device": "cpu,cpu", "batch_size": 250, "max_steps": 2}
+    text, losses, evals = exported(with_changes(load_recipe("transformer"), changes), tmp_path)
+    path = tmp_path / "exported.py"
+    path.write_text(text)
+    guard = "import sys, runpy; sys.modules['tuitrain'] = None; runpy.run_path(sys.argv[1], run_name='__main__')"
+    done = subprocess.run([sys.executable, "-c", guard, str(path)], capture_output=True, text=True, timeout=120, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    compare(done.stdout, losses, evals, 1e-3, 0.1)
+
+
+def test_a_split_over_gpus_runs_on_a_machine_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With copies: the parts of the script that move parameters and gradients between them run here too, on two names of the CPU."""
+    config = small_config(precision="fp64", momentum=0.9, model="engine_small:make_log_net")
+    text, losses, evals = exported(config, tmp_path)
+    split = with_changes(config, {"device": "cuda:0,cuda:1,cuda:0", "strategy": "split"})
+    text = export.script(split, STARTED)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    compare(executed(text), losses, evals, 1e-9, 0.0)
+    # "cpu" and "cpu:0" are the same memory to torch, and two devices to the script.
+    text = text.replace('["cpu", "cpu", "cpu"]', '["cpu", "cpu:0", "cpu"]')
+    compare(executed(text), losses, evals, 1e-9, 0.0)
+
+
+def gpus(**changes: Any) -> RunConfig:
+    return small_config(device="cuda:0,cuda:1", strategy="dp", **changes)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="what the script does where there is no GPU")
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        ({"precision": "fp64", "momentum": 0.9}, "model = nn.DataParallel(model, device_ids=devices)"),
+        ({"precision": "bf16"}, "model = nn.DataParallel(model, device_ids=devices)"),
+        (
+            {
+                "precision": "fp64",
+                "model": "rnn",
+                "batch_dim": 1,
+                "data": "engine_small:make_large_images",
+                "dropout": 0.0,
+                "output_device": "cuda:1",
+            },
+            "model = GatheringParallel(model, device_ids=devices, output_device=devices[1], dim=1)",
+        ),
+    ],
+    ids=["fp64", "bf16", "rnn"],
+)
+def test_data_parallel(tmp_path: Path, changes: Any, line: str) -> None:
+    """nn.DataParallel is the plain model where there is no GPU, so the script must do there what one device does."""
+    on_cpu = {name: value for name, value in changes.items() if name != "output_device"}
+    _, losses, evals = exported(small_config(**on_cpu), tmp_path)
+    text = export.script(gpus(**changes), STARTED)
+    assert line in text.splitlines()
+    relative, floor = (1e-9, 0.0) if changes["precision"] == "fp64" else (2e-4, 0.1)
+    compare(executed(text), losses, evals, relative, floor)
+
+
+def test_a_resnet_script_imports_torchvision() -> None:
+    text = export.script(with_changes(load_recipe("resnet18"), {"device": "cpu", "data": "synthetic"}), STARTED)
+    compile(text, "exported.py", "exec")
+    assert "model = resnet18().to(device)" in text
+    assert re.search(r"^import torchvision$", text, re.MULTILINE)
+
+
+def test_what_a_run_says_of_its_devices_comes_back_from_its_configuration(tmp_path: Path) -> None:
+    control = FakeControl(tmp_path)
+    run(small_config(device="cpu,cpu", epochs=1), control)
+    assert control.resolved is not None
+    assert 'names = ["cpu", "cpu"]' in export.script(control.resolved, STARTED)

@@ -1,0 +1,27 @@
+"""What torch's allocator holds on the devices of a run. Reading it asks torch's own books, never the device."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import torch
+
+from tuitrain.events import TensorMemory
+
+
+def tensor_memory(devices: Sequence[str]) -> tuple[TensorMemory, ...]:
+    """One event for each CUDA device among `devices`, as it is now; none for a run on the CPU."""
+    now = time.time()
+    events = []
+    for device in dict.fromkeys(devices):
+        if device.startswith("cuda"):
+            uuid, allocated, reserved = read(device)
+            events.append(TensorMemory(time=now, device=device, uuid=uuid, allocated=allocated, reserved=reserved))
+    return tuple(events)
+
+
+def read(device: str) -> tuple[str | None, int, int]:
+    """The card's UUID (`None` where this torch does not know it), bytes of tensors, and bytes taken from the driver for tensors."""
+    uuid = getattr(torch.cuda.get_device_properties(device), "uuid", None)
+    return None if uuid is None else f"GPU-{uuid}", torch.cuda.memory_allocated(device), torch.cuda.memory_reserved(device)

@@ -1,0 +1,142 @@
+"""The parts of an exported script that spread a batch over several devices: the split by hand, and nn.DataParallel."""
+
+from __future__ import annotations
+
+from tuitrain.config import RunConfig, parse_device
+
+
+def names(config: RunConfig) -> tuple[str, ...]:
+    """The devices of a resolved configuration, one for each replica."""
+    devices = parse_device(config.device)
+    return devices if isinstance(devices, tuple) else ("cpu",)
+
+
+def device_lines(config: RunConfig) -> list[str]:
+    """`device`, which holds the data and the parameters, and `devices` where there are replicas; the CPU where there is no GPU."""
+    wanted = names(config)
+    on_gpu = any(name.startswith("cuda") for name in wanted)
+    if config.strategy not in ("split", "dp"):
+        chosen = f'"{wanted[0]}" if torch.cuda.is_available() else "cpu"' if on_gpu else '"cpu"'
+        return [f"device = torch.device({chosen})"]
+    listed = _list(wanted)
+    if on_gpu:
+        listed = f"{listed} if torch.cuda.is_available() else {_list(('cpu',) * len(wanted))}"
+    first = "device = devices[0]  # it has the data, and the parameters that are updated"
+    return [f"names = {listed}", "devices = [torch.device(name) for name in names]", first]
+
+
+def replica_lines(config: RunConfig) -> list[str]:
+    """After `model` is on `device`: what stands for it there and elsewhere."""
+    if config.strategy == "dp":
+        return _data_parallel(config)
+    lines = []
+    if config.strategy == "split" and _is_spread(config):
+        lines += [
+            "# Replicas on the same device share one model; every other device has a copy.",
+            "models = {where: model if where == device else copy.deepcopy(model).to(where) for where in devices}",
+        ]
+        if config.compile:
+            lines += ["models = {where: torch.compile(replica) for where, replica in models.items()}", "model = models[device]"]
+        return [*lines, "copies = [replica for replica in models.values() if replica is not model]"]
+    return ["model = torch.compile(model)"] if config.compile else []
+
+
+def needs_copy(config: RunConfig) -> bool:
+    """Whether the script makes copies of the model."""
+    return config.strategy == "split" and _is_spread(config)
+
+
+def split_function(config: RunConfig) -> list[str]:
+    """One step's forward and backward over all replicas, as a function."""
+    spread = _is_spread(config)
+    given, truth, replica = ("part.to(where)", "truth.to(where)", "models[where]") if spread else ("part", "truth", "model")
+    parts = f"inputs.chunk(len(devices), dim={config.batch_dim}), labels.chunk(len(devices))"
+    forward = [f"outputs = {replica}({given})"]
+    scores = "outputs"
+    if config.precision == "bf16":
+        kind = "where.type" if spread else "device.type"
+        forward, scores = [f"with torch.autocast({kind}, torch.bfloat16):", f"    {forward[0]}"], "outputs.float()"
+    return [
+        "def forward_and_backward(inputs, labels):",
+        '    """Each replica has its part of the batch, its own loss and backward; the gradients add up. Gives the mean loss."""',
+        *(_REFRESH if spread else []),
+        "    total = 0.0",
+        f"    for {'where, ' if spread else ''}part, truth in zip({'devices, ' if spread else ''}{parts}):",
+        *(f"        {line}" for line in forward),
+        f"        loss = criterion({scores}, {truth}) * (len(truth) / len(labels))  # samples count, not replicas",
+        "        loss.backward()",
+        f"        total += loss.detach(){'.to(device)' if spread else ''}",
+        *(_REDUCE if spread else []),
+        "    return total",
+    ]
+
+
+def _data_parallel(config: RunConfig) -> list[str]:
+    lines = list(_BF16) if config.precision == "bf16" else []
+    kind = "nn.DataParallel"
+    if config.batch_dim:
+        lines, kind = [*lines, *_GATHERING], "GatheringParallel"
+    output = ""
+    if config.output_device is not None:
+        output = f", output_device=devices[{names(config).index(_full(config.output_device))}]"
+    dim = f", dim={config.batch_dim}" if config.batch_dim else ""
+    return [*lines, f"model = {kind}(model, device_ids=devices{output}{dim})"]
+
+
+def _full(device: str) -> str:
+    return "cuda:0" if device == "cuda" else device
+
+
+def _is_spread(config: RunConfig) -> bool:
+    return len(set(names(config))) > 1
+
+
+def _list(values: tuple[str, ...]) -> str:
+    return "[" + ", ".join(f'"{value}"' for value in values) + "]"
+
+
+_REFRESH = (
+    "    with torch.no_grad():",
+    "        for replica in copies:",
+    "            for theirs, mine in zip([*replica.parameters(), *replica.buffers()], [*model.parameters(), *model.buffers()]):",
+    "                theirs.copy_(mine)",
+)
+
+_REDUCE = (
+    "    for replica in copies:",
+    "        for theirs, mine in zip(replica.parameters(), model.parameters()):",
+    "            if theirs.grad is not None:",
+    "                gradient = theirs.grad.to(device)",
+    "                mine.grad = gradient if mine.grad is None else mine.grad + gradient",
+    "                theirs.grad = None",
+)
+
+_GATHERING = (
+    "",
+    "",
+    "class GatheringParallel(nn.DataParallel):",
+    '    """Cuts the inputs at `dim`, and gathers the outputs at axis 0, where theirs is."""',
+    "",
+    "    def gather(self, outputs, output_device):",
+    "        return nn.parallel.gather(outputs, output_device, dim=0)",
+    "",
+    "",
+)
+
+_BF16 = (
+    "",
+    "",
+    "class InBf16(nn.Module):",
+    '    """Autocast inside: the threads that nn.DataParallel runs its replicas in do not know that of the caller."""',
+    "",
+    "    def __init__(self, model):",
+    "        super().__init__()",
+    "        self.model = model",
+    "",
+    "    def forward(self, inputs):",
+    "        with torch.autocast(device.type, torch.bfloat16):",
+    "            return self.model(inputs)",
+    "",
+    "",
+    "model = InBf16(model)",
+)

@@ -1,0 +1,115 @@
+"""Several replicas in one process: batch and labels are cut, each replica has its own forward, loss and backward; one update follows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from tuitrain.engine.clock import Seconds, step_clock
+from tuitrain.engine.outputs import logits
+from tuitrain.engine.replicas import Pattern, Shapes, ShapeWatch
+
+
+@dataclass(frozen=True)
+class Replica:
+    """Where a part of the batch goes.
+
+    Attributes:
+        module: in training mode, on `device`; replicas on one device have the same one.
+        device: where its part of the batch is computed.
+        autocast: what its forward pass runs under.
+    """
+
+    module: nn.Module
+    device: torch.device
+    autocast: AbstractContextManager[Any]
+
+
+class Split:
+    """Trains one model as several replicas, one after the other; on GPUs the calls only queue work, so the devices work side by side.
+
+    Modules on other devices than the first get its parameters and buffers before each step, and their gradients are added to its own.
+    With a CPU and GPUs in one run, the copies between them are waited for.
+
+    Args:
+        replicas: the first one's module is what the optimizer updates.
+        criterion: mean loss over samples.
+        batch_dim: the input's axis that is cut; labels and outputs are cut at 0.
+    """
+
+    def __init__(self, replicas: Sequence[Replica], criterion: nn.Module, batch_dim: int) -> None:
+        self.devices: tuple[str, ...] = tuple(str(replica.device) for replica in replicas)
+        self.pattern = Pattern((), None, (None,) * len(replicas))
+        self.replica_losses: tuple[Tensor | None, ...] = (None,) * len(replicas)
+        self.replica_seconds: tuple[Seconds | None, ...] = (None,) * len(replicas)
+        self._replicas = tuple(replicas)
+        self._criterion = criterion
+        self._batch_dim = batch_dim
+        modules = {id(replica.module): replica.module for replica in replicas}
+        self._watches = {key: ShapeWatch(module) for key, module in modules.items()}
+        self._clocks = [step_clock(replica.device) for replica in replicas]
+        self._first, *self._others = modules.values()
+
+    def step(self, inputs: Tensor, labels: Tensor) -> Tensor:
+        """Forward and backward of one batch; see `Strategy.step`."""
+        self._refresh()
+        count = len(self._replicas)
+        # With fewer samples than replicas there are fewer parts than replicas: the last ones stay idle.
+        parts = zip(inputs.chunk(count, self._batch_dim), labels.chunk(count), strict=True)
+        done = [self._run(index, *part, share=len(part[1]) / len(labels)) for index, part in enumerate(parts)]
+        self._reduce()
+        idle = (None,) * (count - len(done))
+        shapes, losses, weighed, seconds = zip(*done, strict=True)
+        self.pattern = Pattern(tuple(inputs.shape), None, (*shapes, *idle))
+        self.replica_losses = (*losses, *idle)
+        self.replica_seconds = (*seconds, *idle)
+        total: Tensor = reduce(torch.add, weighed)
+        return total
+
+    def _run(self, index: int, inputs: Tensor, labels: Tensor, share: float) -> tuple[Shapes | None, Tensor, Tensor, Seconds]:
+        """One replica's part: its shapes; its mean loss, and its share in that of the batch, on the first device; how long it took."""
+        replica, clock = self._replicas[index], self._clocks[index]
+        clock.restart()
+        with replica.autocast:
+            outputs = replica.module(_moved(inputs, replica.device))
+        loss: Tensor = self._criterion(logits(outputs), _moved(labels, replica.device))
+        # Samples count, not replicas: the sum is the mean over the whole batch, whichever replica a sample was on.
+        weighed = loss if share == 1 else loss * share
+        weighed.backward()  # type: ignore[no-untyped-call]
+        seconds = clock.tick()
+        home = self._replicas[0].device
+        return self._watches[id(replica.module)].last, _moved(loss.detach(), home), _moved(weighed.detach(), home), seconds
+
+    @torch.no_grad()
+    def _refresh(self) -> None:
+        """Give the other modules the first one's parameters, as the last update left them, and its buffers."""
+        for module in self._others:
+            for mine, theirs in zip(_state(self._first), _state(module), strict=True):
+                theirs.copy_(mine, non_blocking=theirs.is_cuda)
+
+    @torch.no_grad()
+    def _reduce(self) -> None:
+        """Add the other modules' gradients to the first one's, and leave them without."""
+        for module in self._others:
+            for mine, theirs in zip(self._first.parameters(), module.parameters(), strict=True):
+                if theirs.grad is None:
+                    continue
+                gradient = _moved(theirs.grad, mine.device)
+                mine.grad = gradient if mine.grad is None else mine.grad.add_(gradient)
+                theirs.grad = None
+
+
+def _state(module: nn.Module) -> Iterable[Tensor]:
+    yield from module.parameters()
+    yield from module.buffers()
+
+
+def _moved(tensor: Tensor, device: torch.device) -> Tensor:
+    # What is copied into the CPU's memory without waiting could be read before it is there.
+    return tensor.to(device, non_blocking=device.type == "cuda")
