@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyte
 import pytest
 from fakes import FakeSampler, FakeSession, card, screen_text, seed_cnn, settle
-from rich.console import RenderableType
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console, RenderableType
+from rich.segment import Segment
+from rich.style import Style
 from textual._compositor import CompositorUpdate
 from textual.app import App, ComposeResult
-from textual.geometry import Region
+from textual.geometry import Region, Size
 from textual.screen import Screen
 from textual.strip import Strip
 
 from tuitrain.events import Notice
 from tuitrain.tui.app import TuitrainApp
+from tuitrain.tui.terminal.thrift import Shadow, ThriftyUpdate
 from tuitrain.tui.widgets.lines import Lines, Pane
 from tuitrain.tui.widgets.strips import Row
 
 SIZE = (120, 40)
-_SAFE = re.compile(r"\x1b\[[0-9;]*[CHm]|[^\x00-\x1f\x7f-\x9f]")
+_SAFE = re.compile(r"\x1b\[B\x08{0,3}|\x1b\[[0-9;]*[CHm]|[^\x00-\x1f\x7f-\x9f]")
 
 
 class OnTerminal(TuitrainApp):
@@ -202,3 +208,44 @@ async def test_a_frame_keeps_its_corners_whatever_its_title() -> None:
         assert lines[1:] == [f"│ x{' ' * 36}│", f"│ x{' ' * 36}│", f"╰{'─' * 38}╯"]
         for width in (0, 1, 2, 3, 4, 7):
             assert all(line.cell_length == width for line in frame.content(width, 4))
+
+
+_INKS = (Style(), Style(color="#ff0000"), Style(color="#00ff00", bold=True), Style(color="#ff0000", bgcolor="#0000ff"))
+_CONSOLE = Console(width=12, height=4, color_system="truecolor", force_terminal=True)
+
+
+def update(shadow: Shadow, lines: Sequence[Sequence[tuple[str, int]]]) -> str:
+    """What is sent so that the terminal shows `lines`, each of characters and their places in `_INKS`."""
+    pieces = [(0, y, Strip([Segment(text, _INKS[ink]) for text, ink in line])) for y, line in enumerate(lines)]
+    return ThriftyUpdate(shadow, pieces).render_segments(_CONSOLE)
+
+
+def test_scattered_changes_set_each_colour_once() -> None:
+    shadow = Shadow()
+    shadow.resize(Size(12, 4))
+    update(shadow, [[("....", 1), ("....", 2), ("....", 1)]] * 4)
+    sent = update(shadow, [[("x...", 1), ("x...", 2), ("x...", 1)]] * 4)
+    assert sent.count("m") == 1  # the other colour is the one that was written in last
+    assert sent.count("x") == 12
+
+
+_cells = st.tuples(st.sampled_from("ab ."), st.integers(0, 3))
+_line = st.lists(_cells, min_size=12, max_size=12) | st.lists(_cells, min_size=10, max_size=10).map(lambda line: [*line, ("日", 1)])
+
+
+@given(st.lists(st.lists(_line, min_size=4, max_size=4), min_size=2, max_size=4))
+def test_whatever_order_is_sent_the_terminal_shows_the_same(frames: list[list[list[tuple[str, int]]]]) -> None:
+    terminal, shadow = pyte.Screen(12, 4), Shadow()
+    shadow.resize(Size(12, 4))
+    stream = pyte.Stream(terminal)
+    for lines in frames:
+        stream.feed(update(shadow, lines))
+        for y, line in enumerate(lines):
+            x = 0
+            for text, ink in line:
+                cell, style = terminal.buffer[y][x], _INKS[ink]
+                assert cell.data == text
+                assert cell.bg == ("0000ff" if style.bgcolor else "default")
+                if text != " ":
+                    assert (cell.fg, cell.bold) == (style.color.name.lstrip("#") if style.color else "default", bool(style.bold))
+                x += 2 if text == "日" else 1

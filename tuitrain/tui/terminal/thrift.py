@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from itertools import groupby
 from typing import TypeVar
 
 from rich.color import Color, ColorSystem
@@ -25,10 +26,15 @@ from tuitrain.tui.widgets.strips import PLAIN, Cell, cells, differing_runs
 Result = TypeVar("Result")
 Piece = tuple[int, int, Strip]
 """Column and row of the first cell, and the cells."""
+Run = tuple[int, int, list[Cell]]
+"""The same, of cells that the terminal does not show yet."""
 
 _PROBE = "x"
 _RESET = "\x1b[0m"
 _UNKNOWN: Cell = ("\0", None)
+# Of more cells than these most lie side by side, and moving the cursor from one to the next of a colour costs more than changing colours.
+_FEW_CELLS = 400
+_MOST_BACKSPACES = 3
 
 
 class Shadow:
@@ -71,11 +77,31 @@ class _Output:
 
     def __init__(self, console: Console, style: Style | None) -> None:
         self._system = COLOR_SYSTEMS.get(console.color_system or "")
+        self._width = console.width
         self.style = style
         self._place = (-1, -1)
         self._parts: list[str] = []
 
-    def add(self, x: int, y: int, run: list[Cell], *, to_edge: bool) -> None:
+    def write(self, runs: Iterable[Run]) -> str:
+        """All of them, in this order."""
+        for run in runs:
+            self._add(*run)
+        return "".join(self._parts)
+
+    def by_style(self, runs: Iterable[Run]) -> Iterator[Run]:
+        """The runs cut where the style changes, and those of one style together, so that each style is set once."""
+        groups: dict[Style, list[Run]] = {}
+        for x, y, run in runs:
+            for style, piece in groupby(run, lambda cell: cell[1] or PLAIN):
+                cut = list(piece)
+                groups.setdefault(style, []).append((x, y, cut))
+                x += len(cut)
+        style = self.style
+        while groups:
+            style = min(groups, key=lambda next_one: len(_change(style, next_one, self._system)))
+            yield from groups.pop(style)
+
+    def _add(self, x: int, y: int, run: list[Cell]) -> None:
         self._go_to(x, y)
         for text, style in run:
             style = style or PLAIN
@@ -84,14 +110,13 @@ class _Output:
                 self.style = style
             self._parts.append(text)
         # Behind the last column terminals differ in where the cursor is.
-        self._place = (-1, -1) if to_edge else (x + len(run), y)
-
-    def text(self) -> str:
-        return "".join(self._parts)
+        self._place = (-1, -1) if x + len(run) >= self._width else (x + len(run), y)
 
     def _go_to(self, x: int, y: int) -> None:
         here, row = self._place
-        if row != y or x < here:
+        if row == y - 1 >= 0 and 0 <= here - x <= _MOST_BACKSPACES:
+            self._parts.append("\x1b[B" + "\b" * (here - x))
+        elif row != y or x < here:
             self._parts.append(f"\x1b[{y + 1};{x + 1}H")
         elif x > here:
             self._parts.append(f"\x1b[{x - here}C" if x - here > 1 else "\x1b[C")
@@ -106,13 +131,22 @@ class ThriftyUpdate(CompositorUpdate):
 
     def render_segments(self, console: Console) -> str:
         """The update as terminal output; the shadow then holds it."""
+        runs = list(self._runs())
         out = _Output(console, self._shadow.style)
+        text = out.write(runs)
+        if sum(len(run) for _, _, run in runs) <= _FEW_CELLS:
+            grouped = _Output(console, self._shadow.style)
+            shorter = grouped.write(grouped.by_style(runs))
+            if len(shorter) < len(text):
+                out, text = grouped, shorter
+        self._shadow.style = out.style
+        return text
+
+    def _runs(self) -> Iterator[Run]:
         for x, y, strip in self._pieces:
             new = cells(strip)
             for start, end in self._shadow.take(x, y, new):
-                out.add(x + start, y, new[start:end], to_edge=x + end >= console.width)
-        self._shadow.style = out.style
-        return out.text()
+                yield x + start, y, new[start:end]
 
 
 class ThriftyApp(App[Result]):
