@@ -239,8 +239,9 @@ def recipes(as_json: bool) -> None:
 
         click.echo(msgspec.json.encode([{"recipe": name, "summary": summary} for name, summary in summaries.items()]).decode())
     else:
+        width = max(map(len, summaries)) + 2
         for name, summary in summaries.items():
-            click.echo(f"{name:<16}{summary}")
+            click.echo(f"{name:<{width}}{summary}")
 
 
 def _open_app(config: RunConfig, runs_dir: Path, *, start_at_once: bool) -> int:

@@ -3,12 +3,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from fake_doctor import FakeDoctor
 from fakes import FakeSampler, FakeSession, cpu_sampler
 
 
 @pytest.fixture(autouse=True)
 def _plain_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """No CIFAR-10 on disk, and a terminal that speaks UTF-8."""
+    """No CIFAR-10 on disk, a terminal that speaks UTF-8, and a doctor that has seen it all."""
+    monkeypatch.setattr("tuitrain.tui.screens.doctor.MachineDoctor", FakeDoctor)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.chdir(tmp_path)

@@ -191,6 +191,9 @@ class FakeSampler:
         self.age = 0.0
         self.stalled = 0.0
         self.taken: float | None = 0.0
+        self.driver: str | None = None
+        self.cuda: str | None = None
+        self.past: dict[str, list[HistoryPoint]] = {}
 
     def latest(self) -> DeviceSnapshot:
         taken = None if self.taken is None else time.monotonic() - self.age
@@ -199,12 +202,15 @@ class FakeSampler:
             taken=taken,
             devices=self.devices,
             host=self.host,
-            driver_version=None,
+            driver_version=self.driver,
+            cuda_version=self.cuda,
             error=self.error,
             stalled_seconds=self.stalled,
         )
 
-    def history(self, key: str) -> Sequence[HistoryPoint]:
+    def history(self, key: str, seconds: float = 3600) -> Sequence[HistoryPoint]:
+        if key in self.past:
+            return [point for point in self.past[key] if point.time >= time.time() - seconds]
         return [
             HistoryPoint(time=float(i), utilization=50 + 40 * math.sin(i / 3), memory_used=None, power=None, temperature=None)
             for i in range(60)

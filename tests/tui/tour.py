@@ -15,6 +15,9 @@ from tuitrain.config import RunConfig
 from tuitrain.events import Notice, Parameter, Parameters
 from tuitrain.tui.app import TuitrainApp
 from tuitrain.tui.screens.compare import CompareScreen
+from tuitrain.tui.screens.doctor import DoctorScreen
+from tuitrain.tui.screens.gpu_card import GpuCardScreen
+from tuitrain.tui.screens.gpus import GpusScreen
 from tuitrain.tui.screens.log import LogScreen
 from tuitrain.tui.screens.opened import OpenedScreen, SettingsScreen
 from tuitrain.tui.screens.parameters import ParametersScreen
@@ -34,6 +37,9 @@ SCREENS = {
     "predictions": PredictionsScreen,
     "parameters": ParametersScreen,
     "log": LogScreen,
+    "gpus": GpusScreen,
+    "gpu card": GpuCardScreen,
+    "doctor": DoctorScreen,
 }
 KEPT = ("20261121-0413-seed-cnn-aaa", "20261120-0413-seed-cnn-bbb", "20261119-0413-seed-cnn-ccc")
 
@@ -109,6 +115,14 @@ async def go(pilot: Pilot[None], name: str) -> bool:
         await strike(pilot, "t" if there else "n")
         await until(pilot, lambda: app.screen is app.main)
         await strike(pilot, {"log": "o", "predictions": "p", "parameters": "w"}[name])
+    elif name == "doctor":
+        await strike(pilot, "d")
+        await until_shown(pilot, "counted by torch")
+    elif name in ("gpus", "gpu card"):
+        await strike(pilot, "g")
+        await until(pilot, lambda: isinstance(app.screen, GpusScreen))
+        if name == "gpu card":
+            await strike(pilot, "enter")
     else:
         await until_shown(pilot, *RUN_TEXTS["runs"], "Overlay")
         if name in ("opened", "settings"):

@@ -62,6 +62,8 @@ class TuitrainApp(ThriftyApp[None]):
         Binding("n", "launcher", "New run"),
         Binding("t", "training", "Training"),
         Binding("r", "runs", "Runs"),
+        Binding("g", "gpus", "GPUs"),
+        Binding("d", "doctor", "Doctor"),
         Binding("o", "log", "Log"),
         Binding("w", "parameters", "Parameters"),
         Binding("p", "predictions", "Predictions"),
@@ -232,6 +234,20 @@ class TuitrainApp(ThriftyApp[None]):
 
         self._to_main()
         self.push_screen(RunsScreen(self.view, self._runs_dir))
+
+    def action_gpus(self) -> None:
+        """Show what the cards do, and who is on them."""
+        from tuitrain.tui.screens.gpus import GpusScreen
+
+        self._to_main()
+        self.push_screen(GpusScreen(self.view, self._sampler, self.main.own_cards))
+
+    def action_doctor(self) -> None:
+        """Say what is wrong with this machine's GPUs."""
+        from tuitrain.tui.screens.doctor import DoctorScreen
+
+        self._to_main()
+        self.push_screen(DoctorScreen(self.view, self._sampler, self._runs_dir))
 
     def action_parameters(self) -> None:
         """Show what the network of the run is made of."""

@@ -40,28 +40,29 @@ def left_width(width: int) -> int:
     return min(max(width * 3 // 8, 42), 64) if width >= _WIDE else 0
 
 
-def arrange(width: int, height: int, view: View, *, devices_tall: int, devices: int, replicas: int, notes: int) -> Sizes:
+def arrange(width: int, height: int, view: View, *, devices_full: int, devices_tall: int, devices: int, replicas: int, notes: int) -> Sizes:
     """The panes' sizes.
 
     Args:
         width: columns of the terminal.
         height: rows between the header and the keys.
         view: the launcher or the run.
+        devices_full: rows that all devices take with their bars and who holds their memory; not fewer than `devices_tall`.
         devices_tall: rows that all devices take with their bars.
         devices: rows that they take at one line each.
         replicas: rows of the replica table.
         notes: rows of sentences under the progress lines.
     """
     if left_width(width):
-        return _two_columns(width, height, view, devices_tall=devices_tall, devices=devices, replicas=replicas, notes=notes)
+        return _two_columns(width, height, view, heights=(devices_full, devices_tall, devices), replicas=replicas, notes=notes)
     return _one_column(height, view, devices=devices, replicas=replicas, notes=notes)
 
 
-def _two_columns(width: int, height: int, view: View, *, devices_tall: int, devices: int, replicas: int, notes: int) -> Sizes:
+def _two_columns(width: int, height: int, view: View, *, heights: tuple[int, int, int], replicas: int, notes: int) -> Sizes:
     left = left_width(width)
     strategy = 3
     room = height - strategy - 6
-    wanted = devices_tall if devices_tall < room else devices
+    wanted = next((rows for rows in heights if rows < room), heights[-1])
     device_rows = min(wanted + 1, room)
     log = height - device_rows - strategy
     if view == "launch":

@@ -1,8 +1,9 @@
-"""Saving a log where the person wants it."""
+"""Saving a log, or another text, where the person wants it."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 from tuitrain.runs.files import write_atomically
@@ -34,13 +35,22 @@ def save_log(name: str, run_folder: Path | None, log: LogTail, *, overwrite: boo
     Raises:
         SaveError: it exists, or it cannot be written.
     """
+    return _save(name, lambda: _content(run_folder, log), overwrite=overwrite)
+
+
+def save_text(name: str, text: str, *, overwrite: bool) -> Path:
+    """Write `text`; arguments, result and errors as of `save_log`."""
+    return _save(name, lambda: text.encode(errors="replace"), overwrite=overwrite)
+
+
+def _save(name: str, content: Callable[[], bytes], *, overwrite: bool) -> Path:
     path = Path(os.path.abspath(os.path.expanduser(name)))
     try:
         if path.is_dir():
             raise SaveError("this is a folder: add a file's name")
         if path.exists() and not overwrite:
             raise SaveError("it exists: Enter again overwrites it", exists=True)
-        write_atomically(path, _content(run_folder, log))
+        write_atomically(path, content())
     except OSError as error:
         raise SaveError(f"not saved: {error.strerror or type(error).__name__}") from None
     except ValueError:

@@ -36,7 +36,7 @@ def driver(facts: Facts) -> Check:
     if system.wsl:
         return DRIVER.ok("under WSL 2 the driver is the one of Windows")
     taken_away = all(card.driver in _FOR_VIRTUAL_MACHINES for card in system.nvidia)
-    if not system.module_loaded and taken_away and not facts.cards:
+    if not system.module_loaded and taken_away and not facts.cards and not system.nodes:
         return DRIVER.ok("there is no NVIDIA card for it here" if system.nvidia else "there is no NVIDIA card here, so none is needed")
     if system.container and not system.nodes:
         return DRIVER.ok("the driver belongs to the host of this container, which gave it no GPU")
@@ -166,9 +166,12 @@ def wsl(facts: Facts) -> Check | None:
     if not system.dxg:
         return WSL.ok("Windows gives this Linux no GPU (/dev/dxg is missing); if it has one: wsl --update and wsl --shutdown in PowerShell")
     if not system.wsl_library:
-        return WSL.problem(
-            "Windows gives a GPU (/dev/dxg), but /usr/lib/wsl/lib/libcuda.so.1 is missing: Windows' driver is too old, or not NVIDIA's",
-            "Install the newest NVIDIA driver on Windows, then run in PowerShell: wsl --update; wsl --shutdown",
+        found = "Windows gives a GPU (/dev/dxg), but /usr/lib/wsl/lib/libcuda.so.1 is missing: Windows has no NVIDIA driver, or an old one"
+        if not facts.torch.cuda:
+            # Most laptops have an integrated GPU only, which looks the same from here.
+            return WSL.ok(found)
+        return WSL.warning(
+            found, "If the GPU is NVIDIA's: install its newest driver on Windows, then run in PowerShell: wsl --update; wsl --shutdown"
         )
     if system.libraries and facts.torch.started is False:
         return WSL.problem(

@@ -184,7 +184,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     def gpu_in_reach(self) -> bool:
         """There is an NVIDIA GPU that this process should be able to use."""
         here = bool(self.system.nvidia) and self.system.container is None
-        return bool(self.cards) or self.system.openable > 0 or here or self.system.dxg
+        return bool(self.cards) or self.system.openable > 0 or here or (self.system.dxg and self.system.wsl_library)
 
     @property
     def batch_system(self) -> str | None:

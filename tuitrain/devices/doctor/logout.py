@@ -14,7 +14,7 @@ def logout(facts: Facts) -> Check:
     found = facts.logout
     if not found.systemd or not found.kills or found.excluded:
         return LOGOUT.ok(
-            "a run in the background goes on after a logout: it is out of reach of the terminal's hang-up, and logind spares it"
+            "runs in the background go on: the hang-up of the terminal (SIGHUP) does not reach them, and logind leaves them alone"
         )
     first = "" if found.lingers else "loginctl enable-linger; then "
     return LOGOUT.warning(

@@ -18,6 +18,7 @@ from tuitrain.tui.widgets.wrap import wrap
 EVERYWHERE: Help = (
     ("", "Everywhere"),
     ("n  t  r", "new run, training, runs"),
+    ("g  d", "GPUs, the doctor that looks for what is wrong with them"),
     ("o  w  p", "log, parameters, predictions of the run"),
     ("Ctrl+P", "all commands, and the themes"),
     ("?  Esc  q", "this help, back, quit"),

@@ -13,6 +13,7 @@ from tuitrain.runs.logtail import LogTail
 from tuitrain.tui.curve.chart import load as load_plotext
 from tuitrain.tui.launch.fetch import Fetch
 from tuitrain.tui.layout import View
+from tuitrain.tui.own_memory import OwnCards
 from tuitrain.tui.run_view import RunView
 from tuitrain.tui.screens.base import Help, PaneScreen
 from tuitrain.tui.widgets.body import Body
@@ -76,7 +77,8 @@ class TrainingScreen(PaneScreen):
         self._run = view
         self._log_before = log
         self._seen: object = None
-        self._devices = Devices(sampler)
+        self.own_cards = OwnCards(view)
+        self._devices = Devices(sampler, self.own_cards)
         self._devices.picked = _one_device(launch)
         self._strategy = Strategy()
         self._log = LogPane(self.current_log)

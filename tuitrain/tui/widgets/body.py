@@ -55,11 +55,12 @@ class Body(Container):
             view: what the right side shows.
         """
         left = left_width(width)
-        tall, short = self._devices.rows_wanted((left or width) - 4)
+        full, tall, short = self._devices.rows_wanted((left or width) - 4)
         sizes = arrange(
             width,
             height,
             view,
+            devices_full=full,
             devices_tall=tall,
             devices=short,
             replicas=self._replicas.rows_wanted(),

@@ -12,10 +12,12 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.strip import Strip
 
-from tuitrain.devices import Choice, DeviceSnapshot, HistoryPoint, busy_words, choices, free_cuda_devices
+from tuitrain.devices import Choice, DeviceSample, DeviceSnapshot, HistoryPoint, busy_words, choices, free_cuda_devices
 from tuitrain.tui import format as words
 from tuitrain.tui.launch.hints import Machine
+from tuitrain.tui.own_memory import OwnCards
 from tuitrain.tui.widgets.lines import Pane
+from tuitrain.tui.widgets.memory_split import split_bar, split_words
 from tuitrain.tui.widgets.strips import Row, bar, fit, spark, spread
 from tuitrain.tui.widgets.wrap import wrap
 
@@ -30,13 +32,18 @@ class SamplerLike(Protocol):
         """What is known now; never blocks."""
         ...
 
-    def history(self, key: str) -> Sequence[HistoryPoint]:
-        """One device's past, oldest first."""
+    def history(self, key: str, seconds: float = 3600) -> Sequence[HistoryPoint]:
+        """The last `seconds` of one device's past, oldest first."""
         ...
 
 
 class Devices(Pane, can_focus=True):
-    """One row for each device. `picked` is the person's choice, `None` while the configuration says auto."""
+    """One row for each device. `picked` is the person's choice, `None` while the configuration says auto.
+
+    Args:
+        sampler: says what the devices do.
+        own: splits the memory of the cards that the app's own run uses.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "move(-1)", "Up", show=False),
@@ -51,9 +58,10 @@ class Devices(Pane, can_focus=True):
             super().__init__()
             self.device = device
 
-    def __init__(self, sampler: SamplerLike) -> None:
+    def __init__(self, sampler: SamplerLike, own: OwnCards) -> None:
         super().__init__(id="devices")
         self._sampler = sampler
+        self._own = own
         self._snapshot = sampler.latest()
         self.picked: str | None = None
         self.in_use: tuple[str, ...] | None = None
@@ -91,12 +99,15 @@ class Devices(Pane, can_focus=True):
     def sample(self) -> None:
         """Look at the newest sample and redraw."""
         self._snapshot = self._sampler.latest()
+        self._own.note(self._snapshot)
         self.redraw()
 
-    def rows_wanted(self, width: int) -> tuple[int, int]:
-        """Rows of all devices with their bars, and at one line each; the sentence under them included."""
-        notes = len(self._problem(width))
-        return sum(len(self._tall(choice, width)) for choice in self.choices) + notes, len(self.choices) + notes
+    def rows_wanted(self, width: int) -> tuple[int, int, int]:
+        """Rows of all devices with their bars and who holds the memory, with their bars, and at one line each; the sentence under them
+        included."""
+        rows, notes = self.choices, len(self._problem(width))
+        tall = sum(len(self._tall(choice, width)) for choice in rows) + notes
+        return tall + sum(len(self._split(choice, width)) for choice in rows), tall, len(rows) + notes
 
     def action_move(self, by: int) -> None:
         """Move the cursor."""
@@ -139,10 +150,12 @@ class Devices(Pane, can_focus=True):
         rows = self.choices
         self.cursor = min(self.cursor, len(rows) - 1)
         problem = [Row(line, self.palette.dim).strip(width) for line in self._problem(width)]
-        tall = [(index, line) for index, choice in enumerate(rows) for line in self._tall(choice, width)]
-        if len(tall) + min(len(problem), 1) <= height:
-            self._shown_rows = [index for index, _ in tall]
-            return [*(line for _, line in tall), *problem]
+        splits = any(self._split(choice, width) for choice in rows)
+        for split in (True, False) if splits else (False,):
+            tall = [(index, line) for index, choice in enumerate(rows) for line in self._tall(choice, width, split=split)]
+            if len(tall) + min(len(problem), 1) <= height:
+                self._shown_rows = [index for index, _ in tall]
+                return [*(line for _, line in tall), *problem]
         return self._window(rows, width, height, problem)
 
     def _window(self, rows: Sequence[Choice], width: int, height: int, problem: list[Strip]) -> list[Strip]:
@@ -174,7 +187,17 @@ class Devices(Pane, can_focus=True):
         row.add("▣ " if chosen else "▢ " if choice.selectable else "· ", palette.primary if chosen else palette.dim)
         return row.add(f"{choice.name:<6} ", palette.strong if chosen else self._tone(palette.text) if choice.selectable else palette.dim)
 
-    def _tall(self, choice: Choice, width: int) -> list[Strip]:
+    def _split(self, choice: Choice, width: int) -> list[Strip]:
+        """Who holds the memory, where our run does."""
+        split = self._own.of(choice.device) if choice.selectable and choice.device is not None else None
+        if split is None:
+            return []
+        lines = split_words(split, width - 3, self.palette)
+        if self._age() is not None:
+            lines = [Row("".join(segment.text for segment in line.segments), self.palette.dim) for line in lines]
+        return [Row("   ").join(line).strip(width) for line in lines]
+
+    def _tall(self, choice: Choice, width: int, *, split: bool = False) -> list[Strip]:
         card = choice.device
         if not choice.selectable:
             reason = Row("         ").add(choice.reason or "", self.palette.dim)
@@ -193,7 +216,8 @@ class Devices(Pane, can_focus=True):
         history = [point.utilization for point in self._sampler.history(card.key)]
         return [
             spread(title, heat if not busy or title.width + heat.width < width else Row(), width),
-            self._meter("mem", share, memory, width),
+            self._meter("mem", share, memory, width, filled=self._stacked(card, width) if split else None),
+            *(self._split(choice, width) if split else []),
             self._meter(
                 "gpu", None if card.utilization is None else card.utilization / 100, words.percent(card.utilization), width, history
             ),
@@ -213,16 +237,30 @@ class Devices(Pane, can_focus=True):
             self._meter("cpu", load, words.percent(host.cpu_percent), width, history),
         ]
 
-    def _meter(self, label: str, share: float | None, text: str, width: int, history: list[float | None] | None = None) -> Strip:
+    def _meter(
+        self,
+        label: str,
+        share: float | None,
+        text: str,
+        width: int,
+        history: list[float | None] | None = None,
+        filled: Row | None = None,
+    ) -> Strip:
         palette = self.palette
-        length = min(max(width // 3, 8), 24)
         hot = share is not None and share > 0.92 and label == "mem"
-        row = Row("   ").add(f"{label} ", palette.dim)
-        row.join(bar(share, length, self._tone(palette.warn if hot else palette.primary), palette.track))
+        plain = bar(share, _meter_length(width), self._tone(palette.warn if hot else palette.primary), palette.track)
+        row = Row("   ").add(f"{label} ", palette.dim).join(filled or plain)
         if history is None:
-            return row.right(text, 15, self._tone(palette.text)).strip(width)
+            return row.right(text, 15, self._tone(palette.warn if hot else palette.text)).strip(width)
         row.right(text, 6, self._tone(palette.text)).add(" ")
         return row.add(spark(history, max(width - row.width, 0), 100.0), self._tone(palette.primary)).strip(width)
+
+    def _stacked(self, card: DeviceSample, width: int) -> Row | None:
+        """The memory's meter in its parts, where our run uses the card and the numbers are fresh."""
+        split = self._own.of(card)
+        if split is None or not card.memory_total or self._age() is not None:
+            return None
+        return split_bar(split, card.memory_total, _meter_length(width), self.palette)
 
     def _compact(self, choice: Choice, width: int) -> Strip:
         palette, card, host = self.palette, choice.device, self._snapshot.host
@@ -267,6 +305,10 @@ class Devices(Pane, can_focus=True):
         elif not sentence and snapshot.taken is None:
             sentence = "looking for GPUs…"
         return wrap(sentence, width) if sentence else []
+
+
+def _meter_length(width: int) -> int:
+    return min(max(width // 3, 8), 24)
 
 
 def _short(name: str) -> str:

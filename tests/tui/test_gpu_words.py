@@ -1,0 +1,246 @@
+"""What the GPU screen says, shows and computes, without a screen."""
+
+from __future__ import annotations
+
+import os
+from itertools import pairwise
+
+import msgspec
+import pytest
+from fakes import GIB, HOST, card, cpu_sampler
+from gpu_machines import full_card, machine, process, with_cards
+from rich.cells import cell_len
+
+from tuitrain.devices import Choice, DeviceSample, HistoryPoint
+from tuitrain.tui.gpus import cards, facts
+from tuitrain.tui.gpus.history import SPANS, Span, filled, grid, means
+from tuitrain.tui.gpus.layout import arrange
+from tuitrain.tui.gpus.process_list import ProcessList
+from tuitrain.tui.gpus.process_rows import SORTS, arranged, cell, columns, process_rows, unheld, unheld_words
+
+NOW = 1_800_000_000.0
+
+
+def choices(*devices: DeviceSample) -> tuple[Choice, ...]:
+    return cards.rows_of(machine(*devices).latest())
+
+
+# -- history --------------------------------------------------------------------------------------------------------------
+
+
+def points(seconds: int, value: float = 50.0) -> list[HistoryPoint]:
+    return [
+        HistoryPoint(time=NOW - ago, utilization=value, memory_used=None, power=None, temperature=None) for ago in range(seconds, -1, -1)
+    ]
+
+
+@pytest.mark.parametrize("seconds", [seconds for _, seconds in SPANS])
+@pytest.mark.parametrize("cells", [4, 13, 57, 190])
+def test_a_graph_shows_its_whole_span_and_is_full_to_where_now_is(seconds: int, cells: int) -> None:
+    for late in range(0, 2 * seconds, max(seconds // 20, 1)):
+        where = grid(seconds, cells, NOW + late)
+        newest = where.newest * where.step
+        assert newest - where.oldest_seconds >= seconds - 3 * where.step
+        past = [msgspec.structs.replace(point, time=point.time + late) for point in points(seconds + 600)]
+        known = [value is not None for value in means(past, lambda point: point.utilization, where)]
+        assert len(known) == cells
+        filled_cells = where.cell_of_newest() + 1
+        assert all(known[:filled_cells])
+        assert not any(known[filled_cells:])
+        assert filled_cells >= cells // 2
+
+
+def test_a_graph_stands_still_and_moves_only_now_and_then() -> None:
+    firsts = [grid(300, 57, NOW + late).first for late in range(300)]
+    moves = sum(one != other for one, other in pairwise(firsts))
+    assert 5 <= moves <= 12
+
+
+def test_columns_are_means_and_what_is_unknown_is_blank() -> None:
+    where = grid(60, 32, NOW)
+    past = [msgspec.structs.replace(point, utilization=100.0 if int(point.time) % 2 else 0.0) for point in points(99)]
+    values = means(past, lambda point: point.utilization, where)
+    inside = values[1 : where.cell_of_newest() - 1]
+    assert inside
+    assert all(value is not None and 100 / 3 - 1 < value < 200 / 3 + 1 for value in inside)
+    assert means(past, lambda point: point.power, where) == [None] * 32
+    assert filled([None, 0.0, 25.0, 50.0, 100.0, 120.0], 100.0, 2) == ["    ██", " ▁▄███"]
+
+
+def test_the_span_goes_from_a_minute_to_an_hour() -> None:
+    span = Span()
+    names = [span.name]
+    for by in (-1, -1, 1, 1, 1, 1, 1):
+        span.step(by)
+        names.append(span.name)
+    assert names == ["5 min", "1 min", "1 min", "5 min", "15 min", "1 h", "1 h", "1 h"]
+
+
+# -- rows of each pane ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60), (80, 60), (200, 24)])
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 7, 8, 16, 64])
+@pytest.mark.parametrize("notes", [0, 2])
+def test_the_panes_share_the_screen_and_processes_keep_five_lines(size: tuple[int, int], count: int, notes: int) -> None:
+    width, height = size[0], size[1] - 2
+    sizes = arrange(width, height, cards=count, notes=notes)
+    assert sizes.cards + sizes.history + sizes.processes == height
+    assert sizes.cards >= 4
+    assert min(sizes.cards, sizes.history, sizes.processes) >= 0
+    if count:
+        assert sizes.processes - 3 >= 5
+    if 0 < count <= 8 and size[1] >= 40:
+        assert sizes.history >= 6
+
+
+# -- words of a card ------------------------------------------------------------------------------------------------------
+
+
+def test_who_has_a_card() -> None:
+    assert cards.holders(full_card(3)) == cards.FREE
+    assert cards.is_free(full_card(3))
+    assert cards.holders(full_card(3, status="lost")) == cards.FREE
+    assert not cards.is_free(full_card(3, status="lost"))
+    assert cards.holders(full_card(0)) == "bob 4.0 GiB, this tuitrain 3.0 GiB"
+    assert cards.holders(full_card(0), 16) == "bob 4.0 GiB +1"
+    assert cards.holders(full_card(0, processes=None)) == "n/a"
+    assert cards.holders(full_card(0, processes=())) == "not seen by whom"
+    assert cards.holders(full_card(0, processes=(), mig=True)) == "its instances"
+    foreign = process(1, foreign=True, user=None, memory=None)
+    assert cards.holders(full_card(0, processes=(foreign, process(2, user=None)))) == "not visible 5.0 GiB, another container"
+
+
+def test_numbers_that_are_not_known_are_not_zero() -> None:
+    bare = DeviceSample(nvml_index=0)
+    row = choices(bare)[0]
+    assert cards.memory(bare) == "n/a"
+    assert cards.power(bare) == "n/a"
+    assert cards.held_back(bare) == "n/a"
+    names = ("utilization", "temperature", "power", "fan", "state", "clock", "memory utilization", "held back", "bus")
+    assert [cards.cell(row, name) for name in names] == ["n/a"] * len(names)
+    told = {fact.label: fact.value for fact in facts.facts(row, machine(bare).latest())}
+    assert {label: value for label, value in told.items() if any(digit in value for digit in "123456789")} == {
+        "driver · CUDA": "570.86.15 · 12.8"
+    }
+    assert cards.memory(DeviceSample(nvml_index=0, unified=True)) == "unified"
+
+
+def test_the_facts_of_a_card() -> None:
+    one = full_card(1, status="lost", reason="it is gone", ecc_errors=3, throttle=("power cap", "too hot (hardware)"))
+    told = {fact.label: fact for fact in facts.facts(choices(one)[0], machine(one).latest())}
+    assert told["status"].value == "lost: it is gone"
+    assert told["held back by"].value == "power cap, too hot (hardware)"
+    assert told["ECC"].value == "on, 3 uncorrected"
+    assert all(told[label].loud for label in ("status", "held back by", "ECC"))
+    assert told["bus id"].value == "20:00.0"
+    assert told["PCIe"].value == "gen 5 · x16"
+    assert told["NVLink received"].value == "19.1 GiB/s"
+    host = cards.rows_of(cpu_sampler().latest())[0]
+    assert [fact.label for fact in facts.facts(host, cpu_sampler().latest())] == ["usable cores", "CPU", "RAM"]
+
+
+@pytest.mark.parametrize("width", range(70, 200, 7))
+def test_the_columns_of_cards_fill_the_line(width: int) -> None:
+    rows = cards.rows_of(with_cards(16).latest())
+    shown = cards.columns(width, rows, HOST)
+    assert sum(column.width + 1 for column in shown) - 1 == width
+    assert all(column.width >= 3 for column in shown)
+
+
+def test_a_bus_id_of_another_domain_stays_whole() -> None:
+    assert cards.bus(card(0, pci_bus_id="00000000:65:00.0")) == "65:00.0"
+    assert cards.bus(card(0, pci_bus_id="00000001:65:00.0")) == "00000001:65:00.0"
+
+
+# -- processes ------------------------------------------------------------------------------------------------------------
+
+
+def test_processes_of_instances_stand_under_them_only() -> None:
+    one, other = process(1), process(2)
+    parent = full_card(0, cuda_index=None, mig=True, processes=(one, other))
+    child = full_card(1, cuda_index=0, uuid="MIG-1", parent=parent.uuid, processes=(one,))
+    rows = process_rows(choices(parent, child))
+    assert sorted((row.card_key, row.process.pid) for row in rows) == sorted([(parent.key, other.pid), ("MIG-1", one.pid)])
+
+
+def test_memory_that_nobody_holds_is_said_where_it_is_much_and_known() -> None:
+    held = full_card(0, memory_used=20 * GIB)
+    assert unheld(held) == 13 * GIB
+    assert unheld_words(choices(held)) == ["cuda:0: 13.0 GiB held by no process that is seen here"]
+    assert unheld(full_card(0)) is None
+    assert unheld(full_card(0, processes=None)) is None
+    assert unheld(full_card(0, memory_used=20 * GIB, unified=True)) is None
+    assert unheld(full_card(0, memory_used=20 * GIB, processes=(process(1), process(2, memory=None)))) is None
+    assert unheld(full_card(0, memory_used=7 * GIB + 299 * 2**20)) is None
+    assert unheld(full_card(0, memory_total=4 * GIB, memory_used=GIB, processes=(process(1, memory=GIB - 250 * 2**20),))) == 250 * 2**20
+
+
+@pytest.mark.parametrize("name", SORTS)
+def test_every_order_holds_all_and_turns_round(name: str) -> None:
+    rows = process_rows(choices(*(full_card(index) for index in range(8))))
+    rows.append(msgspec.structs.replace(rows[0], process=process(50, user=None, memory=None, cpu_percent=None, started=None)))
+    key, largest_first = SORTS[name]
+    once = arranged(rows, name, reverse=False, sought="", card=None)
+    assert len(once) == len(rows)
+    values = [key(row) for row in once]
+    assert values == sorted(values, reverse=largest_first)
+    turned = [key(row) for row in arranged(rows, name, reverse=True, sought="", card=None)]
+    assert turned == sorted(values, reverse=not largest_first)
+    assert values != turned
+
+
+def test_every_word_of_the_filter_must_be_somewhere() -> None:
+    rows = process_rows(choices(*(full_card(index) for index in range(8))))
+    found = arranged(rows, "card", reverse=False, sought="BOB  vllm", card=None)
+    assert found
+    assert all(row.process.user == "bob" and "vllm" in row.command for row in found)
+    assert arranged(rows, "card", reverse=False, sought="bob nobody", card=None) == []
+    assert {row.card for row in arranged(rows, "card", reverse=False, sought="", card=full_card(2).key)} == {"cuda:2"}
+
+
+def test_the_selection_stays_with_its_process() -> None:
+    seen = ProcessList()
+    seen.page = 4
+    seen.show(process_rows(choices(*(full_card(index) for index in range(8)))))
+    seen.go_to(6)
+    chosen = seen.selected
+    assert chosen is not None
+    assert seen.top == 3
+    for _ in SORTS:
+        seen.next_sort()
+        assert seen.selected == chosen
+        assert chosen in seen.in_view
+    seen.turn()
+    assert seen.selected == chosen
+    seen.show(seen.all[2:])
+    assert seen.selected == chosen
+    seen.show([row for row in seen.all if row.key != chosen.key])
+    assert seen.selected is not None
+    seen.show([])
+    assert seen.selected is None
+    assert seen.in_view == []
+
+
+@pytest.mark.parametrize("width", range(74, 200, 9))
+def test_the_columns_of_processes_leave_the_command_the_rest(width: int) -> None:
+    shown = columns(width)
+    assert sum(column.width + 1 for column in shown) - 1 == width
+    assert shown[-1].name == "command"
+    assert shown[-1].width >= 15
+    large = process(9, pid=4194304, memory=999 * GIB, cpu_percent=6400.0)
+    row = process_rows(choices(full_card(0, memory_total=999 * GIB, processes=(large,))))[0]
+    for column in shown[:-1]:
+        assert cell_len(cell(row, column.name, NOW)) <= column.width, column.name
+
+
+def test_a_process_of_another_container_is_called_so() -> None:
+    foreign = process(9, foreign=True, name=None, user=None, command=None, cpu_percent=None, host_memory=None, started=None)
+    row = process_rows(choices(full_card(0, processes=(foreign,))))[0]
+    assert [cell(row, name, NOW) for name in ("user", "cpu", "ram", "age", "command")] == [
+        *("-", "-", "-", "-"),
+        "another container's or the host's",
+    ]
+    gone = process_rows(choices(full_card(0, processes=(process(9, name=None, command=None),))))[0]
+    assert gone.command == "not visible here"
+    assert process_rows(choices(full_card(0)))[0].process.pid == os.getpid()

@@ -1,0 +1,1 @@
+"""What the GPU screen says of cards and processes, without widgets."""

@@ -1,0 +1,253 @@
+"""The words for one card, and which columns a list of cards has."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+
+import msgspec
+
+from tuitrain.devices import CPU, Choice, DeviceSample, DeviceSnapshot, HostSample, ProcessSample, choices
+from tuitrain.tui import format as words
+from tuitrain.tui.gpus.history import Graph
+from tuitrain.tui.gpus.process_rows import unheld
+
+_NAMES = ("NVIDIA ", "GeForce ", "(R)", "(TM)", " CPU", " Processor")
+_MEMORY_KIND = re.compile(r" (HBM|GDDR)\d\w*$")
+FREE = "free"
+HOT = 85
+"""°C from which a card is warm enough to be marked."""
+
+
+def rows_of(snapshot: DeviceSnapshot) -> tuple[Choice, ...]:
+    """The rows of the list: the picker's, so that both are one list."""
+    return choices(snapshot)
+
+
+def key_of(choice: Choice) -> str:
+    """What names the row, and its history, over time."""
+    return CPU if choice.device is None else choice.device.key
+
+
+def label(choice: Choice) -> str:
+    """What the row is called; a MIG instance hangs on its card."""
+    return f"└{choice.name}" if choice.device is not None and choice.device.parent is not None else choice.name
+
+
+def short(name: str) -> str:
+    """A product's name without what all of them have, and without the kind of its memory."""
+    for word in _NAMES:
+        name = name.replace(word, "")
+    return _MEMORY_KIND.sub("", name).strip()
+
+
+def answers(card: DeviceSample) -> bool:
+    """Whether there are values to show: a card that does not respond keeps its last ones."""
+    return card.status in ("ok", "not responding")
+
+
+def memory_share(card: DeviceSample) -> float | None:
+    """The part of its memory that is in use, 0..1."""
+    return None if card.memory_used is None or not card.memory_total else card.memory_used / card.memory_total
+
+
+def memory(card: DeviceSample) -> str:
+    """ "7.0/80 GiB", and whose memory it is where the card has none of its own."""
+    if card.memory_used is None and card.memory_total is None:
+        return "unified" if card.unified else words.NONE
+    return f"{words.gib(card.memory_used)}/{words.gib(card.memory_total)} GiB"
+
+
+def power(card: DeviceSample) -> str:
+    """ "412/700 W"."""
+    if card.power is None:
+        return words.NONE
+    return f"{card.power:.0f} W" if card.power_cap is None else f"{card.power:.0f}/{card.power_cap:.0f} W"
+
+
+def celsius(value: int | None) -> str:
+    """ "61 °C"."""
+    return words.NONE if value is None else f"{value} °C"
+
+
+def megahertz(value: int | None) -> str:
+    """ "1,980 MHz"."""
+    return words.NONE if value is None else f"{value:,} MHz"
+
+
+def held_back(card: DeviceSample) -> str:
+    """What holds the clocks down, a dash where nothing does."""
+    if card.throttle is None:
+        return words.NONE
+    return ", ".join(card.throttle) or "-"
+
+
+def bus(card: DeviceSample) -> str:
+    """The PCI bus id without the domain where it is the usual one: "65:00.0"."""
+    place = card.pci_bus_id
+    if place is None:
+        return words.NONE
+    domain, _, rest = place.partition(":")
+    return rest if rest.count(":") == 1 and not domain.strip("0") else place
+
+
+def holders(card: DeviceSample, width: int = 1000) -> str:
+    """Who has the card: "free", or its processes' users with what they hold, the largest first; those that `width` has no room for are
+    counted."""
+    if card.processes is None:
+        return words.NONE
+    if not card.processes:
+        return "its instances" if card.mig and card.parent is None else FREE if unheld(card) is None else "not seen by whom"
+    held: dict[str, int] = {}
+    for process in card.processes:
+        who = _who(process)
+        held[who] = held.get(who, 0) + (process.memory or 0)
+    largest = sorted(held.items(), key=lambda item: -item[1])
+    texts = [f"{who} {words.size(size)}" if size else who for who, size in largest]
+    for shown in range(len(texts), 0, -1):
+        rest = len(texts) - shown
+        text = ", ".join(texts[:shown]) + (f" +{rest}" if rest else "")
+        if len(text) <= width:
+            break
+    return text
+
+
+def is_free(card: DeviceSample) -> bool:
+    """Whether nobody is seen to use it."""
+    return card.status == "ok" and holders(card) == FREE
+
+
+def _who(process: ProcessSample) -> str:
+    if process.pid == os.getpid():
+        return "this tuitrain"
+    if process.foreign:
+        return "another container"
+    return process.user or "not visible"
+
+
+# -- graphs -----------------------------------------------------------------------------------------------------------
+
+
+def graphs_of(choice: Choice, snapshot: DeviceSnapshot) -> tuple[Graph, ...]:
+    """The graphs of a card, or of the cpu."""
+    card, host = choice.device, snapshot.host
+    if card is None:
+        ram = (host.ram_total or 0) / 2**30
+        return (
+            Graph("CPU", "CPU", "%", 100.0, lambda point: point.utilization),
+            Graph("RAM", "RAM", "GiB", ram, lambda point: _gib(point.memory_used)),
+        )
+    total = card.memory_total or (host.ram_total if card.unified else None) or 0
+    return (
+        Graph("utilization", "util", "%", 100.0, lambda point: point.utilization),
+        Graph("memory", "memory", "GiB", total / 2**30, lambda point: _gib(point.memory_used)),
+        Graph("power", "power", "W", card.power_cap or 0.0, lambda point: point.power, quiet=True),
+        Graph("temperature", "temp", "°C", 100.0, lambda point: point.temperature, quiet=True),
+    )
+
+
+def _gib(size: int | None) -> float | None:
+    return None if size is None else size / 2**30
+
+
+# -- columns ----------------------------------------------------------------------------------------------------------
+
+
+class Column(msgspec.Struct, frozen=True):
+    """A column of the list: what it shows, its heading, its cells, and whether its text stands to the right."""
+
+    name: str
+    title: str
+    width: int
+    right: bool = False
+
+
+_COLUMNS = (
+    Column("gpu", "card", 7),
+    Column("name", "name", 10),
+    Column("memory bar", "memory", 8),
+    Column("memory", "used/total", 10, True),
+    Column("utilization bar", "", 6),
+    Column("utilization", "util", 5, True),
+    Column("temperature", "temp", 6, True),
+    Column("power", "power/cap", 9, True),
+    Column("fan", "fan", 5, True),
+    Column("state", "P", 3, True),
+    Column("clock", "sm clock", 9, True),
+    Column("memory utilization", "mem util", 8, True),
+    Column("nvml", "nvml", 4, True),
+    Column("bus", "bus id", 12),
+    Column("held back", "held back by", 14),
+    Column("holders", "used by", 16),
+)
+# In the order in which they come as the list grows.
+_MORE = ("utilization bar", "held back", "holders", "fan", "state", "clock", "memory utilization", "bus", "nvml")
+_BAR_MOST = 12
+_NAME_MOST = 20
+_HELD_BACK_MOST = 20
+
+
+def columns(width: int, choices: Sequence[Choice], host: HostSample) -> list[Column]:
+    """The columns of a list `width` cells wide, a cell between each two; what is left makes names, bars and users longer."""
+    sizes = {column.name: column.width for column in _COLUMNS}
+    totals = [choice.device.memory_total for choice in choices if choice.device is not None]
+    sizes["gpu"] = max(sizes["gpu"], *(len(label(choice)) for choice in choices))
+    sizes["memory"] = max(map(_memory_cells, (*totals, host.ram_total)))
+    chosen = [column.name for column in _COLUMNS if column.name not in _MORE]
+    spare = width - sum(sizes[name] + 1 for name in chosen) + 1
+    for name in _MORE:
+        if spare < sizes[name] + 1:
+            break
+        chosen.append(name)
+        spare -= sizes[name] + 1
+    longest = max((len(short(choice.title)) for choice in choices if choice.device is not None), default=0)
+    wishes = {"name": min(longest, _NAME_MOST), "memory bar": _BAR_MOST, "utilization bar": _BAR_MOST, "held back": _HELD_BACK_MOST}
+    for name, most in wishes.items():
+        if name in chosen:
+            more = min(max(most - sizes[name], 0), spare)
+            sizes[name] += more
+            spare -= more
+    last = "holders" if "holders" in chosen else "name"
+    sizes[last] += max(spare, 0)
+    return [msgspec.structs.replace(column, width=sizes[column.name]) for column in _COLUMNS if column.name in chosen]
+
+
+def _memory_cells(total: int | None) -> int:
+    """Cells for "79.6/80 GiB" whatever is used, so that nothing moves."""
+    used = 4 if (total or 0) >= 10 * 2**30 else 3
+    return used + 1 + len(words.gib(total)) + len(" GiB")
+
+
+def cell(choice: Choice, column: str) -> str:
+    """The text of a card's column; bars have none."""
+    card = choice.device
+    assert card is not None
+    match column:
+        case "gpu":
+            return choice.name
+        case "name":
+            return short(choice.title)
+        case "memory":
+            return memory(card)
+        case "utilization":
+            return words.percent(card.utilization)
+        case "temperature":
+            return celsius(card.temperature)
+        case "power":
+            return power(card)
+        case "fan":
+            return words.percent(card.fan)
+        case "state":
+            return card.performance_state or words.NONE
+        case "clock":
+            return megahertz(card.clocks.sm)
+        case "memory utilization":
+            return words.percent(card.memory_utilization)
+        case "nvml":
+            return str(card.nvml_index)
+        case "bus":
+            return bus(card)
+        case "held back":
+            return held_back(card)
+    return ""

@@ -1,0 +1,88 @@
+"""One card: every field that its driver tells, and its history in large graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.widget import Widget
+
+from tuitrain.devices import Choice
+from tuitrain.tui.gpus import cards
+from tuitrain.tui.gpus.history import Span
+from tuitrain.tui.own_memory import OwnCards
+from tuitrain.tui.run_view import RunLike
+from tuitrain.tui.screens.base import Help, PaneScreen
+from tuitrain.tui.widgets.devices import SamplerLike
+from tuitrain.tui.widgets.gpu_facts import GpuFacts
+from tuitrain.tui.widgets.gpu_history import GpuHistory
+
+_GRAPHS_LEAST = 1 + 1 + 3 + 1
+_TWO_DOWN = 1 + 2 * (1 + 4) + 1
+"""Rows from which on two graphs stand over two others."""
+
+
+class GpuCardScreen(PaneScreen):
+    """The facts over the graphs.
+
+    Args:
+        run: the run of this app, for the header.
+        sampler: says what the devices do.
+        choice: the row that was selected; its card is followed by its key.
+        span: how far back the graphs reach, shared with the screen that opened this one.
+        own: splits the memory of the cards that the run uses.
+    """
+
+    ABOUT = "All that the driver tells of one card."
+    KEYS: ClassVar[Help] = (("[  ]", "a shorter or longer history: 1 min, 5 min, 15 min, 1 h"),)
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("left_square_bracket", "span(-1)", "Shorter"),
+        Binding("right_square_bracket", "span(1)", "Longer"),
+        Binding("escape", "leave", "Close"),
+    ]
+
+    def __init__(self, run: RunLike, sampler: SamplerLike, choice: Choice, span: Span, own: OwnCards) -> None:
+        super().__init__(run)
+        self._sampler = sampler
+        self._key = cards.key_of(choice)
+        self._span = span
+        self._own = own
+        self._facts = GpuFacts(own)
+        self._history = GpuHistory(sampler, span)
+        self._wanted = 0
+        self._look()
+
+    def panes(self) -> Iterable[Widget]:
+        """The facts over the graphs."""
+        return (self._facts, self._history)
+
+    def place_panes(self, width: int, height: int) -> None:
+        """The facts get the lines that they need, the graphs the rest, if that is enough for them."""
+        self._wanted = self._facts.rows_wanted(width)
+        graphs = height - 1 - self._wanted
+        self._history.display = graphs >= _GRAPHS_LEAST
+        rows = graphs if self._history.display else 0
+        self._history.across = 2 if rows >= _TWO_DOWN else 4
+        self._history.styles.height = rows
+        self._facts.styles.height = height - rows
+        self._facts.place(first=True, last=not rows)
+        self._history.place(first=False, last=True)
+
+    def beat(self) -> None:
+        """Look at the newest sample."""
+        self._look()
+        if self._wanted != self._facts.rows_wanted(self.app.size.width):
+            self.rearrange()
+
+    def action_span(self, by: int) -> None:
+        """A longer history, or a shorter one."""
+        self._span.step(by)
+        self._history.redraw()
+
+    def _look(self) -> None:
+        snapshot = self._sampler.latest()
+        self._own.note(snapshot)
+        choice = next((row for row in cards.rows_of(snapshot) if cards.key_of(row) == self._key), None)
+        self._facts.show(snapshot, choice)
+        self._history.show(snapshot, [] if choice is None else [choice])

@@ -1,0 +1,232 @@
+"""The lines of cards: one each, or four with bars and every number that matters at a glance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+from rich.cells import cell_len
+from rich.style import Style
+from textual.strip import Strip
+
+from tuitrain.devices import Choice, DeviceSample, HostSample
+from tuitrain.tui import format as words
+from tuitrain.tui.gpus import cards
+from tuitrain.tui.gpus.cards import Column
+from tuitrain.tui.look import Palette
+from tuitrain.tui.widgets.strips import Row, bar, spread
+
+GUTTER = 4
+"""Cells for the cursor and for the mark of a card in use."""
+_REASON_FROM = "held back"
+"""The column from which on a hidden card says why it is hidden."""
+_FULL = 0.92
+
+
+class CardLines(msgspec.Struct, frozen=True):
+    """Draws cards.
+
+    Args:
+        palette: the styles.
+        old: whether the values are old, and dim for that.
+    """
+
+    palette: Palette
+    old: bool
+
+    def titles(self, columns: Sequence[Column], width: int) -> Strip:
+        """The headings of one-line cards."""
+        row = Row(" " * GUTTER)
+        for number, column in enumerate(columns):
+            row.add(" " if number else "")
+            (row.right if column.right else row.left)(column.title, column.width, self.palette.dim)
+        return row.strip(width)
+
+    def compact(self, choice: Choice, columns: Sequence[Column], host: HostSample, width: int, *, here: bool) -> Strip:
+        """A card in one line."""
+        card = choice.device
+        row = self._gutter(choice, here=here)
+        if card is None:
+            return self._cpu(row, choice, host, columns, width, here=here)
+        name = columns[1].width
+        wide = any(column.name == _REASON_FROM for column in columns)
+        if not (cards.answers(card) or (card.status == "hidden" and wide)):
+            row.left(cards.label(choice), columns[0].width, self.palette.dim).add(" ")
+            row.left(cards.short(choice.title), name, self.palette.dim).add(" ")
+            return row.join(self._no_answer(card)).strip(width)
+        draw = self._for(card)
+        for number, column in enumerate(columns):
+            row.add(" " if number else "")
+            if card.status == "hidden" and column.name == _REASON_FROM:
+                return row.join(self._no_answer(card)).strip(width)
+            draw._cell(row, choice, card, column, columns, here=here)
+        return row.strip(width)
+
+    def tall(self, choice: Choice, width: int, *, here: bool) -> list[Strip]:
+        """A card in four lines."""
+        card, palette = choice.device, self.palette
+        assert card is not None
+        title = self._gutter(choice, here=here).left(cards.label(choice), 7, palette.strong if here else palette.text).add(" ")
+        title.add(choice.title, palette.text)
+        lines = [spread(title, Row(f"nvml {card.nvml_index} · bus {cards.bus(card)}", palette.dim), width)]
+        if not cards.answers(card) and card.status != "hidden":
+            return [*lines, Row(" " * GUTTER).join(self._no_answer(card)).strip(width), Strip.blank(width), Strip.blank(width)]
+        draw = self._for(card)
+        return [*lines, draw._meters(card, width), draw._numbers(card, width), draw._used(card, width)]
+
+    def host(self, choice: Choice, host: HostSample, width: int, *, here: bool) -> list[Strip]:
+        """The cpu in three lines, for a machine without cards."""
+        palette = self.palette
+        title = self._gutter(choice, here=here).left(choice.name, 7, palette.strong).add(" ").add(choice.title, palette.text)
+        cores = Row(f"{host.cores:,} core{'s' if host.cores != 1 else ''}", palette.text)
+        share = None if host.ram_used is None or not host.ram_total else host.ram_used / host.ram_total
+        load = None if host.cpu_percent is None else host.cpu_percent / 100
+        ram = f"{words.gib(host.ram_used)}/{words.gib(host.ram_total)} GiB"
+        length = max(width - GUTTER - 4 - 14, 8)
+        return [
+            spread(title, cores, width),
+            Row(" " * GUTTER).join(self._meter("cpu", load, words.percent(host.cpu_percent), length, 14)).strip(width),
+            Row(" " * GUTTER).join(self._meter("ram", share, ram, length, 14)).strip(width),
+        ]
+
+    # -- parts --------------------------------------------------------------------------------------------------------
+
+    def _for(self, card: DeviceSample) -> CardLines:
+        """Hidden cards are dim like old values."""
+        return msgspec.structs.replace(self, old=True) if card.status == "hidden" else self
+
+    def _tone(self, style: Style) -> Style:
+        return self.palette.dim if self.old else style
+
+    def _gutter(self, choice: Choice, *, here: bool) -> Row:
+        """The cursor, and whether the card is free, in use or gone."""
+        card, palette = choice.device, self.palette
+        row = Row("▸ " if here else "  ", palette.cursor)
+        if card is None or card.status == "hidden" or card.cuda_index is None:
+            return row.add("  " if card is None else "· ", palette.dim)
+        if not cards.answers(card):
+            return row.add("✗ ", palette.bad)
+        if card.status != "ok":
+            return row.add("◌ ", palette.warn)
+        free = cards.is_free(card)
+        return row.add("○ " if free else "● ", palette.dim if free else self._tone(palette.good))
+
+    def _no_answer(self, card: DeviceSample) -> Row:
+        """The status and why, where the values would be."""
+        palette = self.palette
+        hidden = card.status == "hidden"
+        if card.reason and card.reason.startswith(card.status):
+            return Row(card.reason, palette.dim if hidden else palette.bad)
+        row = Row(card.status, palette.dim if hidden else palette.bad)
+        return row.add(f": {card.reason}", palette.dim) if card.reason else row
+
+    def _cell(self, row: Row, choice: Choice, card: DeviceSample, column: Column, columns: Sequence[Column], *, here: bool) -> None:
+        palette = self.palette
+        if column.name == "memory bar" and card.unified:
+            row.left("unified", column.width, palette.dim)
+        elif column.name == "memory bar":
+            row.join(self._bar(cards.memory_share(card), column.width, full=True))
+        elif column.name == "utilization bar":
+            row.join(self._load(card, column.width))
+        elif column.name == "gpu":
+            row.left(cards.label(choice), column.width, palette.strong if here else self._tone(palette.text))
+        elif column.name == "name":
+            row.left(*self._name(choice, card, column, columns))
+        else:
+            text = cards.holders(card, column.width) if column.name == "holders" else cards.cell(choice, column.name)
+            place = row.right if column.right and cell_len(text) <= column.width else row.left
+            place(text, column.width, self._style(card, column.name))
+
+    def _name(self, choice: Choice, card: DeviceSample, column: Column, columns: Sequence[Column]) -> tuple[str, int, Style]:
+        """The name, which gives way to what is more worth knowing where that has no column of its own."""
+        palette = self.palette
+        if card.status not in ("ok", "hidden"):
+            return ("no answer" if column.width < len(card.status) else card.status), column.width, palette.warn
+        if card.throttle and not any(one.name == "held back" for one in columns):
+            return card.throttle[0], column.width, palette.warn
+        return cards.short(choice.title), column.width, self._tone(palette.text if card.cuda_index is not None else palette.dim)
+
+    def _style(self, card: DeviceSample, column: str) -> Style:
+        palette = self.palette
+        if self.old:
+            return palette.dim
+        if column == "temperature" and card.temperature is not None and card.temperature >= cards.HOT:
+            return palette.warn
+        if column == "held back":
+            return palette.warn if card.throttle else palette.dim
+        if column == "holders":
+            return palette.dim if cards.is_free(card) else palette.text
+        return palette.dim if column in ("nvml", "bus") else palette.text
+
+    def _bar(self, share: float | None, width: int, *, full: bool = False) -> Row:
+        palette = self.palette
+        hot = full and share is not None and share > _FULL
+        return bar(share, width, self._tone(palette.warn if hot else palette.primary), palette.track)
+
+    def _load(self, card: DeviceSample, width: int) -> Row:
+        """Utilization in halves of a cell: it never rests, and its number stands beside it."""
+        share = None if card.utilization is None else round(card.utilization / 50 * width) / (2 * width)
+        return self._bar(share, width)
+
+    def _meter(self, label: str, share: float | None, text: str, length: int, room: int) -> Row:
+        row = Row(f"{label} ", self.palette.dim).join(self._bar(share, length, full=label in ("mem", "ram")))
+        return row.right(text, room, self._tone(self.palette.text))
+
+    def _meters(self, card: DeviceSample, width: int) -> Strip:
+        """Memory and utilization beside each other."""
+        memory = f"unified {cards.memory(card)}" if card.unified and card.memory_total is not None else cards.memory(card)
+        palette, room = self.palette, max(len(memory), 14) + 1
+        length = max((width - GUTTER - 8 - room - 6 - 3) // 2, 4)
+        row = Row(" " * GUTTER).join(self._meter("mem", cards.memory_share(card), memory, length, room)).add("   ")
+        row.add("gpu ", palette.dim).join(self._load(card, length))
+        return row.right(words.percent(card.utilization), 6, self._tone(palette.text)).strip(width)
+
+    def _numbers(self, card: DeviceSample, width: int) -> Strip:
+        """Heat, power, fan, state and clocks."""
+        palette = self.palette
+        row = Row(" " * GUTTER).right(cards.celsius(card.temperature), 6, self._style(card, "temperature"))
+        for label, text, room in (
+            ("", cards.power(card), 9),
+            ("fan ", words.percent(card.fan), 5),
+            ("", card.performance_state or words.NONE, 3),
+            ("sm ", cards.megahertz(card.clocks.sm), 9),
+            ("mem ", cards.megahertz(card.clocks.memory), 9),
+        ):
+            row.add(" · ", palette.faint).add(label, palette.dim).right(text, room, self._tone(palette.text))
+        return row.strip(width)
+
+    def _used(self, card: DeviceSample, width: int) -> Strip:
+        """Who has it, and what holds it back."""
+        palette = self.palette
+        if card.status != "ok":
+            left = Row(" " * GUTTER).add(card.reason or card.status, palette.dim if card.status == "hidden" else palette.warn)
+        elif card.cuda_index is None and card.reason:
+            left = Row(" " * GUTTER).add(card.reason, palette.dim)
+        else:
+            left = Row(" " * GUTTER).add("used by ", palette.dim).add(cards.holders(card), self._style(card, "holders"))
+        if not card.throttle:
+            return left.strip(width)
+        return spread(left, Row("held back by ", palette.dim).add(cards.held_back(card), palette.warn), width)
+
+    def _cpu(self, row: Row, choice: Choice, host: HostSample, columns: Sequence[Column], width: int, *, here: bool) -> Strip:
+        """The cpu in the cards' columns."""
+        palette = self.palette
+        share = None if host.ram_used is None or not host.ram_total else host.ram_used / host.ram_total
+        load = None if host.cpu_percent is None else host.cpu_percent / 100
+        texts = {
+            "gpu": choice.name,
+            "name": cards.short(choice.title),
+            "memory": f"{words.gib(host.ram_used)}/{words.gib(host.ram_total)} GiB",
+            "utilization": words.percent(host.cpu_percent),
+            "holders": f"{host.cores:,} core{'s' if host.cores != 1 else ''}",
+        }
+        for number, column in enumerate(columns):
+            row.add(" " if number else "")
+            if column.name == "memory bar":
+                row.join(bar(share, column.width, palette.primary, palette.track))
+            elif column.name == "utilization bar":
+                row.join(bar(load, column.width, palette.primary, palette.track))
+            else:
+                style = palette.strong if here and column.name == "gpu" else palette.text
+                (row.right if column.right else row.left)(texts.get(column.name, ""), column.width, style)
+        return row.strip(width)

@@ -1,0 +1,201 @@
+"""The cards: what each one does now, one of them selected."""
+
+from __future__ import annotations
+
+import time
+from typing import ClassVar
+
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.message import Message
+from textual.strip import Strip
+
+from tuitrain.devices import Choice, DeviceSnapshot
+from tuitrain.tui.gpus import cards
+from tuitrain.tui.widgets.devices import STALE_SECONDS
+from tuitrain.tui.widgets.gpu_card_lines import GUTTER, CardLines
+from tuitrain.tui.widgets.lines import Pane
+from tuitrain.tui.widgets.strips import Row, fit
+from tuitrain.tui.widgets.wrap import wrap
+
+_NOTES_MOST = 2
+_LOOKING = "looking for GPUs…"
+
+
+def age_of(snapshot: DeviceSnapshot) -> float | None:
+    """Seconds since the cards last answered, `None` while that is not long."""
+    if snapshot.taken is None or not snapshot.devices:
+        return None
+    age = time.monotonic() - snapshot.taken
+    return age if age >= STALE_SECONDS else None
+
+
+def wrapped(text: str, width: int, most: int) -> list[str]:
+    """`text` in at most so many lines; a longer one ends in `…`."""
+    lines = wrap(text, width)
+    return lines if len(lines) <= most else [*lines[: most - 1], fit(" ".join(lines[most - 1 :]), width)]
+
+
+def problem_of(snapshot: DeviceSnapshot) -> str | None:
+    """One sentence on why cards are missing or old."""
+    if snapshot.stalled_seconds > 0:
+        return f"NVML not responding for {snapshot.stalled_seconds:.0f} s"
+    return snapshot.error or (_LOOKING if snapshot.taken is None else None)
+
+
+class GpuCards(Pane, can_focus=True):
+    """One line for each card, or four with `tall`; the cpu comes last."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "open", "Details"),
+        Binding("tab", "screen.switch", "Processes"),
+        Binding("up,k", "move(-1)", "Up", show=False),
+        Binding("down,j", "move(1)", "Down", show=False),
+        Binding("pageup", "page(-1)", "Page up", show=False),
+        Binding("pagedown", "page(1)", "Page down", show=False),
+        Binding("home", "move(-1000)", "First", show=False),
+        Binding("end", "move(1000)", "Last", show=False),
+    ]
+
+    class Opened(Message):
+        """Enter was pressed on a card."""
+
+    class Moved(Message):
+        """Another card is selected."""
+
+    def __init__(self, snapshot: DeviceSnapshot) -> None:
+        super().__init__(id="gpu-cards")
+        self.first = True
+        self.tall = False
+        self._snapshot = snapshot
+        self._rows = cards.rows_of(snapshot)
+        self._selected = cards.key_of(self._rows[0])
+        self._top = 0
+        self._places: list[int] = []
+        """Which row each line is about, for the mouse."""
+
+    @property
+    def rows(self) -> tuple[Choice, ...]:
+        """The cards in their order, and the cpu."""
+        return self._rows
+
+    @property
+    def cursor(self) -> int:
+        """The place of the selected row; the first one where it is gone."""
+        return next((place for place, row in enumerate(self._rows) if cards.key_of(row) == self._selected), 0)
+
+    @property
+    def selected(self) -> Choice:
+        """The row under the cursor."""
+        return self._rows[self.cursor]
+
+    def show(self, snapshot: DeviceSnapshot) -> None:
+        """Another sample."""
+        self._snapshot, self._rows = snapshot, cards.rows_of(snapshot)
+        self._selected = cards.key_of(self.selected)
+        self.redraw()
+
+    def notes_wanted(self, width: int) -> int:
+        """Rows of the sentence under the cards."""
+        return len(self._notes(width - 4))
+
+    # -- keys and mouse -----------------------------------------------------------------------------------------------
+
+    def action_move(self, by: int) -> None:
+        """Select another row."""
+        place = min(max(self.cursor + by, 0), len(self._rows) - 1)
+        self._selected = cards.key_of(self._rows[place])
+        self.redraw()
+        self.post_message(self.Moved())
+
+    def action_page(self, by: int) -> None:
+        """Move by what one sees."""
+        self.action_move(by * max(len(set(self._places)) - 1, 1))
+
+    def action_open(self) -> None:
+        """Show all that is known of the card."""
+        self.post_message(self.Opened())
+
+    def on_click(self, event: events.Click) -> None:
+        """A click selects."""
+        line = event.y - 1
+        if 0 <= line < len(self._places) and self._places[line] >= 0:
+            self.action_move(self._places[line] - self.cursor)
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        """The wheel selects the next one."""
+        self.action_move(1)
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        """The wheel selects the one before."""
+        self.action_move(-1)
+
+    # -- drawing ------------------------------------------------------------------------------------------------------
+
+    def heading(self) -> tuple[Row, Row]:
+        """How many cards there are, and the driver; the age of what is shown where it is old."""
+        palette, snapshot = self.palette, self._snapshot
+        left = Row("GPUs", self.title_style())
+        if snapshot.devices:
+            left.add(f" {len(snapshot.devices)}", palette.dim)
+        right = Row()
+        if (age := age_of(snapshot)) is not None:
+            right.add(f"{age:.0f} s old", palette.warn).add(" · " if snapshot.driver_version else "", palette.dim)
+        if snapshot.driver_version:
+            right.add(f"driver {snapshot.driver_version}", palette.dim)
+            right.add(f" · CUDA {snapshot.cuda_version}" if snapshot.cuda_version else "", palette.dim)
+        return left, right
+
+    def body(self, width: int, height: int) -> list[Strip]:
+        """The rows, and why cards are missing."""
+        draw = CardLines(self.palette, age_of(self._snapshot) is not None or self._snapshot.stalled_seconds > 0)
+        notes = [Row(line, self.palette.warn if self._snapshot.devices else self.palette.dim).strip(width) for line in self._notes(width)]
+        if self.tall:
+            return [*self._tall(draw, width), *notes]
+        return [*self._compact(draw, width, height - len(notes)), *notes]
+
+    def _tall(self, draw: CardLines, width: int) -> list[Strip]:
+        lines: list[Strip] = []
+        self._places = []
+        host = self._snapshot.host
+        columns = cards.columns(width - GUTTER, self._rows, host)
+        for place, choice in enumerate(self._rows):
+            here = place == self.cursor
+            if choice.device is not None:
+                new = draw.tall(choice, width, here=here)
+            elif len(self._rows) == 1:
+                new = draw.host(choice, host, width, here=here)
+            else:
+                new = [draw.compact(choice, columns, host, width, here=here)]
+            new[0] = self._lit(new[0], here=here)
+            lines += new
+            self._places += [place] * len(new)
+        return lines
+
+    def _compact(self, draw: CardLines, width: int, height: int) -> list[Strip]:
+        """One line each; with the selected one in view, and the others counted, where there are more than lines."""
+        columns, room = cards.columns(width - GUTTER, self._rows, self._snapshot.host), max(height - 1, 1)
+        count = len(self._rows)
+        shown = count if count <= room else max(room - 1, 1)
+        self._top = min(max(self._top, self.cursor - shown + 1, 0), self.cursor, count - shown)
+        places = range(self._top, self._top + shown)
+        lines = [draw.titles(columns, width)]
+        for place in places:
+            here = place == self.cursor
+            line = draw.compact(self._rows[place], columns, self._snapshot.host, width, here=here)
+            lines.append(self._lit(line, here=here))
+        self._places = [-1, *places]
+        if shown < count:
+            lines.append(Row(" " * GUTTER).add(_more(self._top, count - self._top - shown), self.palette.dim).strip(width))
+        return lines
+
+    def _lit(self, line: Strip, *, here: bool) -> Strip:
+        return line.apply_style(self.palette.track) if here and self.has_focus else line
+
+    def _notes(self, width: int) -> list[str]:
+        sentence = problem_of(self._snapshot)
+        return wrapped(sentence, width, _NOTES_MOST) if sentence else []
+
+
+def _more(above: int, below: int) -> str:
+    return " · ".join(words for words in (f"{above} more above" if above else "", f"{below} more below" if below else "") if words)
