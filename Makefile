@@ -17,7 +17,7 @@ lint: .venv/installed-dev
 	$(BIN)/lint-imports
 
 screenshots: .venv/installed-dev
-	$(BIN)/python screenshots/make.py $(DATA)
+	$(BIN)/python -m screenshots.make $(DATA)
 
 bench: .venv/installed-dev
 	$(BIN)/python -m benchmarks $(DATA)

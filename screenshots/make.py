@@ -1,4 +1,4 @@
-"""`make screenshots [DATA=FOLDER]`: every screen as a picture, from real runs of the seed CNN, into this folder.
+"""`make screenshots [DATA=FOLDER]`: every screen as a picture, from real runs of the seed CNN, into this folder; the GPUs are stand-ins.
 
 DATA is what to train on; without it, the built-in synthetic set. Each picture is what Textual itself would draw on a terminal of that size.
 """
@@ -8,6 +8,8 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -15,8 +17,10 @@ from pathlib import Path
 
 from textual.pilot import Pilot
 
+from benchmarks.monitor import stand_in
 from tuitrain.cli import download_cifar10, session_and_sampler
-from tuitrain.config import RunConfig, load_recipe, with_changes
+from tuitrain.config import RunConfig, with_changes
+from tuitrain.recipes import load_recipe
 from tuitrain.session import Session
 from tuitrain.tui.app import TuitrainApp
 
@@ -113,6 +117,8 @@ def main() -> None:
         for columns, rows in SIZES:
             app = TuitrainApp(session, sampler, config, runs, download=download_cifar10)
             asyncio.run(take(session, app, columns, rows))
+    with stand_in("count 8") as nvml:
+        subprocess.run([sys.executable, "-m", "screenshots.gpus"], env={**os.environ, **nvml}, check=True)
 
 
 if __name__ == "__main__":
