@@ -156,6 +156,7 @@ def test_a_driver_unloaded_and_loaded_again(nvml_here: Load, reader: CardReader)
     os.unlink(environment["TUITRAIN_NVML_SCENARIO"])
     unloaded = reader.sample()
     assert "not loaded" in str(unloaded.error)
+    assert [(card.status, card.utilization) for card in unloaded.devices] == [("not responding", None)]
     assert (unloaded.driver_version, unloaded.cuda_version) == (None, None)
     write(environment, "count 1\ndriver 999.1\ncuda 99010\n")
     sample = reader.sample()

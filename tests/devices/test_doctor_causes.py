@@ -26,7 +26,7 @@ from tuitrain.devices.doctor.diagnosis import diagnose
 from tuitrain.devices.doctor.facts import TorchDevice, TorchFacts
 from tuitrain.devices.doctor.model import Report
 from tuitrain.devices.nvml import sentence
-from tuitrain.devices.samples import ProcessSample
+from tuitrain.devices.samples import UNNAMED, ProcessSample
 
 NO_GPUS = "No CUDA GPUs are available"
 UNEXPECTED = "Unexpected error from cudaGetDeviceCount(). Did you run some cuda functions before? Error {}: {}"
@@ -314,7 +314,7 @@ def test_mixed_cards_without_an_order(tmp_path: Path) -> None:
 def test_torch_for_the_cpu_only(tmp_path: Path, speaks: str, index: str) -> None:
     report = report_on(bare_metal(tmp_path), machines.snapshot(card(0), card(1), cuda=speaks), machines.torch_for_cpu())
     assert_names(report, "torch-build", "built for the CPU only", mend=f"--index-url https://download.pytorch.org/whl/{index}")
-    assert report.conclusion.startswith("2 GPUs are left by CUDA_VISIBLE_DEVICES, but none is counted by torch:")
+    assert report.conclusion.startswith("2 GPUs are left for CUDA, but none is counted by torch:")
 
 
 def test_the_index_comes_from_the_drivers_version_where_nvml_does_not_say(tmp_path: Path) -> None:
@@ -439,7 +439,31 @@ def test_what_cuda_says_is_passed_on_where_nobody_knows_it(tmp_path: Path) -> No
 
 def test_a_loss_that_nothing_explains(tmp_path: Path) -> None:
     report = report_on(bare_metal(tmp_path), machines.two_cards(), machines.torch_with(1))
-    assert_names(report, "count", "2 GPUs are left by CUDA_VISIBLE_DEVICES, but only 1 is counted by torch", mend="forum")
+    assert_names(report, "count", "2 GPUs are left for CUDA, but only 1 is counted by torch", mend="forum")
+
+
+@pytest.mark.parametrize("code", [4, 10, 15, 16, 17, 999])
+def test_a_driver_that_nvml_reaches_is_never_called_no_gpu(tmp_path: Path, code: int) -> None:
+    put(tmp_path, ".dockerenv")
+    report = report_on(tmp_path, machines.no_driver(sentence(code)), machines.torch_for_cpu())
+    assert named(report, "driver").verdict == "problem"
+    assert "no NVIDIA GPU" not in report.conclusion
+    assert "cannot be seen" in named(report, "container").found
+    assert "fits this machine" not in named(report, "torch-build").found
+
+
+def test_a_torch_for_the_cpu_is_named_before_a_lost_card(tmp_path: Path) -> None:
+    seen = machines.snapshot(card(0), card(1, name=UNNAMED, status="lost", reason="gone"))
+    report = report_on(bare_metal(tmp_path), seen, machines.torch_for_cpu())
+    assert wrong(report) == {"cards": "problem", "torch-build": "problem"}
+    assert "built for the CPU only" in report.conclusion
+
+
+def test_a_card_without_a_name_is_no_other_model(tmp_path: Path) -> None:
+    seen = machines.snapshot(card(0), card(1, name=UNNAMED, status="no permission", reason="closed", cuda_index=None))
+    report = report_on(bare_metal(tmp_path), seen, machines.torch_with(1))
+    assert wrong(report) == {}
+    assert "1 more may not be opened" in report.counts[4].note
 
 
 # -- WSL ------------------------------------------------------------------------------------------------------------------

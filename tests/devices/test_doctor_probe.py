@@ -87,6 +87,7 @@ def test_what_was_known_before_a_hang_is_kept(tmp_path: Path) -> None:
 def test_the_time_in_a_step_is_that_steps() -> None:
     out = '{"step": "import torch", "at": 100.0}\n{"step": "start CUDA", "at": 104.0}\n'
     assert read_answer(Ended(None, out, "", 110.0)).hung_seconds == 6.0
+    assert read_answer(Ended(None, out + '{"step": "end", "at": 105.0}\n', "", 110.0)).hung_at is None
     assert read_answer(Ended(-signal.SIGKILL, "", "", 1.0)).failed == "the process was ended by SIGKILL at: import torch"
 
 

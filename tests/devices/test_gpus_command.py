@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from rich.cells import cell_len
 
 from tuitrain.devices import DeviceSample, DeviceSnapshot, HostSample, ProcessSample
 from tuitrain.devices.report import as_text
@@ -139,8 +140,8 @@ def card(index: int, **fields: Any) -> DeviceSample:
     return DeviceSample(nvml_index=index, **(values | fields))
 
 
-def table(*devices: DeviceSample, error: str | None = None) -> list[str]:
-    """The lines at 80 columns."""
+def table(*devices: DeviceSample, error: str | None = None, width: int = 80) -> list[str]:
+    """The lines at `width` columns."""
     snapshot = DeviceSnapshot(
         time=10_000.0,
         taken=1.0,
@@ -151,8 +152,8 @@ def table(*devices: DeviceSample, error: str | None = None) -> list[str]:
         error=error,
         stalled_seconds=0.0,
     )
-    lines = as_text(snapshot).splitlines()
-    assert max(map(len, lines)) <= 80
+    lines = as_text(snapshot, width).splitlines()
+    assert max(map(cell_len, lines)) <= width
     return lines
 
 
@@ -164,9 +165,9 @@ def test_a_table_for_people() -> None:
     assert table(card(0, processes=(python, foreign)), card(1, utilization=None, power=None, pci_bus_id="0000000F:01:00.0")) == [
         "driver 570.86.15 · CUDA 12.8 · 64 cores · RAM 31/512 GiB",
         "",
-        "cuda   nvml bus       name             memory GiB   gpu   temp     power status",
-        "cuda:0 0    10:00.0   H100 80GB HBM3        70/80 100 % 101 °C 700/700 W ok",
-        "cuda:1 1    F:01:00.0 H100 80GB HBM3        70/80     – 101 °C         – ok",
+        "cuda    nvml bus       name              mem GiB   gpu   temp      power status",
+        "cuda:0  0    10:00.0   H100 80GB HBM3      70/80 100 % 101 °C  700/700 W ok",
+        "cuda:1  1    F:01:00.0 H100 80GB HBM3      70/80     – 101 °C          – ok",
         "",
         "device       pid type user         GiB RAM GiB    age command",
         "cuda:0      4021 C    alice         18     2.0    2 h python train.py",
@@ -194,5 +195,25 @@ def test_instances_stand_under_their_card_in_the_table() -> None:
         card(0, cuda_index=None, status="hidden", reason="in MIG mode: choose one of its instances", processes=None),
         card(0, name="NVIDIA H100 80GB HBM3 MIG 1g.10gb", instance=3, parent="GPU-0", utilization=None),
     )
-    assert lines[5].startswith("cuda:0 0.3  10:00.0   └ MIG 1g.10gb ")
+    assert lines[5].startswith("cuda:0  0.3  10:00.0   └ MIG 1g.10gb ")
     assert lines[-1] == "No process is on a card."
+
+
+def test_columns_hold_for_wide_names_many_cards_and_much_power() -> None:
+    lines = table(
+        card(0),
+        card(12, name="日本語のカード名前がとても長い場合", power=850.0, power_cap=1000.0),
+        card(1, name="NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition"),
+    )
+    assert {cell_len(line) for line in lines[3:6]} == {76}
+    assert all(line.endswith(" W ok") for line in lines[3:6])
+
+
+def test_a_wide_terminal_shows_whole_names() -> None:
+    name = "RTX PRO 6000 Blackwell Max-Q Workstation Edition"
+    assert any(f" {name} " in line for line in table(card(0), card(1, name=f"NVIDIA {name}"), width=130))
+
+
+def test_a_locale_without_these_characters_is_no_traceback(nvml: Load) -> None:
+    said = gpus(nvml("count 1\n") | {"PYTHONIOENCODING": "iso8859-5"})
+    assert "H100 80GB HBM3" in said

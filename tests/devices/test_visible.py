@@ -54,7 +54,7 @@ def test_visible_devices_are_read_as_torch_reads_them(value: str | None, places:
     [
         ("1", 'hidden by CUDA_VISIBLE_DEVICES="1"'),
         ("", 'hidden by CUDA_VISIBLE_DEVICES=""'),
-        ("0,9,1", 'CUDA_VISIBLE_DEVICES="0,9,1": CUDA stops reading at "9", which names no card'),
+        ("0,9,1", 'hidden by CUDA_VISIBLE_DEVICES="0,9,1"; CUDA stops reading at "9", which names no card'),
         ("0,0", 'CUDA_VISIBLE_DEVICES="0,0" names a card twice, and that hides every card'),
         ("0\x1b[2J", 'hidden by CUDA_VISIBLE_DEVICES="0·[2J"'),
     ],

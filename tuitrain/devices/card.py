@@ -11,7 +11,7 @@ from tuitrain.devices import fields, nvml
 from tuitrain.devices.nvml import Nvml, NvmlFault
 from tuitrain.devices.processes import ProcessTable, listed
 from tuitrain.devices.questions import Questions, card_reason
-from tuitrain.devices.samples import DeviceSample, Link, ProcessSample, Status
+from tuitrain.devices.samples import UNNAMED, DeviceSample, Link, ProcessSample, Status
 from tuitrain.devices.traffic import Counters, Meter, counters
 
 STEADY_SECONDS = 5.0
@@ -59,7 +59,7 @@ def open_card(connection: Nvml, index: int) -> Handle:
     return Handle(
         handle=handle,
         index=index,
-        name=nvml.text(name) if name else "NVIDIA GPU",
+        name=nvml.text(name) if name else UNNAMED,
         uuid=nvml.text(uuid) if uuid else None,
         pci_bus_id=nvml.text(pci.busId) if pci and pci.busId else None,
     )

@@ -129,6 +129,9 @@ class CardReader:
         self._driver = self._cuda = None
         self._error = nvml.sentence(fault.code)
         status = card_status(fault.code)
+        if status == "unknown error" and fault.code != nvml.UNKNOWN:
+            # The driver is not loaded, or of another version than its library: no card said anything.
+            status = "not responding"
         self._known = tuple(_emptied(card, status, self._error) for card in self._known)
 
 

@@ -38,7 +38,7 @@ _SENTENCES = {
     RESET_REQUIRED: "a GPU needs a reset before the NVIDIA driver answers again; reboot",
     OPERATING_SYSTEM: "the operating system blocks the NVIDIA driver (a container's or cgroup's device rules)",
     LIB_RM_VERSION_MISMATCH: "driver/library version mismatch: the NVIDIA driver was updated while loaded; reboot or reload the driver",
-    UNKNOWN: "NVML says Unknown Error: a container that lost its GPUs says so; start it again",
+    UNKNOWN: "NVML says Unknown Error, as in a container that lost its GPUs: start the container again",
     BINDING_MISSING: "NVML cannot be asked: the package nvidia-ml-py is not installed",
 }
 

@@ -28,7 +28,7 @@ _REASONS: dict[Status, str] = {
     "not responding": "the driver got no answer from this card in time",
     "lost": "this card has fallen off the bus; reboot the machine",
     "reset required": "this card needs a reset (sudo nvidia-smi --gpu-reset -i {index}) or a reboot",
-    "unknown error": "the driver says Unknown Error for this card",
+    "unknown error": "the driver fails for this card and does not say why; reboot if it stays so",
 }
 
 

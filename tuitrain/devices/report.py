@@ -18,7 +18,9 @@ NONE = "–"
 _GIB = 2**30
 _SHORT = ("NVIDIA ", "GeForce ", "Tesla ")
 _INDENT = " " * 12
-_HEAD = f"{'cuda':<6} {'nvml':<4} {'bus':<9} {'name':<16} {'memory GiB':>10} {'gpu':>5} {'temp':>6} {'power':>9} status"
+_NAME_LEAST = 15
+_BESIDE_NAME = 64
+"""Columns of a card's line without its name, for the longest word a card with values has as its status."""
 _PROCESS_HEAD = f"{'device':<7} {'pid':>8} {'type':<4} {'user':<10} {'GiB':>5} {'RAM GiB':>7} {'age':>6} command"
 
 
@@ -118,8 +120,9 @@ def as_text(snapshot: DeviceSnapshot, width: int = 80) -> str:
     if snapshot.error:
         lines += ["", f"{snapshot.error[:1].upper()}{snapshot.error[1:]}."]
     if snapshot.devices:
-        lines += ["", _HEAD]
-        lines += [line for card in snapshot.devices for line in _card(card, width)]
+        names = _name_width(snapshot.devices, width)
+        lines += ["", _head_of(names)]
+        lines += [line for card in snapshot.devices for line in _card(card, names, width)]
         lines += _processes(snapshot, width)
     return "\n".join(line.rstrip() for line in lines)
 
@@ -134,7 +137,7 @@ def _host(host: HostSample) -> str:
     return f"{host.cores} core{'s' if host.cores != 1 else ''} · RAM {_pair(host.ram_used, host.ram_total)} GiB"
 
 
-def _card(card: DeviceSample, width: int) -> list[str]:
+def _card(card: DeviceSample, names: int, width: int) -> list[str]:
     """The card's line, and what has to be said about it."""
     unwell = card.status not in ("ok", "hidden")
     notes = [card.reason] if card.reason else []
@@ -142,22 +145,34 @@ def _card(card: DeviceSample, width: int) -> list[str]:
         notes.append("unified memory: the system's RAM, shared with everything else")
     if card.throttle:
         notes.append(f"held down: {', '.join(card.throttle)}")
-    line = f"{_which(card)} {card.status}" if unwell else _numbers(card)
+    line = f"{_which(card, names)} {card.status}" if unwell else _numbers(card, names)
     return [line, *(part for note in notes for part in _wrap(note, width))]
 
 
-def _which(card: DeviceSample) -> str:
+def _name_width(cards: Sequence[DeviceSample], width: int) -> int:
+    """Columns for names: as many as the longest has, or as the other columns leave."""
+    from rich.cells import cell_len
+
+    return max(min(width - _BESIDE_NAME, max(cell_len(_short(card)) for card in cards)), _NAME_LEAST)
+
+
+def _head_of(names: int) -> str:
+    name = "name".ljust(names)
+    return f"{'cuda':<7} {'nvml':<4} {'bus':<9} {name} {'mem GiB':>9} {'gpu':>5} {'temp':>6} {'power':>10} status"
+
+
+def _which(card: DeviceSample, names: int) -> str:
     cuda = NONE if card.cuda_index is None else f"cuda:{card.cuda_index}"
     nvml = str(card.nvml_index) if card.instance is None else f"{card.nvml_index}.{card.instance}"
-    return f"{cuda:<6} {nvml:<4} {_cut(_bus(card.pci_bus_id), 9):<9} {_cut(_short(card), 16):<16}"
+    return f"{cuda:<7} {nvml:<4} {_cell(_bus(card.pci_bus_id), 9)} {_cell(_short(card), names)}"
 
 
-def _numbers(card: DeviceSample) -> str:
+def _numbers(card: DeviceSample, names: int) -> str:
     memory = _pair(card.memory_used, card.memory_total)
     gpu = _unit(card.utilization, " %")
     temperature = _unit(card.temperature, " °C")
     power = NONE if card.power is None else f"{card.power:.0f}/{NONE if card.power_cap is None else format(card.power_cap, '.0f')} W"
-    return f"{_which(card)} {memory:>10} {gpu:>5} {temperature:>6} {power:>9} {card.status}"
+    return f"{_which(card, names)} {memory:>9} {gpu:>5} {temperature:>6} {power:>10} {card.status}"
 
 
 def _processes(snapshot: DeviceSnapshot, width: int) -> list[str]:
@@ -171,9 +186,9 @@ def _processes(snapshot: DeviceSnapshot, width: int) -> list[str]:
 def _process_line(name: str, process: ProcessSample, now: float) -> str:
     command = process.command or process.name or ("not of this container" if process.foreign else "not visible here")
     age = NONE if process.started is None else _age(now - process.started)
-    user = _cut(process.user or NONE, 10)
+    user = _cell(process.user or NONE, 10)
     sizes = f"{_gib(process.memory):>5} {_gib(process.host_memory):>7}"
-    return f"{name:<7} {process.pid:>8} {process.kind:<4} {user:<10} {sizes} {age:>6} {command}"
+    return f"{name:<7} {process.pid:>8} {process.kind:<4} {user} {sizes} {age:>6} {command}"
 
 
 def _short(card: DeviceSample) -> str:
@@ -209,7 +224,17 @@ def _age(seconds: float) -> str:
 
 
 def _cut(text: str, width: int) -> str:
-    return text if len(text) <= width else f"{text[: width - 1]}…"
+    """`text` in at most `width` columns of a terminal, in which some characters take two."""
+    from rich.cells import cell_len, set_cell_size
+
+    return text if cell_len(text) <= width else f"{set_cell_size(text, width - 1).rstrip()}…"
+
+
+def _cell(text: str, width: int) -> str:
+    """`text` in exactly `width` columns."""
+    from rich.cells import set_cell_size
+
+    return set_cell_size(_cut(text, width), width)
 
 
 def _wrap(note: str, width: int) -> Sequence[str]:

@@ -9,6 +9,9 @@ from typing import Literal
 
 import msgspec
 
+UNNAMED = "NVIDIA GPU"
+"""A card that does not say its name."""
+
 Status = Literal["ok", "hidden", "lost", "reset required", "no permission", "unknown error", "not responding"]
 
 
@@ -74,7 +77,7 @@ class DeviceSample(msgspec.Struct, frozen=True, kw_only=True):
     parent: str | None = None
     instance: int | None = None
     pci_bus_id: str | None = None
-    name: str = "NVIDIA GPU"
+    name: str = UNNAMED
     status: Status = "ok"
     reason: str | None = None
     unified: bool = False

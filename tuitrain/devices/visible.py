@@ -21,10 +21,14 @@ _MEANT_AS_NONE = ("", "-1", "none", "NoDevFiles")
 
 
 class Visible(msgspec.Struct, frozen=True):
-    """Places of the visible cards in PCI order, in the order of their CUDA ordinals, and why any other card is hidden."""
+    """Places of the visible cards in PCI order, in the order of their CUDA ordinals, and why any other card is hidden.
+
+    `slip` is a sentence where the variable does not do what its writer meant: an entry names no card, or a card twice.
+    """
 
     places: tuple[int, ...]
     why_hidden: str | None
+    slip: str | None = None
 
 
 def with_cuda_indexes(rows: Sequence[DeviceSample], environ: Mapping[str, str]) -> tuple[DeviceSample, ...]:
@@ -105,20 +109,21 @@ def resolve(value: str | None, uuids: Sequence[str | None]) -> Visible:
         return Visible(tuple(range(len(uuids))), None)
     shown = f'{VISIBLE}="{clean(value)}"'
     if value.startswith("MIG-"):
-        return Visible((), f"{shown} names a MIG instance and no card")
+        return _none(f"{shown} names a MIG instance and no card")
     entries = value.split(",")
     places = _uuid_places(entries, uuids) if value.startswith("GPU-") else _numbered_places(entries)
     if places is None:
-        return Visible((), f"{shown} names a card twice, and that hides every card")
+        return _none(f"{shown} names a card twice, and that hides every card")
     known = next((at for at, place in enumerate(places) if place >= len(uuids)), len(places))
-    return Visible(tuple(places[:known]), _why_hidden(shown, entries, known))
-
-
-def _why_hidden(shown: str, entries: Sequence[str], known: int) -> str:
     stopper = entries[known].strip() if known < len(entries) else ""
     if stopper in _MEANT_AS_NONE:
-        return f"hidden by {shown}"
-    return f'{shown}: CUDA stops reading at "{clean(stopper)}", which names no card'
+        return Visible(tuple(places[:known]), f"hidden by {shown}")
+    stops = f'CUDA stops reading at "{clean(stopper)}", which names no card'
+    return Visible(tuple(places[:known]), f"hidden by {shown}; {stops}", slip=f"{shown}: {stops}")
+
+
+def _none(slip: str) -> Visible:
+    return Visible((), slip, slip=slip)
 
 
 def _numbered_places(entries: Sequence[str]) -> list[int] | None:

@@ -26,6 +26,8 @@ def container(facts: Facts) -> Check | None:
         return None
     on_host = max(len(system.nvidia), len(system.known or ()))
     given = max(system.openable, len(facts.cards))
+    if not on_host and not given and facts.refused:
+        return CONTAINER.ok(f"{kind}; which GPUs its machine has cannot be seen from here")
     if not on_host and not given:
         return CONTAINER.ok(f"{kind}, on a machine without an NVIDIA GPU")
     if given:

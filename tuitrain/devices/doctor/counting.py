@@ -5,12 +5,13 @@ from __future__ import annotations
 from tuitrain.devices.doctor.facts import MAKERS, NVIDIA, Adapter, Facts
 from tuitrain.devices.doctor.model import Check, Count
 from tuitrain.devices.doctor.subject import Subject, cards
-from tuitrain.devices.samples import DeviceSample
+from tuitrain.devices.samples import UNNAMED, DeviceSample
 from tuitrain.devices.visible import ORDER, VISIBLE, Visible, resolve
 from tuitrain.text import clean
 
 ON_BUS, KNOWN, OPENABLE = "on the PCI bus", "known to the driver", "may be opened"
 SEEN, LEFT, COUNTED = "seen by NVML", "left by CUDA_VISIBLE_DEVICES", "counted by torch"
+NOT_SET = "not set"
 
 ADAPTERS = Subject("adapters", "Display adapters", "/sys/bus/pci/devices: every display adapter and whose it is")
 VARIABLE = Subject("visible-devices", VISIBLE, f"the environment variable {VISIBLE}, read as torch reads it")
@@ -65,13 +66,14 @@ def _seen(facts: Facts) -> Count:
 def left_by_variable(facts: Facts) -> Count:
     """What CUDA_VISIBLE_DEVICES leaves of the cards that NVML sees."""
     value = facts.environ.get(VISIBLE)
-    shown = "not set" if value is None else f'"{clean(value)}"'
+    shown = NOT_SET if value is None else f'"{clean(value)}"'
     if facts.silent and not facts.cards:
         return Count(step=LEFT, count=None, note=shown)
     if _divided(facts):
         offered = sum(row.cuda_index is not None for row in facts.snapshot.devices)
         return Count(step=LEFT, count=offered, note=f"{shown}; MIG is on")
-    return Count(step=LEFT, count=len(_resolved(facts).places), note=shown)
+    closed = len(facts.cards) - len(_usable(facts))
+    return Count(step=LEFT, count=len(_resolved(facts).places), note=shown + (f"; {closed} more may not be opened" if closed else ""))
 
 
 def _divided(facts: Facts) -> bool:
@@ -124,9 +126,9 @@ def visible_devices(facts: Facts) -> Check:
     left = len(resolved.places)
     all_of_them = ",".join(str(number) for number in range(seen))
     # Torch also reads words such as these as "none"; whoever writes them sometimes means the opposite.
-    if resolved.why_hidden is not None and not resolved.why_hidden.startswith("hidden by"):
+    if resolved.slip is not None:
         return VARIABLE.problem(
-            f"{resolved.why_hidden}; that leaves {left} of {cards(seen)}", f"export {VISIBLE}={all_of_them}, or: unset {VISIBLE}"
+            f"{resolved.slip}; that leaves {left} of {cards(seen)}", f"export {VISIBLE}={all_of_them}, or: unset {VISIBLE}"
         )
     if left == 0:
         return VARIABLE.warning(f"{shown} hides every card", f"unset {VISIBLE}")
@@ -141,7 +143,7 @@ def _mig_named(facts: Facts, value: str, shown: str) -> Check:
 
 def device_order(facts: Facts) -> Check | None:
     """Cards that differ are numbered by speed, unless the variable says otherwise."""
-    names = {card.name for card in facts.cards}
+    names = {card.name for card in facts.cards} - {UNNAMED}
     if len(names) < 2:
         return None
     if facts.environ.get(ORDER) == "PCI_BUS_ID":

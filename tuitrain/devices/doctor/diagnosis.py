@@ -67,7 +67,8 @@ _CAUSES: dict[str, tuple[str, ...]] = {
     counting.OPENABLE: ("container", "device-nodes", "driver"),
     counting.SEEN: ("container", "device-nodes", "driver", "cards"),
     counting.LEFT: ("visible-devices", "mig"),
-    counting.COUNTED: ("cards", *_TORCH, "compute-mode"),
+    # A build for the CPU counts none, however well the cards are.
+    counting.COUNTED: ("torch-build", "cards", *_TORCH, "compute-mode"),
 }
 """What may take a GPU away at each step, the likeliest first."""
 _ABOUT_GPUS = ("driver", "unbound-card", "container", "device-nodes", "cards", "compute-mode", "visible-devices", *_TORCH, "nccl")
@@ -105,7 +106,9 @@ class _Loss(msgspec.Struct, frozen=True, kw_only=True):
 def _verb(count: Count, number: int) -> str:
     if count.step == counting.OPENABLE:
         return count.step
-    return f"{'is' if number == 1 else 'are'} {count.step}"
+    # Where nobody set the variable, it is not what leaves fewer.
+    unset = count.step == counting.LEFT and count.note.startswith(counting.NOT_SET)
+    return f"{'is' if number == 1 else 'are'} {'left for CUDA' if unset else count.step}"
 
 
 def _first_loss(ladder: Sequence[Count], checks: Sequence[Check]) -> _Loss | None:
@@ -194,7 +197,7 @@ def _versions(facts: Facts) -> Check:
         f"tuitrain {versions.tuitrain}",
         f"Python {versions.python}",
         f"torch {torch.version or 'unknown'}{builds}",
-        f"NVIDIA driver {driver.version(facts) or 'none'}",
+        f"NVIDIA driver {driver.version(facts) or ('unknown' if facts.refused else 'none')}",
         versions.system,
     )
     return VERSIONS.ok(", ".join(parts))

@@ -36,11 +36,11 @@ def driver(facts: Facts) -> Check:
     if system.wsl:
         return DRIVER.ok("under WSL 2 the driver is the one of Windows")
     taken_away = all(card.driver in _FOR_VIRTUAL_MACHINES for card in system.nvidia)
-    if not system.module_loaded and taken_away and not facts.cards and not system.nodes:
+    if not system.module_loaded and taken_away and not facts.cards and not system.nodes and not facts.refused:
         return DRIVER.ok("there is no NVIDIA card for it here" if system.nvidia else "there is no NVIDIA card here, so none is needed")
-    if system.container and not system.nodes:
+    if system.container and not system.nodes and not facts.refused:
         return DRIVER.ok("the driver belongs to the host of this container, which gave it no GPU")
-    return _not_loaded(facts) if not system.module_loaded else _not_answering(facts)
+    return _not_answering(facts) if system.module_loaded or facts.refused else _not_loaded(facts)
 
 
 def version(facts: Facts) -> str | None:

@@ -9,10 +9,21 @@ from collections.abc import Mapping
 
 import msgspec
 
+from tuitrain.devices import nvml
 from tuitrain.devices.samples import DeviceSample, DeviceSnapshot
 
 NVIDIA = 0x10DE
 MAKERS = {NVIDIA: "NVIDIA", 0x1002: "AMD", 0x1022: "AMD", 0x8086: "Intel", 0x1A03: "ASPEED (server board)", 0x102B: "Matrox (server board)"}
+
+_REFUSALS = (
+    nvml.NO_PERMISSION,
+    nvml.TIMEOUT,
+    nvml.GPU_IS_LOST,
+    nvml.RESET_REQUIRED,
+    nvml.OPERATING_SYSTEM,
+    nvml.LIB_RM_VERSION_MISMATCH,
+    nvml.UNKNOWN,
+)
 
 
 class Adapter(msgspec.Struct, frozen=True, kw_only=True):
@@ -179,6 +190,12 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     def silent(self) -> bool:
         """NVML has not answered, now or at all."""
         return self.snapshot.taken is None or self.snapshot.stalled_seconds > 0
+
+    @property
+    def refused(self) -> bool:
+        """NVML found a driver that does not answer it, so there may be GPUs that nobody sees from here."""
+        error = self.snapshot.error or ""
+        return self.snapshot.stalled_seconds > 0 or any(nvml.sentence(code) in error for code in _REFUSALS)
 
     @property
     def gpu_in_reach(self) -> bool:

@@ -91,7 +91,7 @@ def pip_torch(facts: Facts, *, again: bool = False) -> str:
 
 def wheel(facts: Facts) -> str:
     """The folder of PyTorch's package index for this machine's driver."""
-    if not facts.gpu_in_reach:
+    if not facts.gpu_in_reach and not facts.refused:
         return "cpu"
     speaks = driver_cuda(facts)
     if speaks is None or speaks >= (13, 0):
@@ -116,7 +116,7 @@ def build(facts: Facts) -> Check | None:
         return BUILD.ok(f"{found.version}, for AMD's ROCm {found.hip}")
     if facts.gpu_in_reach:
         return BUILD.problem(f"torch {found.version} is built for the CPU only, so it never counts a GPU", pip_torch(facts, again=True))
-    return BUILD.ok(f"{found.version}, for the CPU only, which fits this machine")
+    return BUILD.ok(f"{found.version}, for the CPU only" + ("" if facts.refused else ", which fits this machine"))
 
 
 def driver_age(facts: Facts) -> Check | None:

@@ -69,6 +69,7 @@ else:
     say(count=0, started=False)
 begin("end")
 """
+_END = "end"
 
 
 class _Said(msgspec.Struct):
@@ -110,9 +111,10 @@ def read_answer(ended: Ended) -> TorchFacts:
     for name in ("version", "cuda", "hip", "start_error"):
         said[name] = clean(said[name]) if said.get(name) else None
     facts = TorchFacts(words=clean(ended.err[-WORDS_KEPT:]), **said)
-    if ended.code is None:
+    # At its end the process has said everything, though leaving may take it long.
+    if ended.code is None and step != _END:
         return msgspec.structs.replace(facts, hung_at=clean(step), hung_seconds=max(0.0, ended.at - since))
-    if ended.code != 0:
+    if ended.code:
         return msgspec.structs.replace(facts, failed=_why_it_ended(ended, step))
     return facts
 
