@@ -20,6 +20,7 @@ screenshots: .venv/installed-dev
 	$(BIN)/python -m screenshots.make $(DATA)
 
 bench: .venv/installed-dev
+	$(BIN)/pip install -q -c constraints.txt -e '.[bench]'
 	$(BIN)/python -m benchmarks $(DATA)
 
 .venv/bin/pip:

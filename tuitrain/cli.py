@@ -5,19 +5,23 @@ Everything heavy is imported inside the command that needs it: `tuitrain --help`
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from tuitrain import paths
-from tuitrain.config import ConfigError, RunConfig, load_recipe, nearest, recipe_names, recipe_summary, recipe_text, with_changes
+from tuitrain.config import RECIPES, ConfigError, RunConfig, with_changes
+from tuitrain.recipes import load_recipe, recipe_summary, recipe_text
+from tuitrain.text import nearest
 
 if TYPE_CHECKING:
     from tuitrain.devices.sampler import Sampler
@@ -28,10 +32,14 @@ USAGE_ERROR = 2
 JOIN_SECONDS = 30.0
 FETCH_JOIN_SECONDS = 2.0
 FIRST_SAMPLE_SECONDS = 3.0
+BENCH_SECONDS = 300.0
 
 
 def main() -> None:
     """The `tuitrain` command: every mistake of usage or configuration is one sentence on stderr and exit code 2."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A locale that has no "°" or "–" gets "?" for them, and not a traceback.
+        sys.stdout.reconfigure(errors="replace")
     try:
         sys.exit(commands(standalone_mode=False))
     except ConfigError as error:
@@ -69,7 +77,7 @@ def commands(ctx: click.Context, runs_dir: str | None) -> int | None:
     """Train PyTorch models and watch the GPUs, in one terminal screen. Without a command: open the app."""
     ctx.obj = runs_dir
     if ctx.invoked_subcommand is None:
-        return _open_app(load_recipe(recipe_names()[0]), paths.runs_dir(runs_dir), start_at_once=False)
+        return _open_app(load_recipe(RECIPES[0]), paths.runs_dir(runs_dir), start_at_once=False)
     return None
 
 
@@ -80,7 +88,7 @@ def _run_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--device", metavar="auto|auto:N|cpu|cuda:N|LIST", help="Where to train: one device, or several with commas, such as cpu,cpu."
         ),
-        click.option("--strategy", metavar="auto|single|dp|split", help="How the devices share the work."),
+        click.option("--strategy", metavar="auto|single|dp|split|ddp", help="How the devices share the work."),
         click.option("--epochs", metavar="N"),
         click.option("--max-steps", metavar="N", help="End after this many steps."),
         click.option("--batch-size", metavar="N", help="The global batch."),
@@ -230,10 +238,32 @@ def doctor(parent_runs_dir: str | None, runs_dir: str | None, as_json: bool, all
 
 
 @commands.command()
+@click.option("--device", metavar="LIST", default="auto", help="Between which devices to share the work: names with commas, or auto.")
+@click.option("--steps", metavar="N", type=click.IntRange(min=1), default=100, show_default=True, help="How many are timed in each trial.")
+@json_option
+def bench(device: str, steps: int, as_json: bool) -> int:
+    """Time seed-cnn on the CPU and on each GPU, and the strategies side by side."""
+    from tuitrain.devices import report
+    from tuitrain.devices.inventory import free_cuda_devices
+    from tuitrain.session.preflight import bench as benches
+    from tuitrain.session.preflight.trials import ProcessTrials
+
+    config = with_changes(load_recipe(RECIPES[0]), {"device": device}, from_text=True)
+    os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
+    trials = ProcessTrials(steps=steps, seconds=BENCH_SECONDS, free=free_cuda_devices(report.one_sample()))
+    try:
+        found = benches.bench(trials, config, steps, benches.progress)
+    finally:
+        benches.progress("")
+    click.echo(benches.as_json(found) if as_json else benches.as_text(found, shutil.get_terminal_size().columns))
+    return int(found.failed)
+
+
+@commands.command()
 @json_option
 def recipes(as_json: bool) -> None:
     """List the built-in recipes."""
-    summaries = {name: recipe_summary(recipe_text(name)) for name in recipe_names()}
+    summaries = {name: recipe_summary(recipe_text(name)) for name in RECIPES}
     if as_json:
         import msgspec
 
@@ -310,8 +340,10 @@ def _end(session: WorkerSession) -> bool:
 
 def _load_train() -> Train:
     from tuitrain.engine.train import train
+    from tuitrain.session.elastic import elastic_train
 
-    return train
+    spread = partial(elastic_train, agent="tuitrain.engine.agent", rank="tuitrain.engine.rank")
+    return partial(train, spread=spread)
 
 
 def download_cifar10(ending: Callable[[], bool]) -> Iterator[Progress]:

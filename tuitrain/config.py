@@ -1,35 +1,25 @@
-"""What a run is made of: `RunConfig`, checked field by field, read from recipes and TOML files and written back.
+"""What a run is made of: `RunConfig`, checked field by field.
 
 Every mistake is a `ConfigError` whose text is one sentence: the field, the value and what is allowed.
 """
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
-import shlex
-import sys
-from collections.abc import Iterable, Mapping
-from functools import cache
-from importlib import resources
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
-import tomli_w
 from msgspec import Meta
 
-from tuitrain.text import clean
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from tuitrain.text import clean, nearest
 
 MODELS = ("seed-cnn", "linear", "rnn", "transformer", "resnet18")
 DATA = ("auto", "cifar10", "synthetic", "random")
-STRATEGIES = ("auto", "single", "dp", "split")
+RECIPES = ("seed-cnn", "multi-gpu", "random-linear", "rnn", "rnn-batch-first", "transformer", "transformer-batch-first", "resnet18")
+"""The built-in recipes, in the order a newcomer should meet them."""
+STRATEGIES = ("auto", "single", "dp", "split", "ddp")
 
 _IMPORT_STRING = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 _DEVICE = re.compile(r"cpu|cuda|cuda:\d+")
@@ -52,8 +42,8 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     device: str = "auto"
     output_device: str | None = None
     """Where dp gathers the outputs and computes the loss; the first device where it is none."""
-    strategy: Annotated[Literal["auto", "single", "dp", "split"], Meta(description="one of auto, single, dp, split")] = "auto"
-    """How several devices share a batch; auto is single for one device and split for several."""
+    strategy: Annotated[Literal["auto", "single", "dp", "split", "ddp"], Meta(description="one of auto, single, dp, split, ddp")] = "auto"
+    """How several devices share a batch; auto is single for one device, ddp for several GPUs, and split for any others."""
     epochs: PositiveInt = 10
     max_steps: Annotated[PositiveInt | None, Meta(description="a whole number of 1 or more, or none")] = None
     """Counted from the run's first step; the run ends at whichever of `epochs` and `max_steps` comes first."""
@@ -103,12 +93,6 @@ _HINTS: dict[str, Any] = get_type_hints(RunConfig, include_extras=True)
 DEFAULTS = RunConfig()
 
 
-def nearest(word: str, words: Iterable[str]) -> str:
-    """` Did you mean 'x'?` for the closest of `words`, or nothing."""
-    close = difflib.get_close_matches(word, list(words), n=1, cutoff=0.6)
-    return f" Did you mean '{close[0]}'?" if close else ""
-
-
 def with_changes(config: RunConfig, changes: Mapping[str, Any], *, from_text: bool = False) -> RunConfig:
     """`config` with some fields replaced and all of it checked.
 
@@ -154,7 +138,7 @@ def check_field(field: str, value: Any, *, from_text: bool = False) -> Any:
 def allowed(field: str) -> str:
     """What `field` allows, in words."""
     special = {
-        "recipe": f"one of {', '.join(recipe_names())}, or a TOML file",
+        "recipe": f"one of {', '.join(RECIPES)}, or a TOML file",
         "model": f"one of {', '.join(MODELS)}, or an import string like my_package.nets:make_model",
         "data": f"one of {', '.join(DATA)}, a folder, or an import string like my_package.data:make_data",
         "device": "auto, auto:N, cpu, cuda, cuda:N, or several of these with commas",
@@ -183,8 +167,6 @@ def _is_optional(hint: Any) -> bool:
 
 
 def _not_allowed(field: str, value: Any) -> ConfigError:
-    if field == "strategy" and value == "ddp":
-        return ConfigError("strategy: 'ddp' needs a process for each device, and this version trains in one process; use split.")
     shown = clean(str(value).lower() if isinstance(value, bool) else str(value))
     hint = nearest(str(value), choices(field)) if choices(field) else ""
     return ConfigError(f"{field}: {shown!r} is not allowed; it must be {allowed(field)}.{hint}")
@@ -246,7 +228,7 @@ def _check_together(config: RunConfig) -> None:
     _check_devices(config)
     if config.nnodes != "1" or config.rdzv_endpoint is not None:
         field = "nnodes" if config.nnodes != "1" else "rdzv_endpoint"
-        raise ConfigError(f"{field}: {getattr(config, field)!r} needs several processes, and this version trains in one; leave it out.")
+        raise ConfigError(f"{field}: {getattr(config, field)!r} needs several machines, and this version trains on one; leave it out.")
     if config.momentum and config.optimizer != "sgd":
         raise ConfigError(f"momentum: {config.momentum} is for the optimizer sgd; with {config.optimizer} it must be 0.")
 
@@ -265,125 +247,15 @@ def _check_devices(config: RunConfig) -> None:
             raise ConfigError(f"strategy: dp takes each GPU once, and device is {config.device!r}; use split.")
         if config.compile:
             raise ConfigError("compile: true does not go with the strategy dp, which copies the model in each step; use split.")
+    if config.strategy == "ddp":
+        cards = [name for name in named if name != "cpu"]
+        if cards and len(cards) < len(named):
+            raise ConfigError(f"strategy: ddp takes either GPUs or the CPU, and device is {config.device!r}; use split.")
+        if len(set(cards)) < len(cards):
+            raise ConfigError(f"strategy: ddp takes each GPU once, and device is {config.device!r}; use split.")
     if config.output_device is None:
         return
     if named and _cuda_name(config.output_device) not in named:
         raise ConfigError(f"output_device: {config.output_device!r} is not one of the run's devices ({', '.join(named)}).")
-    if config.strategy == "split" or (config.strategy == "auto" and count != 1):
+    if config.strategy in ("split", "ddp") or (config.strategy == "auto" and count != 1):
         raise ConfigError(f"output_device: {config.output_device!r} is where dp gathers the outputs; use strategy dp, or leave it out.")
-
-
-# -- recipes ----------------------------------------------------------------------------------------------------------
-
-
-def recipe_names() -> tuple[str, ...]:
-    """The built-in recipes, in the order a newcomer should meet them."""
-    return (
-        *("seed-cnn", "multi-gpu", "random-linear"),
-        *("rnn", "rnn-batch-first", "transformer", "transformer-batch-first", "resnet18"),
-    )
-
-
-def recipe_summary(text: str) -> str:
-    """The line that describes a recipe: the first comment of its TOML text."""
-    first = text.lstrip().split("\n", 1)[0]
-    return clean(first.removeprefix("#").strip()) if first.startswith("#") else ""
-
-
-def recipe_text(name: str) -> str:
-    """The TOML text of a built-in recipe."""
-    return (resources.files("tuitrain") / "recipes" / f"{name}.toml").read_text(encoding="utf-8")
-
-
-def load_recipe(name: str) -> RunConfig:
-    """A built-in recipe by name, or a TOML file by its path (it ends in .toml or holds a /).
-
-    Raises:
-        ConfigError: there is no such recipe or file, or it holds a wrong field.
-    """
-    if name in recipe_names():
-        return _built_in(name)
-    if name.endswith(".toml") or "/" in name:
-        return _load_file(Path(name))
-    raise ConfigError(f"recipe: {clean(name)!r} is not known; it must be {allowed('recipe')}.{nearest(name, recipe_names())}")
-
-
-@cache
-def _built_in(name: str) -> RunConfig:
-    return _from_table(DEFAULTS, _parse(recipe_text(name), name), where=name)
-
-
-def load_environment(path: Path) -> dict[str, Any]:
-    """The table `environment` of a run.toml: what is for the reader, not for the next run.
-
-    Raises:
-        ConfigError: the file cannot be read.
-    """
-    return dict(_parse(_read(path), str(path)).get("environment", {}))
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise ConfigError(f"recipe: {clean(str(path))} cannot be read: {reason}.") from None
-
-
-def _load_file(path: Path) -> RunConfig:
-    table = _parse(_read(path), str(path))
-    table.pop("environment", None)
-    base = table.pop("recipe", "custom")
-    if base == "custom":
-        start = msgspec.structs.replace(DEFAULTS, name=clean(path.stem))
-    elif base in recipe_names():
-        start = load_recipe(base)
-    else:
-        known = recipe_names()
-        raise ConfigError(f"{clean(path.name)}: recipe: {clean(str(base))!r} is not one of {', '.join(known)}.{nearest(str(base), known)}")
-    return _from_table(start, table, where=path.name)
-
-
-def _parse(text: str, where: str) -> dict[str, Any]:
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{clean(where)}: this is not valid TOML: {clean(str(error))}.") from None
-
-
-def _from_table(base: RunConfig, table: Mapping[str, Any], *, where: str) -> RunConfig:
-    try:
-        return with_changes(base, table)
-    except ConfigError as error:
-        raise ConfigError(f"{clean(where)}: {error}") from None
-
-
-def recipe_of(config: RunConfig) -> RunConfig:
-    """What `config` started from: its built-in recipe, or the defaults where it has one of its own."""
-    return load_recipe(config.recipe) if config.recipe in recipe_names() else DEFAULTS
-
-
-def to_toml(config: RunConfig, environment: Mapping[str, Any] | None = None) -> str:
-    """The whole configuration as TOML; fields that are `None` are left out. `environment` becomes a table of that name."""
-    table = {field: value for field in FIELDS if (value := getattr(config, field)) is not None}
-    if environment:
-        table["environment"] = dict(environment)
-    return tomli_w.dumps(table)
-
-
-# -- the equal command line -------------------------------------------------------------------------------------------
-
-OPTIONS = ("data", "device", "strategy", "epochs", "max_steps", "batch_size", "lr", "seed", "precision", "name")
-
-
-def command_line(config: RunConfig) -> str:
-    """The `tuitrain run …` line that starts the same run; a recipe of one's own is written as changes of the first built-in one."""
-    base = load_recipe(config.recipe if config.recipe in recipe_names() else recipe_names()[0])
-    words = ["tuitrain", "run", base.recipe]
-    for field in FIELDS:
-        value = getattr(config, field)
-        if field == "recipe" or value == getattr(base, field):
-            continue
-        text = "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
-        words += [f"--{field.replace('_', '-')}", text] if field in OPTIONS else ["--set", f"{field}={text}"]
-    return shlex.join(words)

@@ -1,8 +1,10 @@
-"""The one door for strings from outside: names, files, logs, GPU names."""
+"""The one door for strings from outside: names, files, logs, GPU names; and what a misspelt one may have meant."""
 
 from __future__ import annotations
 
+import difflib
 import re
+from collections.abc import Iterable
 
 # C0 and C1 controls (a terminal obeys them) and the bidirectional marks (they reorder what a person reads).
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -11,3 +13,9 @@ _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\
 def clean(text: str) -> str:
     """`text` on one line, with every control and bidirectional character replaced by a space-like `·`."""
     return _UNSAFE.sub("·", text)
+
+
+def nearest(word: str, words: Iterable[str]) -> str:
+    """` Did you mean 'x'?` for the closest of `words`, or nothing."""
+    close = difflib.get_close_matches(word, list(words), n=1, cutoff=0.6)
+    return f" Did you mean '{close[0]}'?" if close else ""

@@ -13,9 +13,10 @@ import torch
 from engine_small import FakeControl, run, small_config
 from test_export_script import compare, executed, exported
 
-from tuitrain.config import RunConfig, load_recipe, with_changes
+from tuitrain.config import RunConfig, with_changes
 from tuitrain.engine import export
 from tuitrain.events import RunStarted
+from tuitrain.recipes import load_recipe
 
 STARTED = RunStarted(
     recipe="custom",

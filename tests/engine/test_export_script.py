@@ -17,9 +17,10 @@ import torch
 from engine_small import FakeControl, losses_of, of, run, small_config
 from PIL import Image
 
-from tuitrain.config import ConfigError, load_recipe, with_changes
+from tuitrain.config import ConfigError, with_changes
 from tuitrain.engine import checkpoint, export
 from tuitrain.events import Checkpoint, Eval, RunStarted
+from tuitrain.recipes import load_recipe
 
 
 def exported(config: Any, folder: Path) -> tuple[str, dict[int, float], list[Eval]]:

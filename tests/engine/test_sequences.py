@@ -11,12 +11,13 @@ import torch
 from engine_small import FakeControl, of, run, small_config
 from torch import nn
 
-from tuitrain.config import ConfigError, load_recipe, recipe_names, with_changes
+from tuitrain.config import RECIPES, ConfigError, with_changes
 from tuitrain.engine.models import build_model
 from tuitrain.engine.samples import Split, batch
 from tuitrain.engine.sequences import Rnn, Transformer
 from tuitrain.engine.train import train
 from tuitrain.events import Predictions, RunEnded, RunStarted
+from tuitrain.recipes import load_recipe
 
 needs_torchvision = pytest.mark.skipif(importlib.util.find_spec("torchvision") is None, reason="torchvision is an extra")
 
@@ -60,7 +61,7 @@ def test_the_configuration_decides_dropout_and_batch_axis() -> None:
     assert [load_recipe(name).dropout for name in ("rnn", "transformer")] == [0.0, 0.1]
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=needs_torchvision) if name == "resnet18" else name for name in recipe_names()])
+@pytest.mark.parametrize("name", [pytest.param(name, marks=needs_torchvision) if name == "resnet18" else name for name in RECIPES])
 def test_every_recipe_makes_a_step(tmp_path: Path, name: str) -> None:
     recipe = load_recipe(name)
     data = "random" if recipe.model == "linear" else "engine_small:make_large_images"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tuitrain.config import load_recipe
+from tuitrain.recipes import load_recipe
 
 
 def tuitrain(home: Path, *args: str) -> subprocess.CompletedProcess[str]:
@@ -42,8 +42,12 @@ def test_a_transformer_split_over_two_entries_of_the_cpu(tmp_path: Path) -> None
     [
         (("--device", "cpu", "--strategy", "dp"), "strategy: dp (nn.DataParallel) takes GPUs only, and device is 'cpu'; use split."),
         (
-            ("--device", "cpu,cpu", "--strategy", "ddp"),
-            "strategy: 'ddp' needs a process for each device, and this version trains in one process; use split.",
+            ("--device", "cuda:1,cuda:1", "--strategy", "ddp"),
+            "strategy: ddp takes each GPU once, and device is 'cuda:1,cuda:1'; use split.",
+        ),
+        (
+            ("--device", "cpu,cuda:0", "--strategy", "ddp"),
+            "strategy: ddp takes either GPUs or the CPU, and device is 'cpu,cuda:0'; use split.",
         ),
     ],
 )

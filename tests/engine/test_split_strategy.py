@@ -12,7 +12,7 @@ import torch
 from engine_small import FakeControl, losses_of, of, run, small_config
 from torch import nn
 
-from tuitrain.config import ConfigError, load_recipe, with_changes
+from tuitrain.config import ConfigError, with_changes
 from tuitrain.engine import checkpoint, losses
 from tuitrain.engine.losses import LossLog
 from tuitrain.engine.seeding import seed_replicas
@@ -20,6 +20,7 @@ from tuitrain.engine.strategies.choose import resolve
 from tuitrain.engine.strategies.split import Replica, Split
 from tuitrain.engine.train import train
 from tuitrain.events import Checkpoint, Eval, Notice, Replicas, ReplicaStats, RunEnded, RunStarted
+from tuitrain.recipes import load_recipe
 
 CPU = torch.device("cpu")
 
@@ -89,14 +90,19 @@ def test_sequences_are_cut_at_their_batch_axis(tmp_path: Path, model: str, batch
 
 @pytest.mark.parametrize(
     "changes",
-    [{"momentum": 0.9}, {"optimizer": "adam", "shuffle": True}, {"batch_size": 16, "weight_decay": 0.1}, {"loss": "nll", "seed": 3}],
+    [
+        {"momentum": 0.9, "max_steps": 200},
+        {"optimizer": "adam", "shuffle": True},
+        {"batch_size": 16, "weight_decay": 0.1},
+        {"loss": "nll", "seed": 3},
+    ],
     ids=["momentum", "adam", "last batch of 2", "nll"],
 )
 def test_in_double_precision_the_losses_are_those_of_one_device(tmp_path: Path, changes: Any) -> None:
-    changes = {"lr": 0.05, "model": "engine_small:make_log_net", "precision": "fp64", "epochs": 50, "max_steps": 200} | changes
+    changes = {"lr": 0.05, "model": "engine_small:make_log_net", "precision": "fp64", "epochs": 50, "max_steps": 60} | changes
     one = run(small_config(**changes), FakeControl(tmp_path / "1"))
     expected = losses_of(one)
-    assert len(expected) == 200
+    assert len(expected) == changes["max_steps"]
     for count in (2, 3, 7):
         several = run(small_config(device=cpus(count), **changes), FakeControl(tmp_path / str(count)))
         assert losses_of(several) == pytest.approx(expected, rel=1e-9, abs=0)

@@ -14,13 +14,14 @@ import torch
 from engine_small import FakeControl, losses_of, of, run, small_config
 from torch import nn
 
-from tuitrain.config import ConfigError, load_recipe, with_changes
+from tuitrain.config import ConfigError, with_changes
 from tuitrain.engine import evaluate, prepare
 from tuitrain.engine.data import Interrupted
 from tuitrain.engine.models import seed_cnn
 from tuitrain.engine.synthetic import synthetic_images
 from tuitrain.engine.train import train
 from tuitrain.events import Checkpoint, Eval, Losses, Notice, Progress, Replicas, ReplicaStats, RunEnded, RunStarted, State, Step
+from tuitrain.recipes import load_recipe
 
 
 def ended(events: list[Any]) -> RunEnded:

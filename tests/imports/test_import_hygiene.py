@@ -24,7 +24,7 @@ SCREEN = {"textual", "plotext", "textual_plotext"}
     ("statement", "forbidden"),
     [
         ("import tuitrain.cli", HEAVY | SCREEN | {"pynvml", "psutil", "rich", "sqlite3"}),
-        ("import tuitrain.config, tuitrain.events, tuitrain.paths, tuitrain.text", HEAVY | SCREEN | {"pynvml"}),
+        ("import tuitrain.config, tuitrain.events, tuitrain.paths, tuitrain.recipes, tuitrain.text", HEAVY | SCREEN | {"pynvml"}),
         ("import tuitrain.runs.catalogue, tuitrain.runs.record, tuitrain.runs.store, tuitrain.runs.report", HEAVY | SCREEN | {"pynvml"}),
         ("import tuitrain.session, tuitrain.session.worker", HEAVY | SCREEN | {"pynvml"}),
         ("import tuitrain.devices.sampler, tuitrain.devices.inventory", HEAVY | SCREEN | {"pynvml"}),

@@ -2,7 +2,6 @@
 
 import msgspec
 
-from tuitrain.config import load_recipe
 from tuitrain.events import (
     Checkpoint,
     Eval,
@@ -17,6 +16,7 @@ from tuitrain.events import (
     State,
     Step,
 )
+from tuitrain.recipes import load_recipe
 from tuitrain.runs.folder import METRICS, RunFolder
 from tuitrain.runs.record import RunRecord
 from tuitrain.runs.store import MetricsWriter

@@ -7,7 +7,8 @@ import msgspec
 import pytest
 from small_runs import make_run
 
-from tuitrain.config import ConfigError, load_recipe
+from tuitrain.config import ConfigError
+from tuitrain.recipes import load_recipe
 from tuitrain.runs import catalogue, report
 from tuitrain.runs.catalogue import delete, find, list_runs
 

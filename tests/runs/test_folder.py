@@ -10,7 +10,8 @@ import msgspec
 import pytest
 from small_runs import STARTED, make_run
 
-from tuitrain.config import DEFAULTS, ConfigError, load_recipe
+from tuitrain.config import DEFAULTS, ConfigError
+from tuitrain.recipes import load_recipe
 from tuitrain.runs import folder as folder_module
 from tuitrain.runs import status as status_module
 from tuitrain.runs.folder import RunFolder, new_id

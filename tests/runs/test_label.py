@@ -8,7 +8,8 @@ import msgspec
 import pytest
 from small_runs import make_run
 
-from tuitrain.config import ConfigError, load_recipe, with_changes
+from tuitrain.config import ConfigError, with_changes
+from tuitrain.recipes import load_recipe
 from tuitrain.runs import report
 from tuitrain.runs.catalogue import check_deletable, config_of, find, list_runs, show
 from tuitrain.runs.label import Label, annotate, read_label, rename

@@ -5,8 +5,9 @@ import shutil
 import pytest
 from small_runs import STARTED, losses, make_run, small_run
 
-from tuitrain.config import ConfigError, load_recipe
+from tuitrain.config import ConfigError
 from tuitrain.events import State
+from tuitrain.recipes import load_recipe
 from tuitrain.runs.record import RunRecord
 
 FIELDS = [

@@ -159,3 +159,12 @@ def test_readers_see_whole_points_while_one_thread_appends():
         reader.join()
     assert wrong == []
     assert len(series) == 20_000
+
+
+def test_a_series_is_cut_at_a_point_and_goes_on_from_there():
+    series = Series()
+    series.extend(range(1, 201), [float(x) for x in range(1, 201)])
+    kept = series.up_to(130)
+    kept.append(131, -1.0)
+    assert (len(series), len(kept), kept[-1], kept[-2]) == (200, 131, (131, -1.0), (130, 130.0))
+    assert [found.mean for found in kept.thin(1, 131, 1)] == [pytest.approx((sum(range(1, 131)) - 1) / 131)]

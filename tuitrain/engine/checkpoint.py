@@ -166,6 +166,23 @@ def checkpoints(parent: Path) -> list[Path]:
     return sorted(path for path in parent.glob("step-*") if (path / MANIFEST).is_file())
 
 
+def newest(parent: Path) -> Contents | None:
+    """The newest checkpoint that is as it was written, where there is one."""
+    for folder in reversed(checkpoints(parent)):
+        try:
+            return load(folder)
+        except BadCheckpoint:
+            continue
+    return None
+
+
+def forget_after(parent: Path, step: int) -> None:
+    """Delete what was saved after `step`: a run that goes on from there saves these steps again."""
+    for folder in checkpoints(parent):
+        if folder.name > folder_name(step):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
 def best(parent: Path) -> Path | None:
     """The checkpoint with the highest test accuracy, where one is noted and still there."""
     try:

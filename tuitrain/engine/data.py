@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Generator
 from pathlib import Path
 
-from tuitrain.config import DATA, ConfigError, RunConfig, allowed, is_import_string, nearest
+from tuitrain.config import DATA, ConfigError, RunConfig, allowed, is_import_string
 from tuitrain.engine.cifar import batches_folder, read_cifar10
 from tuitrain.engine.custom import load_custom
 from tuitrain.engine.download import fetch_cifar10
@@ -15,7 +15,7 @@ from tuitrain.engine.samples import Dataset, Interrupted, Split, batch, rows_of,
 from tuitrain.engine.synthetic import random_samples, synthetic_images
 from tuitrain.events import Notice, Progress
 from tuitrain.paths import find_cifar10
-from tuitrain.text import clean
+from tuitrain.text import clean, nearest
 
 __all__ = ["Dataset", "Interrupted", "Split", "batch", "fetch_cifar10", "load_data", "rows_of", "to_device"]
 

@@ -23,7 +23,12 @@ def script(config: RunConfig, started: RunStarted, threads: int | None = None) -
         config: the resolved configuration of the run, as in its `run.toml`.
         started: the run's first event; it says what kind the data is, and whether there is test data.
         threads: torch's number of threads in the run, where that is known: on the CPU it is part of the result.
+
+    Raises:
+        ConfigError: no script is written for the run's strategy.
     """
+    if config.strategy == "ddp":
+        raise ConfigError("--format py: no script is written for the strategy ddp; a run with split learns the same and has one.")
     has_test = started.test_samples > 0
     parts = [header(config, started.data, threads), data_part(config, started.data), model_part(config, started.data)]
     return "\n\n".join(part.strip("\n") + "\n" for part in (*parts, training_part(config, started.data, has_test)))

@@ -9,12 +9,12 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tuitrain.config import ConfigError, nearest
+from tuitrain.config import ConfigError
 from tuitrain.engine import decoded
 from tuitrain.engine.decode import ImageFile, decode
 from tuitrain.engine.samples import Dataset, Interrupted, Split, images
 from tuitrain.events import Notice, Progress
-from tuitrain.text import clean
+from tuitrain.text import clean, nearest
 
 SUFFIXES = (".png", ".jpg", ".jpeg")
 # Part of every fingerprint: another number makes every cache of decoded images void.

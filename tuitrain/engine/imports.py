@@ -9,8 +9,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from tuitrain.config import ConfigError, nearest
-from tuitrain.text import clean
+from tuitrain.config import ConfigError
+from tuitrain.text import clean, nearest
 
 
 def import_string(field: str, value: str) -> Callable[..., Any]:

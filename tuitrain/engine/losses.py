@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -89,9 +89,14 @@ class LossLog:
     Args:
         device: where the losses are.
         log_every: a `Step` event comes at step 1, every `log_every`-th, every 100th, and where `add` is told `last`.
+        fresh_memory: gives the bytes of tensors on each replica's device in steps after which statistics are told, else `None`; without
+            it this process's devices are asked once a second.
     """
 
-    def __init__(self, device: torch.device, log_every: int) -> None:
+    def __init__(
+        self, device: torch.device, log_every: int, fresh_memory: Callable[[], tuple[int | None, ...] | None] | None = None
+    ) -> None:
+        self._fresh_memory = fresh_memory or self._memory_if_due
         self._cuda = device.type == "cuda"
         self._log_every = log_every
         self._clock = step_clock(device)
@@ -122,7 +127,7 @@ class LossLog:
         seconds = self._clock.tick()
         pattern, is_new = strategy.pattern, strategy.pattern != self._pattern
         self._pattern, self._devices = pattern, strategy.devices
-        memory = self._memory_if_due()
+        memory = self._fresh_memory()
         held = () if memory is None else tensor_memory(self._devices)
         values = (loss, *(value for value in strategy.replica_losses if value is not None)) if is_new or memory else (loss,)
         logged = last or step == 1 or step % self._log_every == 0 or step % ALWAYS_EVERY == 0

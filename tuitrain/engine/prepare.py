@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Generator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import msgspec
@@ -16,6 +17,7 @@ from tuitrain.engine.batches import Batches
 from tuitrain.engine.control import Control
 from tuitrain.engine.data import Dataset, batch, load_data, rows_of, to_device
 from tuitrain.engine.failures import first_line, is_out_of_memory
+from tuitrain.engine.group import Group
 from tuitrain.engine.models import build_model, model_dtype, takes_rows
 from tuitrain.engine.optim import autocast, precision_notices
 from tuitrain.engine.outputs import tensors
@@ -26,11 +28,11 @@ from tuitrain.events import Event, RunStarted
 
 @dataclass(frozen=True)
 class Prepared:
-    """What a run trains: data and model on the first device, the model in training mode.
+    """What this process trains: data and model on its first device, the model in training mode.
 
     Attributes:
         config: with device, data and strategy as they were taken.
-        devices: one for each replica.
+        devices: one for each replica of this process; in a group its rank's own one.
         modules: the model, and its copies on other devices where the strategy keeps some.
         batches: the training samples, batch by batch.
         total_steps: at which step the run is finished.
@@ -42,18 +44,19 @@ class Prepared:
     modules: dict[torch.device, nn.Module]
     batches: Batches
     total_steps: int
+    group: Group | None = None
 
     @property
     def model(self) -> nn.Module:
         """The one whose parameters are updated."""
         return self.modules[self.devices[0]]
 
-    def started(self) -> RunStarted:
-        """The event that says so."""
+    def started(self, resumed_from: int | None = None) -> RunStarted:
+        """The event that says so; `resumed_from` is the step that the run goes on after."""
         test = self.dataset.test
         return RunStarted(
             recipe=self.config.recipe,
-            device=tuple(map(str, self.devices)),
+            device=tuple(self.config.device.split(",")),
             strategy=self.config.strategy,
             data=self.dataset.kind,
             parameters=sum(parameter.numel() for parameter in self.model.parameters()),
@@ -61,14 +64,18 @@ class Prepared:
             test_samples=0 if test is None else len(test),
             steps_per_epoch=self.batches.per_epoch,
             total_steps=self.total_steps,
+            resumed_from=resumed_from,
         )
 
 
-def prepare(config: RunConfig, control: Control, devices: tuple[torch.device, ...]) -> Generator[Event, None, Prepared]:
+def prepare(
+    config: RunConfig, control: Control, devices: tuple[torch.device, ...], group: Group | None = None
+) -> Generator[Event, None, Prepared]:
     """Load the data, build the model, and try it on two samples; fills in `control.resolved` and `control.environment`.
 
     Args:
         devices: one for each replica.
+        group: the ranks that train together; each has its own of the devices.
 
     Raises:
         ConfigError: something does not exist, does not fit, or has no room.
@@ -78,19 +85,21 @@ def prepare(config: RunConfig, control: Control, devices: tuple[torch.device, ..
     check_even(config, len(devices), [config.batch_size])
     for device in dict.fromkeys(devices):
         yield from precision_notices(config, device)
-    dataset = yield from _load(config, control)
+    with nullcontext() if group is None else group.leader_first():
+        dataset = yield from _load(config, control)
     batches = Batches(dataset.train, config)
     total = min(config.epochs * batches.per_epoch, config.max_steps or 2**63)
     check_even(config, len(devices), batches.sizes(total))
     model = build_model(config)
-    dataset, modules = _placed(model, dataset, resolved, devices)
-    seed_replicas(config.seed, devices)
-    _try_out(modules[devices[0]], dataset, config, devices[0])
+    own = devices if group is None else (devices[group.rank],)
+    dataset, modules = _placed(model, dataset, resolved, own)
+    seed_replicas(config.seed, own)
+    _try_out(modules[own[0]], dataset, config, own[0])
     yield from nature_notices(resolved, model, devices)
     resolved = msgspec.structs.replace(resolved, data=dataset.source)
     control.resolved = resolved
     control.environment = environment(devices)
-    return Prepared(resolved, devices, dataset, modules, Batches(dataset.train, resolved), total)
+    return Prepared(resolved, own, dataset, modules, Batches(dataset.train, resolved), total, group)
 
 
 def _load(config: RunConfig, control: Control) -> Generator[Event, None, Dataset]:
@@ -107,7 +116,7 @@ def environment(devices: Sequence[torch.device]) -> dict[str, str | int]:
     """What a run's numbers depend on beside its configuration."""
     facts: dict[str, str | int] = {
         "tuitrain": version(),
-        "torch": torch.__version__,
+        "torch": str(torch.__version__),
         "python": platform.python_version(),
         "threads": torch.get_num_threads(),
     }

@@ -8,7 +8,7 @@ from typing import cast
 import torch
 from torch import nn
 
-from tuitrain.engine.checkpoint import Position
+from tuitrain.engine.checkpoint import Contents, Position, restore
 from tuitrain.engine.control import Control
 from tuitrain.engine.evaluate import Evaluator
 from tuitrain.engine.keeper import Keeper
@@ -18,6 +18,7 @@ from tuitrain.engine.optim import autocast, make_criterion, make_optimizer, upda
 from tuitrain.engine.prepare import Prepared
 from tuitrain.engine.strategies import Strategy
 from tuitrain.engine.strategies.choose import make_strategy
+from tuitrain.engine.strategies.distributed import Distributed
 from tuitrain.events import CheckpointKind, Eval, Event
 
 
@@ -32,6 +33,7 @@ class Run:
         evaluated: the epoch of that step is over, and evaluated where there is test data.
         doing: "training" or "evaluating", for the sentence about what failed.
         where: the devices, for the same sentence.
+        leads: this process tells of the run and saves it; in a group only rank 0 does.
     """
 
     def __init__(self, prepared: Prepared, control: Control) -> None:
@@ -46,9 +48,13 @@ class Run:
         modules = prepared.modules
         if config.compile:
             modules = {device: cast(nn.Module, torch.compile(module)) for device, module in modules.items()}
-        self.strategy: Strategy = make_strategy(config, devices, modules, criterion)
-        self.losses = LossLog(devices[0], config.log_every_steps)
+        self.strategy: Strategy = make_strategy(config, devices, modules, criterion, prepared.group)
+        account = self.strategy.fresh_memory if isinstance(self.strategy, Distributed) else None
+        self.losses = LossLog(devices[0], config.log_every_steps, account)
         self.keeper = Keeper(control.folder / "checkpoints", config, model, self.optimizer, devices)
+        self.leads = prepared.group is None or prepared.group.leads
+        self._group = prepared.group
+        self._model, self._devices = model, devices
         self._classes = prepared.dataset.classes
         self._evaluator: Evaluator | None = None
         if prepared.dataset.test is not None:
@@ -91,6 +97,15 @@ class Run:
     def evaluate(self) -> Iterator[Event]:
         """Evaluate where there is test data; `evaluated` stays false when the person asks to end meanwhile."""
         self.doing = "evaluating"
+        if self.leads:
+            yield from self._evaluate()
+        if self._group is not None:
+            # The others wait here for rank 0, which evaluates alone.
+            self.evaluated = self._group.share(self.evaluated)
+        self.doing = "training"
+        self.losses.restart_clock()
+
+    def _evaluate(self) -> Iterator[Event]:
         if self._evaluator is not None:
             score = yield from self._evaluator.run()
             if score is None:
@@ -100,11 +115,22 @@ class Run:
             self._is_best = self._best_accuracy is None or score.accuracy > self._best_accuracy
             self._best_accuracy = score.accuracy if self._is_best else self._best_accuracy
         self.evaluated = True
-        self.doing = "training"
-        self.losses.restart_clock()
+
+    def go_on_from(self, contents: Contents) -> None:
+        """Put a checkpoint back, in the place of what the run began with.
+
+        Raises:
+            BadCheckpoint: it belongs to another model or optimizer.
+        """
+        restore(contents, self._model, self.optimizer, *self._devices)
+        position = contents.position
+        self.step, self.epoch, self.position = position.step, position.epoch, position.batches - 1
+        self.evaluated, self._best_accuracy = position.evaluated, position.best_accuracy
 
     def save(self, kind: CheckpointKind) -> Iterator[Event]:
         """A checkpoint of this step. The losses up to it come first, so that nothing is saved after one that is not finite."""
+        if not self.leads:
+            return
         yield from self.losses.rest()
         position = Position(self.step, self.epoch, self.position + 1, self.evaluated, self._best_accuracy)
         yield from self.keeper.save(kind, position, best=self._is_best)

@@ -29,6 +29,12 @@ def seed_replicas(seed: int, devices: Sequence[torch.device]) -> None:
                 torch.cuda.manual_seed(seed + position * 2**32)
 
 
+def seed_rank(seed: int, rank: int, step: int) -> None:
+    """Seed a rank after the first in a way of its own, for the steps after `step`, so that no two drop the same places."""
+    if rank:
+        torch.manual_seed((seed + rank * 2**32 + step * 2**40) % 2**63)
+
+
 @contextmanager
 def run_settings(config: RunConfig, devices: Sequence[torch.device]) -> Iterator[None]:
     """Seeds, cuDNN's flags, the current CUDA device and the C library's way with memory for one run; as before afterwards.

@@ -3,57 +3,88 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 
+import msgspec
 import torch
 
-from tuitrain.config import RunConfig
+from tuitrain.config import ConfigError, RunConfig
+from tuitrain.engine.checkpoint import Contents, newest
 from tuitrain.engine.control import Control as Control
 from tuitrain.engine.data import Interrupted
 from tuitrain.engine.failures import RunFailed, describe, is_out_of_memory
+from tuitrain.engine.group import Group, is_lost_peer
 from tuitrain.engine.parameters import notices, parameters_event
 from tuitrain.engine.placement import place
 from tuitrain.engine.prepare import prepare
 from tuitrain.engine.run import Run
-from tuitrain.engine.seeding import run_settings
+from tuitrain.engine.seeding import run_settings, seed_rank
+from tuitrain.engine.strategies.choose import resolve
 from tuitrain.events import EndState, Event, RunEnded, State
 
+Spread = Callable[[RunConfig, Control], Iterator[Event]]
 
-def train(config: RunConfig, control: Control) -> Iterator[Event]:
+
+def train(config: RunConfig, control: Control, *, group: Group | None = None, spread: Spread | None = None) -> Iterator[Event]:
     """Train a network as `config` says; everything that happens comes as events, in the order of steps.
 
     Before `RunStarted` come only `Notice` and `Progress`, and nothing was made on disk. After it the host sets `control.folder`
     and asks for the next event. The last event is `RunEnded`, also when training fails; without a `RunStarted` before it
     the run was asked to end before it began.
 
+    Args:
+        config: what to train.
+        control: the host's side.
+        group: the ranks that this process is one of. Where `control.folder` holds a checkpoint already, they go on from it.
+        spread: trains a run of the strategy ddp, with the devices named, in processes of their own.
+
     Raises:
         ConfigError: before `RunStarted`: the configuration, the device, the data or the model cannot be trained with.
     """
     placement = place(config.device, control.free_cuda_devices)
-    control.placed(tuple(map(str, placement.devices)))
+    names = tuple(map(str, placement.devices))
+    control.placed(names)
     yield from placement.notices
-    with run_settings(config, placement.devices):
-        yield from _train(config, control, placement.devices)
+    if group is None and resolve(config, placement.devices) == "ddp":
+        if spread is None:
+            raise ConfigError("strategy: ddp needs a process for each device, and nothing can start them here; use split.")
+        yield from spread(msgspec.structs.replace(config, device=",".join(names), strategy="ddp"), control)
+        return
+    own = placement.devices if group is None else (placement.devices[group.rank],)
+    with run_settings(config, own):
+        yield from _train(config, control, placement.devices, group)
 
 
-def _train(config: RunConfig, control: Control, devices: tuple[torch.device, ...]) -> Iterator[Event]:
+def _train(config: RunConfig, control: Control, devices: tuple[torch.device, ...], group: Group | None) -> Iterator[Event]:
     try:
-        prepared = yield from prepare(config, control, devices)
+        prepared = yield from prepare(config, control, devices, group)
     except Interrupted:
         yield RunEnded(state=_asked_end(control), step=0)
         return
-    yield prepared.started()
+    again = group is not None and control.folder.is_absolute()
+    kept = newest(control.folder / "checkpoints") if again else None
+    yield prepared.started((kept.position.step if kept else 0) if again else None)
     yield State(state="running")
     parameters = parameters_event(prepared.model)
     yield parameters
     yield from notices(parameters)
     run = Run(prepared, control)
     try:
+        _go_on(run, config, group, kept)
         end = yield from _loop(run)
     except Exception as error:  # whatever goes wrong in training ends this run, and only this run
+        if group is not None and is_lost_peer(error):
+            raise  # the group starts again
         yield from _fail(run, error)
     else:
         yield RunEnded(state=end, step=run.step)
+
+
+def _go_on(run: Run, config: RunConfig, group: Group | None, kept: Contents | None) -> None:
+    if kept is not None:
+        run.go_on_from(kept)
+    if group is not None:
+        seed_rank(config.seed, group.rank, run.step)
 
 
 def _loop(run: Run) -> Generator[Event, None, EndState]:
@@ -81,6 +112,8 @@ def _step(run: Run) -> Iterator[Event]:
     run.update()
     run.optimizer.zero_grad()
     lr = run.optimizer.param_groups[0]["lr"]
+    if not run.leads:
+        return
     run.losses.add(run.step, run.epoch, loss, len(labels), lr, run.strategy, last=run.epoch_done or run.steps_done)
     yield from run.losses.ready()
 

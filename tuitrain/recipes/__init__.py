@@ -1,1 +1,131 @@
-"""Built-in recipes, one TOML file each; the first comment of a file is its line in `tuitrain recipes`."""
+"""Recipes, one TOML file each: the built-in ones and a person's own, read as a `RunConfig` and written back.
+
+The first comment of a built-in file is its line in `tuitrain recipes`.
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import tomli_w
+
+from tuitrain.config import DEFAULTS, FIELDS, RECIPES, ConfigError, RunConfig, allowed, with_changes
+from tuitrain.text import clean, nearest
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+
+def recipe_summary(text: str) -> str:
+    """The line that describes a recipe: the first comment of its TOML text."""
+    first = text.lstrip().split("\n", 1)[0]
+    return clean(first.removeprefix("#").strip()) if first.startswith("#") else ""
+
+
+def recipe_text(name: str) -> str:
+    """The TOML text of a built-in recipe."""
+    return (resources.files("tuitrain.recipes") / f"{name}.toml").read_text(encoding="utf-8")
+
+
+def load_recipe(name: str) -> RunConfig:
+    """A built-in recipe by name, or a TOML file by its path (it ends in .toml or holds a /).
+
+    Raises:
+        ConfigError: there is no such recipe or file, or it holds a wrong field.
+    """
+    if name in RECIPES:
+        return _built_in(name)
+    if name.endswith(".toml") or "/" in name:
+        return _load_file(Path(name))
+    raise ConfigError(f"recipe: {clean(name)!r} is not known; it must be {allowed('recipe')}.{nearest(name, RECIPES)}")
+
+
+@cache
+def _built_in(name: str) -> RunConfig:
+    return _from_table(DEFAULTS, _parse(recipe_text(name), name), where=name)
+
+
+def load_environment(path: Path) -> dict[str, Any]:
+    """The table `environment` of a run.toml: what is for the reader, not for the next run.
+
+    Raises:
+        ConfigError: the file cannot be read.
+    """
+    return dict(_parse(_read(path), str(path)).get("environment", {}))
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise ConfigError(f"recipe: {clean(str(path))} cannot be read: {reason}.") from None
+
+
+def _load_file(path: Path) -> RunConfig:
+    table = _parse(_read(path), str(path))
+    table.pop("environment", None)
+    base = table.pop("recipe", "custom")
+    if base == "custom":
+        start = msgspec.structs.replace(DEFAULTS, name=clean(path.stem))
+    elif base in RECIPES:
+        start = load_recipe(base)
+    else:
+        raise ConfigError(
+            f"{clean(path.name)}: recipe: {clean(str(base))!r} is not one of {', '.join(RECIPES)}.{nearest(str(base), RECIPES)}"
+        )
+    return _from_table(start, table, where=path.name)
+
+
+def _parse(text: str, where: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{clean(where)}: this is not valid TOML: {clean(str(error))}.") from None
+
+
+def _from_table(base: RunConfig, table: Mapping[str, Any], *, where: str) -> RunConfig:
+    try:
+        return with_changes(base, table)
+    except ConfigError as error:
+        raise ConfigError(f"{clean(where)}: {error}") from None
+
+
+def recipe_of(config: RunConfig) -> RunConfig:
+    """What `config` started from: its built-in recipe, or the defaults where it has one of its own."""
+    return load_recipe(config.recipe) if config.recipe in RECIPES else DEFAULTS
+
+
+def to_toml(config: RunConfig, environment: Mapping[str, Any] | None = None) -> str:
+    """The whole configuration as TOML; fields that are `None` are left out. `environment` becomes a table of that name."""
+    table = {field: value for field in FIELDS if (value := getattr(config, field)) is not None}
+    if environment:
+        table["environment"] = dict(environment)
+    return tomli_w.dumps(table)
+
+
+# -- the equal command line -------------------------------------------------------------------------------------------
+
+OPTIONS = ("data", "device", "strategy", "epochs", "max_steps", "batch_size", "lr", "seed", "precision", "name")
+
+
+def command_line(config: RunConfig) -> str:
+    """The `tuitrain run …` line that starts the same run; a recipe of one's own is written as changes of the first built-in one."""
+    base = load_recipe(config.recipe if config.recipe in RECIPES else RECIPES[0])
+    words = ["tuitrain", "run", base.recipe]
+    for field in FIELDS:
+        value = getattr(config, field)
+        if field == "recipe" or value == getattr(base, field):
+            continue
+        text = "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+        words += [f"--{field.replace('_', '-')}", text] if field in OPTIONS else ["--set", f"{field}={text}"]
+    return shlex.join(words)

@@ -12,13 +12,14 @@ from typing import Any
 
 import msgspec
 
-from tuitrain.config import RunConfig, load_environment, load_recipe, nearest
+from tuitrain.config import RunConfig
 from tuitrain.events import LIVE_STATES, RunState
+from tuitrain.recipes import load_environment, load_recipe
 from tuitrain.runs.errors import RunError
 from tuitrain.runs.folder import CHECKPOINTS, CONFIG
 from tuitrain.runs.label import read_label
 from tuitrain.runs.status import STATE, is_lost, read_status
-from tuitrain.text import clean
+from tuitrain.text import clean, nearest
 
 _ID_TIME = re.compile(r"(\d{4})(\d{2})(\d{2})-(\d{2})(\d{2})-")
 _SHOWN_CANDIDATES = 5

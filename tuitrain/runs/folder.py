@@ -17,8 +17,9 @@ from typing import Any
 
 import msgspec
 
-from tuitrain.config import ConfigError, RunConfig, to_toml
+from tuitrain.config import ConfigError, RunConfig
 from tuitrain.events import RunStarted
+from tuitrain.recipes import to_toml
 from tuitrain.runs.files import sync_folder, write_atomically
 from tuitrain.runs.logtail import LogLine
 from tuitrain.runs.status import STATE, RunStatus, this_process, utc

@@ -2,7 +2,8 @@
 
 One thread calls `apply`; any other thread reads. An attribute is a number, a text or an immutable event and is replaced whole; lists only
 grow (read them by index or take a copy); `loss` announces a point when it is complete; `log` has its own lock. So a reader sees every
-single value whole, while two values read one after the other may be one batch of events apart.
+single value whole, while two values read one after the other may be one batch of events apart. When a group of processes goes on from
+a checkpoint, curves and lists are replaced by what they were up to there.
 """
 
 from __future__ import annotations
@@ -168,8 +169,21 @@ class RunRecord:
     def _start(self, event: events.RunStarted) -> None:
         self.started = event
         self.run = event.run or self.run
+        if event.resumed_from is not None:
+            self._forget_after(event.resumed_from)
         self.begin_after(event.resumed_from or 0)
         self.phase = None
+
+    def _forget_after(self, step: int) -> None:
+        """A run that goes on from a checkpoint makes the steps after it again."""
+        for name in ("loss", "times", "learning_rate", "speed"):
+            curve = getattr(self, name)
+            if isinstance(curve, Series):
+                setattr(self, name, curve.up_to(step))
+        self.evals = [kept for kept in self.evals if kept.step <= step]
+        self.checkpoints = [kept for kept in self.checkpoints if kept.step <= step]
+        best = max(self.evals, key=lambda kept: kept.accuracy, default=None)
+        self.best_step, self.best_accuracy = (None, None) if best is None else (best.step, best.accuracy)
 
     def _enter(self, state: RunState) -> None:
         if state == "running":

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from tuitrain.config import to_toml
+from tuitrain.recipes import to_toml
 from tuitrain.runs import catalogue
 from tuitrain.runs.catalogue import RunSummary
 from tuitrain.text import clean

@@ -6,8 +6,9 @@ import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from tuitrain.config import RunConfig, load_recipe
+from tuitrain.config import RunConfig
 from tuitrain.events import Eval, State
+from tuitrain.recipes import load_recipe
 from tuitrain.runs.folder import CONFIG
 from tuitrain.runs.label import read_label
 from tuitrain.runs.network import read_parameters, read_predictions

@@ -186,6 +186,13 @@ class Series:
         index = bisect_right(self._x, x, 0, self._length) - 1
         return (self._x[index], self._y[index]) if index >= 0 else None
 
+    def up_to(self, x: float) -> Series:
+        """A new series of the points up to `x`."""
+        end = bisect_right(self._x, x, 0, self._length)
+        kept = Series()
+        kept.extend(self._x[:end], self._y[:end])
+        return kept
+
     def smoothed(self, weight: float) -> Series:
         """The exponential moving average of the raw points, brought up to date.
 

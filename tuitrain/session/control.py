@@ -26,6 +26,8 @@ class Control:
         self.resolved: RunConfig | None = None
         self.environment: dict[str, Any] = {}
         self.free_cuda_devices = free_cuda_devices
+        self.output: Callable[[str], object] = lambda line: None
+        """Takes what processes of the run printed, a line at a time; the host sets it."""
         self._requests: queue.SimpleQueue[Request] = queue.SimpleQueue()
         self._ending = threading.Event()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -72,6 +73,8 @@ class WorkerSession:
         self.refusal = None
         self.record = RunRecord(config)
         self._control = Control(self._free_cuda_devices)
+        log = self.record.log
+        self._control.output = partial(log.add, "output")
         self._recorder = Recorder(self.record, tuple(self._listeners))
         self._thread = threading.Thread(target=self._train, args=(config, self._control, self._recorder), name="tuitrain-train")
         self._thread.start()
@@ -141,7 +144,10 @@ class WorkerSession:
         try:
             recorder.put(Progress(phase="importing torch"))
             for event in self._engine()(config, control):
-                if isinstance(event, RunStarted):
+                if isinstance(event, RunStarted) and run:
+                    # A group of processes that went on from a checkpoint.
+                    event = msgspec.structs.replace(event, run=run)
+                elif isinstance(event, RunStarted):
                     event = self._open_folder(config, control, recorder, event)
                     run = event.run
                 elif isinstance(event, RunEnded):

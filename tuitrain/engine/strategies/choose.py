@@ -10,11 +10,13 @@ from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 
-from tuitrain.config import ConfigError, RunConfig
+from tuitrain.config import MODELS, ConfigError, RunConfig
 from tuitrain.engine.failures import first_line
+from tuitrain.engine.group import Group
 from tuitrain.engine.optim import autocast
 from tuitrain.engine.strategies import Strategy
 from tuitrain.engine.strategies.data_parallel import DataParallel
+from tuitrain.engine.strategies.distributed import Distributed
 from tuitrain.engine.strategies.single import Single
 from tuitrain.engine.strategies.split import Replica, Split
 from tuitrain.events import Notice
@@ -29,14 +31,20 @@ def resolve(config: RunConfig, devices: Sequence[torch.device]) -> str:
     names = ", ".join(map(str, devices))
     strategy = config.strategy
     if strategy == "auto":
-        strategy = "single" if len(devices) == 1 else "split"
+        strategy = "single" if len(devices) == 1 else "ddp" if _different_gpus(devices) else "split"
     if strategy == "single" and len(devices) > 1:
         raise ConfigError(f"strategy: single trains on one device, and device {config.device!r} takes {names}; use split, or name one.")
     if strategy == "dp" and any(device.type != "cuda" for device in devices):
         raise ConfigError(f"strategy: dp (nn.DataParallel) takes GPUs only, and device {config.device!r} takes {names}; use split.")
+    if strategy == "ddp" and any(device.type == "cuda" for device in devices) and not _different_gpus(devices):
+        raise ConfigError(f"strategy: ddp takes different GPUs or the CPU, and device {config.device!r} takes {names}; use split.")
     if strategy == "dp" and config.output_device is not None and torch.device(config.output_device) not in devices:
         raise ConfigError(f"output_device: {config.output_device!r} is not one of the run's devices ({names}).")
     return strategy
+
+
+def _different_gpus(devices: Sequence[torch.device]) -> bool:
+    return all(device.type == "cuda" for device in devices) and len(set(devices)) == len(devices)
 
 
 def check_even(config: RunConfig, count: int, sizes: Sequence[int]) -> None:
@@ -75,10 +83,21 @@ def copies(config: RunConfig, model: nn.Module, devices: Sequence[torch.device])
 
 
 def make_strategy(
-    config: RunConfig, devices: Sequence[torch.device], modules: Mapping[torch.device, nn.Module], criterion: nn.Module
+    config: RunConfig,
+    devices: Sequence[torch.device],
+    modules: Mapping[torch.device, nn.Module],
+    criterion: nn.Module,
+    group: Group | None = None,
 ) -> Strategy:
-    """The strategy that `config`, already resolved, names, over `modules` as `copies` gives them, compiled or not."""
+    """The strategy that `config`, already resolved, names, over `modules` as `copies` gives them, compiled or not.
+
+    With a `group`, `devices` is this rank's own one.
+    """
     first = devices[0]
+    if group is not None:
+        names = tuple(config.device.split(","))
+        own = config.model not in MODELS
+        return Distributed(modules[first], criterion, first, names, autocast(config, first), config.batch_dim, group, may_skip=own)
     if config.strategy == "split":
         replicas = [Replica(modules[device], device, autocast(config, device)) for device in devices]
         return Split(replicas, criterion, config.batch_dim)
@@ -94,7 +113,7 @@ def nature_notices(config: RunConfig, model: nn.Module, devices: Sequence[torch.
         return
     if any(isinstance(module, _BatchNorm) and module.training for module in model.modules()):
         shared = config.strategy == "split" and len(set(devices)) == 1
-        kept = "all replicas in turn" if shared else f"the replicas on {devices[0]}"
+        kept = "all replicas in turn" if shared else "rank 0" if config.strategy == "ddp" else f"the replicas on {devices[0]}"
         text = "BatchNorm averages over each replica's own samples, so the losses differ a little from those of one device"
         yield Notice(text=f"{text}; the running averages that evaluation uses are of {kept}.")
     if any(_drops(module) for module in model.modules()):

@@ -1,0 +1,65 @@
+"""Small runs on torch's elastic launcher, and what is left of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from tuitrain.config import RunConfig, with_changes
+from tuitrain.engine.train import train
+from tuitrain.events import Event, Losses
+from tuitrain.recipes import load_recipe
+from tuitrain.session.control import Control
+from tuitrain.session.elastic import Bounds, elastic_train
+
+AGENT, RANK = "tuitrain.engine.agent", "tuitrain.engine.rank"
+# Two processes import torch, on a machine that other tests keep busy.
+BOUND = 120.0
+
+
+def small_run(ranks: int, **changes: Any) -> RunConfig:
+    """random-linear on several CPU ranks, in double precision."""
+    small = {"device": ",".join(["cpu"] * ranks), "strategy": "ddp" if ranks > 1 else "single", "precision": "fp64"}
+    return with_changes(load_recipe("random-linear"), small | changes)
+
+
+def spread(bounds: Bounds | None = None) -> Callable[..., Any]:
+    """The engine's train function, with a group for ddp."""
+    return partial(train, spread=partial(elastic_train, agent=AGENT, rank=RANK, bounds=bounds))
+
+
+def events_of(config: RunConfig, folder: Path) -> list[Event]:
+    """All events of a run that nobody disturbs."""
+    control = Control(list)
+    control.folder = folder
+    return list(spread()(config, control))
+
+
+def losses_of(events: list[Event]) -> dict[int, float]:
+    blocks = [event for event in events if isinstance(event, Losses)]
+    return {block.first_step + index: loss for block in blocks for index, loss in enumerate(block.losses)}
+
+
+def processes_of(pid: int, module: str) -> list[psutil.Process]:
+    """The descendants of a process that run `module`, by age."""
+    found = [child for child in psutil.Process(pid).children(recursive=True) if _command(child)[1:3] == ["-m", module]]
+    return sorted(found, key=lambda child: child.pid)
+
+
+def wait_until(holds: Callable[[], Any], bound: float) -> None:
+    end = time.monotonic() + bound
+    while not holds():
+        assert time.monotonic() < end, "it did not become true in time"
+        time.sleep(0.05)
+
+
+def _command(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except psutil.Error:
+        return []

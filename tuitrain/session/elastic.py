@@ -1,0 +1,245 @@
+"""The elastic group: hosts one run as a process for each device, with torch's own launcher; from outside it is like any other training."""
+
+from __future__ import annotations
+
+import re
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+
+from tuitrain.config import ConfigError, RunConfig
+from tuitrain.events import EndState, Event, Losses, Notice, Progress, RunEnded, RunStarted
+from tuitrain.session.control import Control, Request
+from tuitrain.session.ranks import Peer, Ranks
+from tuitrain.text import clean
+from tuitrain.wire import LOST_PEER, Alive, Ask, Begin, Died, Folder, Hello, RankFailed, Refused, Resolved
+
+LOGS = "ranks"
+_RECEIVE_SECONDS = 0.1
+_GOODBYE_SECONDS = 5.0
+_PREFIX = re.compile(r"rank (\d+):")
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """How long ranks may be silent, in seconds, until that is said, and until one is killed; and how long they have to obey a stop."""
+
+    silent: float = 10.0
+    hung: float = 60.0
+    stop: float = 25.0
+
+
+def elastic_train(config: RunConfig, control: Control, *, agent: str, rank: str, bounds: Bounds | None = None) -> Iterator[Event]:
+    """Train as `config` says, on a process for each of the devices that it names.
+
+    Args:
+        config: its strategy is ddp, and its devices are named.
+        control: the host's side of the run.
+        agent, rank: the modules that the launcher and each rank run.
+        bounds: for ranks that hang.
+
+    Raises:
+        ConfigError: before `RunStarted`: the ranks cannot train with it.
+    """
+    yield Progress(phase=f"starting {len(config.device.split(','))} processes")
+    try:
+        ranks = Ranks(agent, rank, len(config.device.split(",")), config.max_restarts)
+    except OSError as error:
+        raise ConfigError(f"strategy: ddp cannot start its processes: {error.strerror or error}; use split.") from None
+    group = _Group(config, control, ranks, bounds or Bounds())
+    try:
+        yield from group.events()
+    finally:
+        ranks.close()
+        group.keep_output()
+
+
+class _Group:
+    """One run of a group: what the ranks say becomes the run's events, what is asked for goes to rank 0."""
+
+    def __init__(self, config: RunConfig, control: Control, ranks: Ranks, bounds: Bounds) -> None:
+        self._config, self._control, self._ranks, self._bounds = config, control, ranks, bounds
+        self._devices = config.device.split(",")
+        self._requests: list[Request] = []
+        self._asked_to_end: tuple[Request, float] | None = None
+        self._started = self._ended = False
+        self._step = 0
+        self._restarted: str | None = None
+        self._unanswered: str | None = None
+        self._unkept: list[str] = []
+        self._last_words: dict[int, str] = {}
+
+    def events(self) -> Iterator[Event]:
+        """Everything until the run has ended."""
+        while not self._ended:
+            for peer, message in self._ranks.receive(_RECEIVE_SECONDS):
+                yield from self._take(peer, message)
+                if self._ended:
+                    return
+            self.keep_output()
+            self._forward()
+            yield from self._look_for_silence()
+            if self._ranks.process.poll() is not None:
+                yield from self._launcher_gone()
+            yield from self._end_in_time()
+
+    def keep_output(self) -> None:
+        """What the ranks printed goes to the run's log, and to a file for each rank in the run folder."""
+        lines, self._ranks.output = self._ranks.output, []
+        for line in lines:
+            self._control.output(line)
+            if rank := _PREFIX.match(line):
+                self._last_words[int(rank[1])] = clean(line[rank.end() :].strip())
+        self._unkept += lines
+        if not self._started or not self._unkept:
+            return
+        lines, self._unkept = self._unkept, []
+        folder = self._control.folder / LOGS
+        with suppress(OSError):  # a full disk: the run's log has them
+            folder.mkdir(exist_ok=True)
+            for line in lines:
+                rank = _PREFIX.match(line)
+                name = f"rank-{rank[1]}.log" if rank else "launcher.log"
+                with (folder / name).open("a", encoding="utf-8") as file:
+                    file.write(clean(line[rank.end() :] if rank else line) + "\n")
+
+    def _take(self, peer: Peer, message: Event) -> Iterator[Event]:
+        match message:
+            case Hello():
+                folder = str(self._control.folder) if self._started else None
+                self._ranks.send(peer, Begin(config=self._config, folder=folder))
+            case Alive():
+                peer.named = False
+            case Resolved():
+                self._control.resolved, self._control.environment = message.config, message.environment
+            case Refused():
+                if not self._started:
+                    raise ConfigError(message.text)
+                yield self._end("failed", message.text)
+            case RankFailed():
+                self._step = max(self._step, message.step)
+                yield self._end("failed", f"{self._name(message.rank)}: {message.text}")
+            case Died():
+                yield from self._died(message)
+            case RunStarted():
+                yield from self._begin(peer, message)
+            case RunEnded():
+                yield from self._finish(message)
+            case _:
+                if isinstance(message, Losses):
+                    self._step = message.first_step + len(message.losses) - 1
+                yield message
+
+    def _begin(self, peer: Peer, event: RunStarted) -> Iterator[Event]:
+        if self._restarted is not None:
+            where = f"from step {event.resumed_from}" if event.resumed_from else "from the beginning"
+            yield Notice(level="warning", text=self._restarted.format(where=where))
+            self._restarted = None
+        yield event
+        self._step = event.resumed_from or 0
+        if not self._started:
+            # The host has made the folder when it asks for the next event.
+            self._started = True
+            self._ranks.send(peer, Folder(path=str(self._control.folder)))
+
+    def _finish(self, event: RunEnded) -> Iterator[Event]:
+        self._ended = True
+        if not self._started and self._asked_to_end is not None:
+            event = RunEnded(state=_end_state(self._asked_to_end[0]), step=0)
+        if event.state != "failed":
+            self._ranks.wait(_GOODBYE_SECONDS)
+        yield event
+
+    def _died(self, message: Died) -> Iterator[Event]:
+        for peer in self._ranks.peers:
+            peer.number = None
+        what = self._unanswered or f"{self._name(message.rank)} died ({_how(message.exitcode)})"
+        self._unanswered = None
+        if self._asked_to_end is not None:
+            yield Notice(level="warning", text=f"{what} before the run had stopped; what came after the last checkpoint is not saved.")
+            yield self._end(_end_state(self._asked_to_end[0]))
+        elif message.restart:
+            self._restarted = f"{what}; the group started again {{where}}, restart {message.restart} of {self._config.max_restarts}."
+            yield Progress(phase="starting the group again")
+        else:
+            most = self._config.max_restarts
+            used = f"all {most} restarts are used up" if most else "max_restarts is 0"
+            self._ranks.wait(_GOODBYE_SECONDS)
+            self.keep_output()
+            last = self._last_words.get(message.rank, "")
+            said = f" It said last: {last}" if last and message.exitcode > 0 else ""
+            yield self._end("failed", f"{what}, and {used}.{said}")
+
+    def _forward(self) -> None:
+        while (request := self._control.take(wait=False)) is not None:
+            self._requests.append(request)
+            if request in ("stop", "interrupt") and self._asked_to_end is None:
+                self._asked_to_end = (request, time.monotonic())
+        leader = self._ranks.rank(0)
+        if leader is not None and self._started:
+            for request in self._requests:
+                self._ranks.send(leader, Ask(request=request))
+            self._requests = []
+
+    def _look_for_silence(self) -> Iterator[Event]:
+        now = time.monotonic()
+        for peer in self._ranks.peers:
+            silent = now - peer.heard
+            if peer.number is None or silent < self._bounds.silent:
+                continue
+            who = f"rank {peer.number} ({self._devices[peer.number]}, pid {peer.pid})"
+            if not peer.named:
+                peer.named = True
+                yield Notice(level="warning", text=f"{who} has not answered for {silent:.0f} s; the others wait for it.")
+            if silent >= self._bounds.hung and self._unanswered is None:
+                self._unanswered = f"{who} did not answer for {silent:.0f} s and was killed"
+                self._ranks.kill(peer)
+
+    def _launcher_gone(self) -> Iterator[Event]:
+        for peer, message in list(self._ranks.receive(0)):
+            yield from self._take(peer, message)
+            if self._ended:
+                return
+        how = _how(self._ranks.process.returncode)
+        text = f"the launcher of the processes died ({how})"
+        if self._started:
+            yield self._end("failed", f"{text}; the ranks were ended.")
+        else:
+            raise ConfigError(f"strategy: {text} before the run began: {'; '.join(self._unkept[-1:]) or 'it said nothing'}.")
+
+    def _end_in_time(self) -> Iterator[Event]:
+        """A stop before the run began is obeyed at once; one that the ranks do not obey, after a while."""
+        if self._asked_to_end is None or self._ended:
+            return
+        request, since = self._asked_to_end
+        if not self._started:
+            yield self._end(_end_state(request))
+        elif time.monotonic() - since > self._bounds.stop:
+            seconds = self._bounds.stop
+            text = f"The ranks did not stop within {seconds:.0f} s and were ended; what came after the last checkpoint is not saved."
+            yield Notice(level="warning", text=text)
+            yield self._end(_end_state(request))
+
+    def _end(self, state: EndState, error: str | None = None) -> RunEnded:
+        self._ended = True
+        return RunEnded(state=state, step=self._step, error=error)
+
+    def _name(self, rank: int) -> str:
+        return f"rank {rank} ({self._devices[rank]})"
+
+
+def _end_state(request: Request) -> EndState:
+    return "interrupted" if request == "interrupt" else "stopped"
+
+
+def _how(exitcode: int) -> str:
+    if exitcode == LOST_PEER:
+        return "it lost its connection to the others"
+    if exitcode >= 0:
+        return f"exit code {exitcode}"
+    try:
+        return signal.Signals(-exitcode).name
+    except ValueError:
+        return f"signal {-exitcode}"

@@ -1,0 +1,190 @@
+"""The processes of a group as their host sees them: the launcher, one connection for each rank, and what they print."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+
+from tuitrain.events import Event
+from tuitrain.wire import ADDRESS, Hello, Unpacker, pack
+
+END_SECONDS = 3.0
+_PIECE = 1 << 16
+
+
+@dataclass
+class Peer:
+    """One connection. `heard`: when it last said something. `number` is the rank, `None` for the launcher."""
+
+    line: socket.socket
+    heard: float
+    number: int | None = None
+    pid: int = 0
+    pid_started: float = 0.0
+    named: bool = False
+    unpacker: Unpacker = field(default_factory=Unpacker)
+
+
+class Ranks:
+    """Starts the launcher, and ends everything that it started. All calls come from one thread.
+
+    Args:
+        agent, rank: the modules that the launcher and each rank run.
+        count: how many ranks there are.
+        max_restarts: how often the launcher starts them again.
+
+    Raises:
+        OSError: no process can be started.
+    """
+
+    def __init__(self, agent: str, rank: str, count: int, max_restarts: int) -> None:
+        self.peers: list[Peer] = []
+        self.output: list[str] = []
+        """Lines that the ranks and the launcher printed and nobody has taken yet."""
+        self._pids: dict[int, float] = {}
+        self._folder = Path(tempfile.mkdtemp(prefix="tuitrain-"))
+        self._selector = selectors.DefaultSelector()
+        self._rest = b""
+        self._listener = socket.socket(socket.AF_UNIX)
+        try:
+            address = self._folder / "host"
+            self._listener.bind(str(address))
+            self._listener.listen()
+            self._listener.setblocking(False)
+            command = [sys.executable, "-m", agent, "--ranks", str(count), "--max-restarts", str(max_restarts), "--rank-module", rank]
+            quiet = {"TORCH_CPP_LOG_LEVEL": "ERROR", "LOGLEVEL": "ERROR"}
+            self.process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                env={**quiet, **os.environ, ADDRESS: str(address)},
+                # Ctrl+C in the terminal is for the host, which lets the ranks end in their own way.
+                start_new_session=True,
+            )
+        except OSError:
+            self._listener.close()
+            shutil.rmtree(self._folder, ignore_errors=True)
+            raise
+        assert self.process.stdout is not None
+        os.set_blocking(self.process.stdout.fileno(), False)
+        self._selector.register(self._listener, selectors.EVENT_READ)
+        self._selector.register(self.process.stdout, selectors.EVENT_READ)
+
+    def receive(self, timeout: float) -> Iterator[tuple[Peer, Event]]:
+        """What was said within `timeout` seconds, with who said it."""
+        for key, _ in self._selector.select(timeout):
+            if key.fileobj is self._listener:
+                self._accept()
+            elif isinstance(key.data, Peer):
+                yield from self._read(key.data)
+            else:
+                self._read_output()
+
+    def rank(self, number: int) -> Peer | None:
+        """The connection of a rank, where it has one."""
+        return next((peer for peer in self.peers if peer.number == number), None)
+
+    def send(self, peer: Peer, message: Event) -> None:
+        """Tell one of them; one that has gone hears nothing."""
+        with suppress(OSError):
+            peer.line.sendall(pack(message))
+
+    def kill(self, peer: Peer) -> None:
+        """End a rank that obeys nothing."""
+        _kill(peer.pid, peer.pid_started)
+
+    def wait(self, seconds: float) -> bool:
+        """Let the launcher end by itself, and read what is printed meanwhile; whether it has."""
+        end = time.monotonic() + seconds
+        while self.process.poll() is None and time.monotonic() < end:
+            for _ in self.receive(0.05):
+                pass
+        return self.process.poll() is not None
+
+    def close(self) -> None:
+        """End what still lives, with a bound, and leave no file."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            if not self.wait(END_SECONDS):
+                self.process.kill()
+        for pid, started in self._pids.items():
+            _kill(pid, started)
+        self.process.wait()
+        self._read_output()
+        self.process.stdin.close()
+        self.process.stdout.close()
+        for peer in list(self.peers):
+            self._forget(peer)
+        self._selector.close()
+        self._listener.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _accept(self) -> None:
+        line, _ = self._listener.accept()
+        peer = Peer(line, time.monotonic())
+        self.peers.append(peer)
+        self._selector.register(line, selectors.EVENT_READ, peer)
+
+    def _read(self, peer: Peer) -> Iterator[tuple[Peer, Event]]:
+        try:
+            piece = peer.line.recv(_PIECE)
+            messages = peer.unpacker.feed(piece)
+        except (OSError, msgspec.DecodeError):
+            piece, messages = b"", []
+        peer.heard = time.monotonic()
+        for message in messages:
+            if isinstance(message, Hello):
+                peer.number, peer.pid = message.rank, message.pid
+                peer.pid_started = self._pids[message.pid] = _started(message.pid)
+            yield peer, message
+        if not piece:
+            self._forget(peer)
+
+    def _forget(self, peer: Peer) -> None:
+        if peer in self.peers:
+            self.peers.remove(peer)
+            self._selector.unregister(peer.line)
+            peer.line.close()
+
+    def _read_output(self) -> None:
+        assert self.process.stdout is not None
+        try:
+            piece = os.read(self.process.stdout.fileno(), _PIECE)
+        except (BlockingIOError, ValueError):
+            return
+        if not piece and self.process.stdout in self._selector.get_map():
+            self._selector.unregister(self.process.stdout)
+        *lines, self._rest = (self._rest + piece).split(b"\n")
+        self.output += [line.decode(errors="replace") for line in lines]
+
+
+def _started(pid: int) -> float:
+    import psutil
+
+    try:
+        return float(psutil.Process(pid).create_time())
+    except psutil.Error:
+        return 0.0
+
+
+def _kill(pid: int, started: float) -> None:
+    """Kill a process, unless its number belongs to another one by now."""
+    if started and _started(pid) == started:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)

@@ -1,0 +1,125 @@
+"""What the host of a group and its ranks say to each other: messages over a socket, each with its length before it."""
+
+from __future__ import annotations
+
+import struct
+from functools import cache
+from typing import Any
+
+import msgspec
+
+from tuitrain import events
+from tuitrain.config import RunConfig
+from tuitrain.events import Event
+
+ADDRESS = "TUITRAIN_GROUP"
+"""The environment variable with the path of the host's socket."""
+
+LOST_PEER = 75
+"""The exit code of a rank that ended because another one had gone."""
+
+_LENGTH = struct.Struct("!I")
+
+
+class Hello(Event, frozen=True, kw_only=True, tag="hello"):
+    """A rank is there and waits for `Begin`."""
+
+    rank: int
+    pid: int
+
+
+class Alive(Event, frozen=True, kw_only=True, tag="alive"):
+    """A rank's process still runs: once a second, also while it waits for others."""
+
+    rank: int
+    step: int
+
+
+class Resolved(Event, frozen=True, kw_only=True, tag="resolved"):
+    """What the engine found before `RunStarted`."""
+
+    config: RunConfig
+    environment: dict[str, Any]
+
+
+class Refused(Event, frozen=True, kw_only=True, tag="refused"):
+    """The configuration cannot be trained with."""
+
+    text: str
+
+
+class RankFailed(Event, frozen=True, kw_only=True, tag="rank_failed"):
+    """A rank's own mistake, such as too little memory: starting again would not help."""
+
+    rank: int
+    step: int
+    text: str
+
+
+class Died(Event, frozen=True, kw_only=True, tag="died"):
+    """The launcher says which rank died first. `restart`: the number of the restart that follows, 0 where none does."""
+
+    rank: int
+    exitcode: int
+    restart: int
+
+
+class Begin(Event, frozen=True, kw_only=True, tag="begin"):
+    """What to train. `folder`: the run's, where it began before and goes on now."""
+
+    config: RunConfig
+    folder: str | None
+
+
+class Folder(Event, frozen=True, kw_only=True, tag="folder"):
+    """The run folder is made."""
+
+    path: str
+
+
+class Ask(Event, frozen=True, kw_only=True, tag="ask"):
+    """Pause, resume, stop, interrupt or checkpoint."""
+
+    request: str
+
+
+@cache
+def _decoder() -> msgspec.msgpack.Decoder[Event]:
+    kinds: tuple[type[Event], ...] = (
+        *(events.RunStarted, events.Replicas, events.ReplicaStats, events.Step, events.Losses, events.Eval, events.Checkpoint),
+        *(events.Notice, events.State, events.RunEnded, events.Progress, events.Parameters, events.Predictions, events.TensorMemory),
+        *(Hello, Alive, Resolved, Refused, RankFailed, Died, Begin, Folder, Ask),
+    )
+    union: Any = kinds[0]
+    for kind in kinds[1:]:
+        union |= kind
+    return msgspec.msgpack.Decoder(union)
+
+
+def pack(message: Event) -> bytes:
+    """The bytes of one message."""
+    body = msgspec.msgpack.encode(message)
+    return _LENGTH.pack(len(body)) + body
+
+
+class Unpacker:
+    """Puts messages together from bytes that come in pieces."""
+
+    def __init__(self) -> None:
+        self._bytes = bytearray()
+
+    def feed(self, piece: bytes) -> list[Event]:
+        """The messages that are complete now.
+
+        Raises:
+            msgspec.DecodeError: these are no messages.
+        """
+        self._bytes += piece
+        found = []
+        while len(self._bytes) >= _LENGTH.size:
+            end = _LENGTH.size + _LENGTH.unpack_from(self._bytes)[0]
+            if len(self._bytes) < end:
+                break
+            found.append(_decoder().decode(bytes(self._bytes[_LENGTH.size : end])))
+            del self._bytes[:end]
+        return found
