@@ -11,7 +11,7 @@ from typing import Literal
 from textual.app import App
 from textual.pilot import Pilot
 
-from tuitrain.config import RunConfig, load_recipe
+from tuitrain.config import RunConfig
 from tuitrain.devices import DeviceSample, DeviceSnapshot, HistoryPoint, HostSample, ProcessSample
 from tuitrain.events import (
     Checkpoint,
@@ -30,6 +30,7 @@ from tuitrain.events import (
     State,
     Step,
 )
+from tuitrain.recipes import load_recipe
 from tuitrain.runs.record import RunRecord
 from tuitrain.tui.app import TuitrainApp
 
@@ -66,7 +67,14 @@ class FakeSession:
         for listener in self._listeners:
             listener(events)
 
-    def begin(self, *, total: int = 7820, device: tuple[str, ...] = ("cpu",), shape: tuple[int, ...] = (64, 3, 32, 32)) -> None:
+    def begin(
+        self,
+        *,
+        total: int = 7820,
+        device: tuple[str, ...] = ("cpu",),
+        shape: tuple[int, ...] = (64, 3, 32, 32),
+        strategy: str = "single",
+    ) -> None:
         """Past the preparations, to the first step's shapes."""
         self.state = "running"
         steps = max(total // 10, 1)
@@ -75,7 +83,7 @@ class FakeSession:
                 run=RUN,
                 recipe="seed-cnn",
                 device=device,
-                strategy="single",
+                strategy=strategy,
                 data="cifar10",
                 parameters=145578,
                 train_samples=50000,

@@ -240,6 +240,15 @@ async def test_a_driver_that_hangs_and_old_values_are_said(session: FakeSession)
         assert "7 s old" in screen_text(app)
 
 
+async def test_a_driver_that_hangs_is_said_where_most_cards_have_no_line(session: FakeSession) -> None:
+    sampler = FakeSampler(*(card(index) for index in range(8)))
+    app = make(session, sampler)
+    async with app.run_test(size=(80, 24)) as pilot:
+        sampler.stalled, sampler.age = 6.2, 7.0
+        await settle(pilot)
+        assert "8 more · NVML not responding for 6 s" in screen_text(app)
+
+
 async def test_nothing_is_claimed_before_the_first_sample(session: FakeSession) -> None:
     sampler = FakeSampler()
     sampler.taken = None
@@ -265,13 +274,16 @@ async def test_strategies_that_do_not_fit_say_why(session: FakeSession, sampler:
     async with app.run_test(size=WIDE) as pilot:
         await pilot.press("shift+tab", "right")
         await pilot.pause()
-        assert "split needs two devices; one is here" in screen_text(app)
+        assert "split needs two devices: + adds one" in screen_text(app)
+        await pilot.press("right")
+        await pilot.pause()
+        assert "dp needs GPUs: on the CPU use split" in screen_text(app)
     app = make(session, FakeSampler(card(0), card(1)))
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
         await pilot.press("shift+tab", "right", "right")
         await pilot.pause()
-        assert "dp is not in this version yet" in screen_text(app)
+        assert "dp needs two GPUs: + adds one" in screen_text(app)
 
 
 # -- training ---------------------------------------------------------------------------------------------------------

@@ -168,7 +168,7 @@ async def test_the_keys_of_everywhere_lead_where_they_say(app: TuitrainApp, sess
         for key, name in ELSEWHERE_LEADS:
             await back(pilot)
             binding = active(pilot).get(key)
-            if binding is None or not binding.enabled:
+            if binding is None or not binding.enabled or binding.binding.action != name:
                 continue
             await strike(pilot, key)
             await until(pilot, lambda name=name: isinstance(app.screen, SCREENS[name]))  # type: ignore[misc]

@@ -13,8 +13,9 @@ from fakes import FakeSampler, FakeSession, screen_text, seed_cnn, settle
 from textual.pilot import Pilot
 
 from tuitrain import paths
-from tuitrain.config import ConfigError, RunConfig, load_recipe
+from tuitrain.config import ConfigError, RunConfig
 from tuitrain.events import Progress
+from tuitrain.recipes import load_recipe
 from tuitrain.tui.app import TuitrainApp
 from tuitrain.tui.launch.fetch import Fetch
 from tuitrain.tui.widgets.launcher import Launcher

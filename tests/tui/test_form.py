@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from fakes import seed_cnn
 
-from tuitrain.config import load_recipe
+from tuitrain.recipes import load_recipe
 from tuitrain.tui.launch.form import FIELDS, FOLDER, TYPED, Form
 from tuitrain.tui.layout import arrange, fits
 

@@ -115,6 +115,19 @@ async def test_a_card_alone_is_tall_and_has_four_graphs(session: FakeSession) ->
         assert "driver 570.86.15 · CUDA 12.8" in text
 
 
+async def test_a_graph_of_nothing_says_so_and_has_no_zero(session: FakeSession) -> None:
+    one = full_card(0, power=None, power_cap=None)
+    sampler = machine(one)
+    sampler.past = {one.key: [msgspec.structs.replace(point, power=None) for point in past_of(one)]}
+    app = make(session, sampler)
+    async with app.run_test(size=SMALL) as pilot:
+        await opened(pilot)
+        text = screen_text(app)
+        assert "power n/a" in text
+        assert " 1┤" not in text
+        assert text.count(" 0┤") == 3
+
+
 async def test_two_cards_each_have_their_graphs_where_there_is_room(session: FakeSession) -> None:
     app = make(session, with_cards(2))
     async with app.run_test(size=(120, 40)) as pilot:

@@ -105,7 +105,7 @@ def test_who_has_a_card() -> None:
     assert cards.holders(full_card(0)) == "bob 4.0 GiB, this tuitrain 3.0 GiB"
     assert cards.holders(full_card(0), 16) == "bob 4.0 GiB +1"
     assert cards.holders(full_card(0, processes=None)) == "n/a"
-    assert cards.holders(full_card(0, processes=())) == "not seen by whom"
+    assert cards.holders(full_card(0, processes=())) == "nobody seen here"
     assert cards.holders(full_card(0, processes=(), mig=True)) == "its instances"
     foreign = process(1, foreign=True, user=None, memory=None)
     assert cards.holders(full_card(0, processes=(foreign, process(2, user=None)))) == "not visible 5.0 GiB, another container"
@@ -244,3 +244,12 @@ def test_a_process_of_another_container_is_called_so() -> None:
     gone = process_rows(choices(full_card(0, processes=(process(9, name=None, command=None),))))[0]
     assert gone.command == "not visible here"
     assert process_rows(choices(full_card(0)))[0].process.pid == os.getpid()
+
+
+def test_a_mig_instance_has_the_name_that_tells_it_apart_and_its_number() -> None:
+    one = card(0, name="NVIDIA H100 80GB HBM3 MIG 1g.10gb", instance=2, parent="GPU-x", cuda_index=0)
+    assert cards.short(one.name) == "MIG 1g.10gb"
+    choice, _ = choices(one)
+    known = {fact.label: fact.value for fact in facts.facts(choice, machine(one).latest())}
+    assert known["CUDA · NVML"] == "cuda:0 · 0.2"
+    assert known["PCIe"] == "n/a"

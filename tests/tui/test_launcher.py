@@ -20,8 +20,10 @@ from textual.pilot import Pilot
 from textual.widget import Widget
 
 from tuitrain import paths
-from tuitrain.config import RunConfig, load_recipe
+from tuitrain.config import RunConfig
 from tuitrain.events import Progress
+from tuitrain.recipes import load_recipe
+from tuitrain.tui import format as words
 from tuitrain.tui.app import TuitrainApp
 from tuitrain.tui.launch import last
 from tuitrain.tui.launch.disk import Folder, look
@@ -123,7 +125,7 @@ async def test_the_device_row_cycles_and_the_pane_follows(session: FakeSession) 
             await pilot.pause()
             seen.append(pane.picked)
         # The card that is hidden is not among them; after the last card a device can be typed.
-        assert seen == ["cpu", "cuda:0", "cuda:1", "cuda:1"]
+        assert seen == [("cpu",), ("cuda:0",), ("cuda:1",), ("cuda:1",)]
         assert launcher(app).editing
         await pilot.press(*"cuda:7")
         await pilot.pause()
@@ -132,12 +134,12 @@ async def test_the_device_row_cycles_and_the_pane_follows(session: FakeSession) 
         assert session.started[0].device == "cuda:7"
 
 
-async def test_a_recipe_for_all_devices_says_which_one_it_takes(session: FakeSession) -> None:
+async def test_a_recipe_for_all_devices_says_which_ones_it_takes(session: FakeSession) -> None:
     app = make(session, FakeSampler(card(0), card(1)), load_recipe("multi-gpu"))
     async with app.run_test(size=WIDE) as pilot:
         await pilot.pause()
         assert "auto:all" in row(app, "device")
-        assert "cuda:0: this version trains on one" in row(app, "device")
+        assert "takes cuda:0, cuda:1" in row(app, "device")
         await pilot.press(*go_to("device"), "space")
         await pilot.pause()
         assert "‹ auto ›" in row(app, "device")
@@ -350,7 +352,8 @@ def test_the_last_launch_in_words() -> None:
     told = last.LastLaunch(changed(lr=0.05, data="cifar10", device="cuda:1", max_steps=9, name="mine"), now - 3 * 3600)
     assert last.describe(told, 80, now) == "mine · cifar10 · cuda:1 · max steps 9 · lr 0.05 · 3 h ago"
     assert last.describe(told, 40, now) == "mine · cifar10 · 3 more · 3 h ago"
-    assert [last.ago(seconds) for seconds in (-5, 59, 61, 7200, 86400 * 2.5)] == ["just now", "just now", "1 min ago", "2 h ago", "2 d ago"]
+    seconds = (-5, 59, 61, 7200, 86400 * 2.5)
+    assert [words.ago(second) for second in seconds] == ["just now", "just now", "1 min ago", "2 h ago", "2 d ago"]
 
 
 # -- copying ----------------------------------------------------------------------------------------------------------

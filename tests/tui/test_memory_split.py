@@ -228,4 +228,4 @@ async def test_a_click_below_the_line_picks_the_card_that_is_there(session: Fake
         row = next(place for place, line in enumerate(lines) if "cuda:1" in line)
         await pilot.click("#devices", offset=(10, row - 1))
         await pilot.pause()
-        assert app.main._devices.picked == "cuda:1"
+        assert app.main._devices.picked == ("cuda:1",)

@@ -20,6 +20,7 @@ from textual.screen import Screen
 from tuitrain.runs.catalogue import RunSummary
 from tuitrain.runs.label import annotate, rename
 from tuitrain.runs.series import Bin
+from tuitrain.tui import format as words
 from tuitrain.tui.app import TuitrainApp
 from tuitrain.tui.browse import run_rows
 from tuitrain.tui.screens.ask import Ask
@@ -496,9 +497,9 @@ def test_ages_have_one_unit_and_six_cells() -> None:
     ages = {
         0: "now", 59: "now", 60: "1 min", hour - 1: "59 min", hour: "1 h", day: "1 d", 13 * day: "13 d", 20 * day: "2 w", 800 * day: "2 y",
     }  # fmt: skip
-    assert {seconds: run_rows.age(seconds) for seconds in ages} == ages
-    assert run_rows.age(None) == "-"
-    assert all(len(run_rows.age(seconds)) <= 6 for seconds in range(0, 3000 * day, 7 * minute + 11))
+    assert {seconds: words.age(seconds) for seconds in ages} == ages
+    assert words.age(None) == "-"
+    assert all(len(words.age(seconds)) <= 6 for seconds in range(0, 3000 * day, 7 * minute + 11))
 
 
 def test_a_sparkline_has_gaps_where_nothing_was_finite() -> None:

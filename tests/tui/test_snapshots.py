@@ -14,13 +14,17 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from fake_doctor import FakeDoctor
 from fakes import FakeSampler, FakeSession, busy_card, card, screen_text, seed_cnn, settle
+from gpu_machines import full_card, machine, process
 from kept_runs import keep, until_shown
 from syrupy import SnapshotAssertion
 from textual.pilot import Pilot
 
+from tuitrain.devices import DeviceSample
 from tuitrain.events import Notice, Parameter, Parameters, Prediction, Predictions
 from tuitrain.tui.app import TuitrainApp
+from tuitrain.tui.screens import doctor as doctor_screen
 
 NOW = 1_795_237_200.0
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
@@ -126,6 +130,31 @@ async def compared(pilot: Pilot[None], session: FakeSession) -> None:
     await pilot.pause()
 
 
+async def gpus(pilot: Pilot[None], session: FakeSession) -> None:
+    await pilot.press("g")
+    await until_shown(pilot, "Processes 12", "lost: ")
+    await settle(pilot)
+
+
+async def gpus_one_card(pilot: Pilot[None], session: FakeSession) -> None:
+    await pilot.press("g")
+    await until_shown(pilot, "Processes 2", "used by")
+    await settle(pilot)
+
+
+async def gpu_card(pilot: Pilot[None], session: FakeSession) -> None:
+    await gpus_one_card(pilot, session)
+    await pilot.press("enter")
+    await until_shown(pilot, "memory clock")
+    await settle(pilot)
+
+
+async def doctor(pilot: Pilot[None], session: FakeSession) -> None:
+    await pilot.press("d")
+    await until_shown(pilot, "This machine has 2 GPUs", "counted by torch")
+    await settle(pilot)
+
+
 SCENES: dict[str, Scene] = {
     scene.__name__: scene
     for scene in (
@@ -144,8 +173,31 @@ SCENES: dict[str, Scene] = {
         runs,
         opened,
         compared,
+        gpus,
+        gpus_one_card,
+        gpu_card,
+        doctor,
     )
 }
+
+
+def _shared_card(index: int, **changes: object) -> DeviceSample:
+    """A card with two processes, of which none is this one: its number would be another in each run."""
+    return full_card(index, processes=(process(2 * index + 1), process(2 * index + 2)), **changes)
+
+
+def _eight_cards() -> FakeSampler:
+    reason = "this card has fallen off the bus; reboot the machine"
+    lost = DeviceSample(nvml_index=6, cuda_index=6, uuid="GPU-6", name="NVIDIA H100 80GB HBM3", status="lost", reason=reason)
+    return machine(*(_shared_card(index) for index in range(6)), lost, full_card(7))
+
+
+MACHINES: dict[str, Callable[[], FakeSampler]] = {
+    "gpus": _eight_cards,
+    "gpus_one_card": lambda: machine(_shared_card(0)),
+    "gpu_card": lambda: machine(_shared_card(1)),
+}
+"""The scenes with cards of their own."""
 
 
 def _keep_runs(folder: Path) -> None:
@@ -193,20 +245,22 @@ def _image(index: int) -> bytes:
 
 @pytest.fixture(autouse=True)
 def _same_moment_and_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor_screen, "MachineDoctor", FakeDoctor)
     monkeypatch.setattr(socket, "gethostname", lambda: "gpu-box")
     monkeypatch.setattr(time, "time", lambda: NOW)
 
 
-def _app(session: FakeSession) -> TuitrainApp:
+def _app(session: FakeSession, scene: str) -> TuitrainApp:
     session.clock = lambda: 0.0
-    return TuitrainApp(session, FakeSampler(card(0), card(1), busy_card(2)), seed_cnn(), Path("runs"))
+    sampler = MACHINES[scene]() if scene in MACHINES else FakeSampler(card(0), card(1), busy_card(2))
+    return TuitrainApp(session, sampler, seed_cnn(), Path("runs"))
 
 
 @pytest.mark.parametrize("size", SIZES, ids=SIZE_NAMES)
 @pytest.mark.parametrize("scene", SCENES)
 def test_the_screen_looks_as_it_did(scene: str, size: tuple[int, int], snap_compare: Compare) -> None:
     session = FakeSession()
-    assert snap_compare(_app(session), terminal_size=size, run_before=lambda pilot: SCENES[scene](pilot, session))
+    assert snap_compare(_app(session, scene), terminal_size=size, run_before=lambda pilot: SCENES[scene](pilot, session))
 
 
 @pytest.mark.parametrize("size", SIZES, ids=SIZE_NAMES)
@@ -215,7 +269,7 @@ async def test_the_screen_reads_as_it_did_without_colour(
     scene: str, size: tuple[int, int], snapshot: SnapshotAssertion, session: FakeSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
-    app = _app(session)
+    app = _app(session, scene)
     async with app.run_test(size=size) as pilot:
         await SCENES[scene](pilot, session)
         assert screen_text(app) == snapshot

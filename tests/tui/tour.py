@@ -22,6 +22,7 @@ from tuitrain.tui.screens.log import LogScreen
 from tuitrain.tui.screens.opened import OpenedScreen, SettingsScreen
 from tuitrain.tui.screens.parameters import ParametersScreen
 from tuitrain.tui.screens.predictions import PredictionsScreen
+from tuitrain.tui.screens.preflight import PreflightScreen
 from tuitrain.tui.screens.runs import RunsScreen
 from tuitrain.tui.screens.training import TrainingScreen
 
@@ -40,6 +41,7 @@ SCREENS = {
     "gpus": GpusScreen,
     "gpu card": GpuCardScreen,
     "doctor": DoctorScreen,
+    "preflight": PreflightScreen,
 }
 KEPT = ("20261121-0413-seed-cnn-aaa", "20261120-0413-seed-cnn-bbb", "20261119-0413-seed-cnn-ccc")
 
@@ -104,6 +106,8 @@ async def go(pilot: Pilot[None], name: str) -> bool:
     there = app.view.record is not None
     if not there and name in ("training", "predictions", "parameters"):
         return False
+    if name == "preflight" and app.view.alive:
+        return False
     # What a key before this one began must be over, or `r` would meet another screen than the one that is looked at here.
     await pilot.pause()
     if not isinstance(app.screen, RunsScreen):
@@ -115,6 +119,11 @@ async def go(pilot: Pilot[None], name: str) -> bool:
         await strike(pilot, "t" if there else "n")
         await until(pilot, lambda: app.screen is app.main)
         await strike(pilot, {"log": "o", "predictions": "p", "parameters": "w"}[name])
+    elif name == "preflight":
+        await strike(pilot, "n")
+        await until(pilot, lambda: app.screen is app.main and app.main.view == "launch")
+        await strike(pilot, "p")
+        await until_shown(pilot, "Enter takes", "e Again")
     elif name == "doctor":
         await strike(pilot, "d")
         await until_shown(pilot, "counted by torch")

@@ -9,16 +9,12 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
-from weakref import WeakKeyDictionary
 
 from rich.console import Console
 from textual.app import SystemCommand
 from textual.binding import Binding, BindingType
-from textual.events import Event as TextualEvent
-from textual.events import Key
 from textual.filter import LineFilter
 from textual.screen import Screen
-from textual.widget import Widget
 
 from tuitrain.config import RunConfig
 from tuitrain.events import Event
@@ -32,6 +28,7 @@ from tuitrain.tui.screens.base import PaneScreen
 from tuitrain.tui.screens.training import TrainingScreen
 from tuitrain.tui.terminal.capture import Capture
 from tuitrain.tui.terminal.glyphs import AsciiFilter, speaks_utf8
+from tuitrain.tui.terminal.late_keys import LateKeysApp
 from tuitrain.tui.terminal.thrift import ThriftyApp
 from tuitrain.tui.widgets.devices import SamplerLike
 from tuitrain.tui.widgets.keybar import key_name
@@ -43,7 +40,7 @@ if TYPE_CHECKING:
 _POLL_SECONDS = 0.1
 
 
-class TuitrainApp(ThriftyApp[None]):
+class TuitrainApp(LateKeysApp[None], ThriftyApp[None]):
     """The app. It returns when the person quits and the run, if one was training, has ended; its exit code is then 0.
 
     Args:
@@ -96,7 +93,6 @@ class TuitrainApp(ThriftyApp[None]):
         self._log_before = LogTail()
         self._quitting = False
         self._announced: RunRecord | None = None
-        self._offered: WeakKeyDictionary[Key, Widget | None] = WeakKeyDictionary()
         for theme in (DARK, LIGHT):
             self.register_theme(for_terminal(theme, self.console.color_system))
         self._theme_kept = kept_theme.read()
@@ -182,21 +178,6 @@ class TuitrainApp(ThriftyApp[None]):
         return next((screen.run for screen in reversed(self.screen_stack) if isinstance(screen, PaneScreen)), self.view)
 
     # -- keys ---------------------------------------------------------------------------------------------------------
-
-    async def on_event(self, event: TextualEvent) -> None:
-        """Remember who got a key first."""
-        if isinstance(event, Key) and not event.is_forwarded:
-            self._offered[event] = self.focused
-        await super().on_event(event)
-
-    def on_key(self, event: Key) -> None:
-        """A key that was pressed after the one that opens a field, and before the field had the keys, is meant for the field."""
-        field = self.focused
-        if field is not None and hasattr(field, "insert_text_at_cursor") and self._offered.get(event, field) is not field:
-            event.prevent_default()
-            again = Key(event.key, event.character)
-            self._offered[again] = field
-            field._forward_event(again)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Which keys mean something now."""

@@ -13,6 +13,9 @@ DATA_NAMES = {
     "custom": "custom data",
 }
 
+_AGES = ((60, "now"), (3600, "min"), (86400, "h"), (14 * 86400, "d"), (700 * 86400, "w"), (math.inf, "y"))
+_SECONDS = {"min": 60, "h": 3600, "d": 86400, "w": 7 * 86400, "y": 365 * 86400}
+
 
 def gib(size: float | None) -> str:
     """Bytes as GiB without the unit: "7.0", "80", "0.4"."""
@@ -78,6 +81,20 @@ def remaining(seconds: float | None) -> str:
     if whole < 86400:
         return f"{whole // 3600} h {whole // 60 % 60:02d}"
     return f"{whole // 86400} d {whole // 3600 % 24} h"
+
+
+def age(seconds: float | None) -> str:
+    """How long ago, in one unit: "now", "3 min", "5 h", "2 d"; never wider than 6 cells, and a dash where it is not known."""
+    if seconds is None:
+        return "-"
+    unit = next(unit for limit, unit in _AGES if seconds < limit)
+    return unit if unit == "now" else f"{int(seconds // _SECONDS[unit])} {unit}"
+
+
+def ago(seconds: float) -> str:
+    """How long ago, in a sentence: "just now", "5 min ago", "3 h ago", "2 d ago"."""
+    said = age(seconds)
+    return "just now" if said == "now" else f"{said} ago"
 
 
 def milliseconds(seconds: float | None) -> str:

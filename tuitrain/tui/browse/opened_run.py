@@ -56,7 +56,7 @@ class OpenedRun(StoredView):
 
     def read(self) -> Reading:
         """Read the folder; takes in nothing."""
-        from tuitrain.config import load_environment
+        from tuitrain.recipes import load_environment
         from tuitrain.runs.folder import CONFIG
         from tuitrain.runs.saved import load_record
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 _STATE_ORDER = ("preparing", "running", "stopping", "paused", "queued", "failed", "lost", "interrupted", "stopped", "finished")
-_AGES = ((60, "now"), (3600, "min"), (86400, "h"), (14 * 86400, "d"), (700 * 86400, "w"), (math.inf, "y"))
-_SECONDS = {"min": 60, "h": 3600, "d": 86400, "w": 7 * 86400, "y": 365 * 86400}
 
 
 class RunRow(msgspec.Struct, frozen=True):
@@ -98,14 +96,6 @@ def _holds(text: str, parts: Sequence[str]) -> bool:
 
 
 # -- cells ------------------------------------------------------------------------------------------------------------
-
-
-def age(seconds: float | None) -> str:
-    """How long ago, in one unit: "now", "3 min", "5 h", "2 d"; never wider than 6 cells."""
-    if seconds is None:
-        return "-"
-    unit = next(unit for limit, unit in _AGES if seconds < limit)
-    return unit if unit == "now" else f"{int(seconds // _SECONDS[unit])} {unit}"
 
 
 def steps(count: int) -> str:

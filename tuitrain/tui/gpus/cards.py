@@ -39,7 +39,8 @@ def short(name: str) -> str:
     """A product's name without what all of them have, and without the kind of its memory."""
     for word in _NAMES:
         name = name.replace(word, "")
-    return _MEMORY_KIND.sub("", name).strip()
+    # Of a MIG instance the end tells it apart from the others of its card.
+    return _MEMORY_KIND.sub("", name[max(name.find(" MIG "), 0) :]).strip()
 
 
 def answers(card: DeviceSample) -> bool:
@@ -98,7 +99,7 @@ def holders(card: DeviceSample, width: int = 1000) -> str:
     if card.processes is None:
         return words.NONE
     if not card.processes:
-        return "its instances" if card.mig and card.parent is None else FREE if unheld(card) is None else "not seen by whom"
+        return "its instances" if card.mig and card.parent is None else FREE if unheld(card) is None else "nobody seen here"
     held: dict[str, int] = {}
     for process in card.processes:
         who = _who(process)

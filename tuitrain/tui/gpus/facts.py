@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from tuitrain.devices import Choice, DeviceSample, DeviceSnapshot
+from tuitrain.devices import Choice, DeviceSample, DeviceSnapshot, Link
 from tuitrain.tui import format as words
 from tuitrain.tui.gpus import cards
 
@@ -39,7 +39,7 @@ def _identity(card: DeviceSample) -> list[Fact]:
         Fact("uuid", card.uuid or words.NONE, wide=True),
         Fact("used by", cards.holders(card), wide=True),
         Fact("held back by", brake, wide=True, loud=bool(card.throttle)),
-        Fact("CUDA · NVML", f"{cuda} · {card.nvml_index}"),
+        Fact("CUDA · NVML", f"{cuda} · {card.nvml_index}" + ("" if card.instance is None else f".{card.instance}")),
         Fact("bus id", cards.bus(card)),
     ]
 
@@ -63,7 +63,7 @@ def _work(card: DeviceSample) -> list[Fact]:
 def _links(card: DeviceSample) -> list[Fact]:
     pcie, nvlink = card.pcie, card.nvlink
     return [
-        Fact("PCIe", f"gen {_now_of(pcie.generation, pcie.generation_max)} · x{_now_of(pcie.width, pcie.width_max)}"),
+        Fact("PCIe", _lanes(pcie)),
         Fact("PCIe sent", _rate(pcie.sent)),
         Fact("PCIe received", _rate(pcie.received)),
         Fact("NVLink", words.NONE if nvlink.lanes is None else f"{nvlink.lanes} up"),
@@ -100,6 +100,13 @@ def _of(now: int | None, most: int | None) -> str:
     if now is None:
         return words.NONE
     return cards.megahertz(now) if most is None else f"{now:,} of {cards.megahertz(most)}"
+
+
+def _lanes(pcie: Link) -> str:
+    """ "gen 4 of 5 · x16"."""
+    generation, width = _now_of(pcie.generation, pcie.generation_max), _now_of(pcie.width, pcie.width_max)
+    known = (f"gen {generation}" if pcie.generation is not None else "", f"x{width}" if pcie.width is not None else "")
+    return " · ".join(part for part in known if part) or words.NONE
 
 
 def _now_of(now: int | None, most: int | None) -> str:

@@ -10,7 +10,6 @@ import msgspec
 
 from tuitrain.devices import Choice, DeviceSample, ProcessSample
 from tuitrain.tui import format as words
-from tuitrain.tui.browse.run_rows import age
 
 FOREIGN = "another container's or the host's"
 _UNHELD_SHARE = 0.05
@@ -181,5 +180,5 @@ def cell(row: ProcessRow, column: str, now: float) -> str:
         case "ram":
             return "-" if process.foreign else words.size(process.host_memory)
         case "age":
-            return age(None if process.started is None else max(now - process.started, 0.0))
+            return words.age(None if process.started is None else max(now - process.started, 0.0))
     return row.command

@@ -7,18 +7,8 @@ from collections.abc import Sequence
 import msgspec
 
 from tuitrain import paths
-from tuitrain.config import (
-    DATA,
-    ConfigError,
-    RunConfig,
-    choices,
-    command_line,
-    load_recipe,
-    recipe_names,
-    recipe_summary,
-    recipe_text,
-    with_changes,
-)
+from tuitrain.config import DATA, MODELS, RECIPES, ConfigError, RunConfig, choices, with_changes
+from tuitrain.recipes import command_line, load_recipe, recipe_summary, recipe_text
 from tuitrain.tui.launch.disk import Disk, Folder
 from tuitrain.tui.launch.hints import CIFAR10_DOWNLOAD, Hint, Machine, Situation, hint
 
@@ -73,11 +63,12 @@ class Form:
     def options(self, field: str) -> Sequence[str]:
         """The values that a row cycles through; empty for one that is typed."""
         if field == "recipe":
-            return recipe_names() if self._first.recipe in recipe_names() else (self._first.recipe, *recipe_names())
+            return RECIPES if self._first.recipe in RECIPES else (self._first.recipe, *RECIPES)
         current = self.text(field)
         if field == "data":
             # What the built-in models cannot take is not offered.
-            offered = {"linear": ("random",), "seed-cnn": ("auto", "cifar10", "synthetic")}.get(self.config.model, DATA)
+            images = tuple(data for data in DATA if data != "random")
+            offered = ("random",) if self.config.model == "linear" else images if self.config.model in MODELS else DATA
             return (*offered, *(() if current in offered else (current,)), FOLDER)
         if field == "device":
             offered = ("auto", *self.devices)
@@ -96,14 +87,21 @@ class Form:
         if field == "recipe":
             self._take_recipe(text)
             return True
+        return self._change(field, {field: text})
+
+    def choose_devices(self, names: tuple[str, ...], strategy: str) -> bool:
+        """Take devices from their list, `()` for auto, with a strategy that fits them; whether that is allowed."""
+        return self._change("device", {"device": ",".join(names) or "auto", "strategy": strategy})
+
+    def _change(self, field: str, texts: dict[str, str]) -> bool:
         try:
-            self.config = with_changes(self.config, {field: text}, from_text=True)
+            self.config = with_changes(self.config, texts, from_text=True)
         except ConfigError as error:
-            self.drafts[field] = text
+            self.drafts[field] = texts[field]
             self.errors[field] = str(error).removeprefix(f"{field}: ")
             return False
-        self.drafts.pop(field, None)
-        self.errors.pop(field, None)
+        for each in texts:
+            self.drop_draft(each)
         return True
 
     def take(self, config: RunConfig) -> None:
@@ -162,10 +160,10 @@ class Form:
     def summary(self) -> str:
         """What the recipe is, in one sentence."""
         name = self.config.recipe
-        return recipe_summary(recipe_text(name)) if name in recipe_names() else f"{name}: a recipe of your own"
+        return recipe_summary(recipe_text(name)) if name in RECIPES else f"{name}: a recipe of your own"
 
     def _take_recipe(self, name: str) -> None:
         """Another recipe brings its own values; the device and the name are the person's."""
-        base = load_recipe(name) if name in recipe_names() else self._first
+        base = load_recipe(name) if name in RECIPES else self._first
         kept = {"device": self.config.device} if self.config.device != "auto" else {}
         self.take(msgspec.structs.replace(base, name=self.config.name or base.name, **kept))

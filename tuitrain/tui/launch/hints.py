@@ -6,13 +6,15 @@ import math
 
 import msgspec
 
-from tuitrain.config import DATA, RunConfig, load_recipe, parse_device, recipe_names
+from tuitrain.config import DATA, MODELS, RECIPES, RunConfig, parse_device
 from tuitrain.devices import Choice, busy_words
+from tuitrain.recipes import load_recipe
 from tuitrain.tui import format as words
 from tuitrain.tui.launch.disk import Folder
+from tuitrain.tui.launch.selection import in_words
+from tuitrain.tui.launch.strategies import STRATEGIES, auto_takes, why_not
 
 CIFAR10_DOWNLOAD = "170 MB download"
-NOT_SINGLE = ("split", "dp", "ddp")
 _SAMPLES = {"cifar10": 50_000, "synthetic": 12_800, "random": 100}
 
 
@@ -25,10 +27,10 @@ class Hint(msgspec.Struct, frozen=True):
 
 
 class Machine(msgspec.Struct, frozen=True):
-    """The devices, which one `auto` takes now, and the processor's cores."""
+    """The devices, the GPUs in the order in which `auto` takes them now, and the processor's cores."""
 
     choices: tuple[Choice, ...]
-    auto: str
+    freest: tuple[str, ...]
     cores: int
 
     @property
@@ -41,10 +43,19 @@ class Machine(msgspec.Struct, frozen=True):
         """Those that are GPUs."""
         return tuple(name for name in self.usable if name != "cpu")
 
-    def takes(self, config: RunConfig) -> str:
-        """The device that a start would take now."""
+    def takes(self, config: RunConfig) -> tuple[str, ...]:
+        """The devices that a start would take now, one for each replica."""
         devices = parse_device(config.device)
-        return devices[0] if isinstance(devices, tuple) else self.auto
+        return devices if isinstance(devices, tuple) else self.freest[:devices] or ("cpu",)
+
+    def strategy(self, config: RunConfig) -> str:
+        """The strategy that a start would take now, never "auto"."""
+        return auto_takes(self.takes(config)) if config.strategy == "auto" else config.strategy
+
+    def words(self, config: RunConfig) -> str:
+        """`cuda:0`, or `cuda:0, cuda:1 (split)`."""
+        devices = self.takes(config)
+        return in_words(devices) + (f" ({self.strategy(config)})" if len(devices) > 1 else "")
 
 
 class Situation(msgspec.Struct, frozen=True):
@@ -54,15 +65,6 @@ class Situation(msgspec.Struct, frozen=True):
     cifar10_on_disk: bool
     folder: Folder | None
     fetching: bool = False
-
-
-def why_not(strategy: str, devices: int) -> str | None:
-    """Why a strategy cannot be taken where `devices` could be used, or `None`."""
-    if strategy == "single":
-        return None
-    if devices < 2:
-        return f"{strategy} needs two devices; one is here"
-    return f"{strategy} is not in this version yet"
 
 
 def training_samples(config: RunConfig, cifar10_on_disk: bool) -> int | None:
@@ -78,19 +80,19 @@ def hint(field: str, config: RunConfig, now: Situation) -> Hint:
     machine = now.machine
     samples = training_samples(config, now.cifar10_on_disk)
     if field == "recipe":
-        return Hint(f"{config.model} · {config.optimizer} · {'shuffled' if config.shuffle else 'not shuffled'}")
+        return _recipe(config)
     if field == "data":
         return _data(config, now)
     if field == "device":
         return _device(config, machine)
     if field == "strategy":
-        return Hint(f"{', '.join(NOT_SINGLE)} {'need two devices' if len(machine.usable) < 2 else 'not in this version yet'}", idle=True)
+        return _strategy(config, machine)
     if field == "epochs":
         return _epochs(config, samples)
     if field == "max_steps":
         return _max_steps(config, samples)
     if field == "batch_size":
-        return _batch_size(config, samples)
+        return _batch_size(config, samples, len(machine.takes(config)))
     if field == "lr":
         return _lr(config)
     if field == "seed":
@@ -100,13 +102,19 @@ def hint(field: str, config: RunConfig, now: Situation) -> Hint:
     return Hint("how lists call the run" if config.name else f"none: lists call it {config.recipe}")
 
 
+def _recipe(config: RunConfig) -> Hint:
+    order = "shuffled" if config.shuffle else "not shuffled"
+    axis = f" · batch axis {config.batch_dim}" if config.batch_dim else ""
+    return Hint(f"{config.model} · {config.optimizer} · {order}{axis}")
+
+
 def _data(config: RunConfig, now: Situation) -> Hint:
     data = config.data
     if data in DATA and config.model == "linear" and data != "random":
         return Hint("the model linear takes random only", bad=True)
     if data == "random":
-        fits = config.model != "seed-cnn"
-        return Hint("100 samples of 5 numbers" if fits else "the model seed-cnn takes images", bad=not fits)
+        fits = config.model == "linear" or config.model not in MODELS
+        return Hint("100 samples of 5 numbers" if fits else f"the model {config.model} takes images", bad=not fits)
     if data == "synthetic":
         return Hint("built in: 12,800 images")
     if data == "auto":
@@ -121,24 +129,60 @@ def _data(config: RunConfig, now: Situation) -> Hint:
 
 
 def _device(config: RunConfig, machine: Machine) -> Hint:
-    wanted = parse_device(config.device)
+    wanted, taken = parse_device(config.device), machine.takes(config)
     cards = len(machine.cards)
     if not isinstance(wanted, tuple):
         if not cards:
             return Hint("takes the cpu: no usable GPU is here")
-        return Hint(f"takes {machine.auto}: most free memory" if wanted == 1 else f"{machine.auto}: this version trains on one")
-    if wanted[0] == "cpu":
+        short = f"; {wanted} are not here" if wanted is not None and wanted > len(taken) else ": most free memory"
+        named = in_words(taken) if len(taken) <= 2 else f"{len(taken)} GPUs"
+        return Hint(f"takes {named}{short if wanted is not None else ''}")
+    for name in dict.fromkeys(taken):
+        if problem := _problem(name, machine):
+            return Hint(problem if len(set(taken)) == 1 or name in problem else f"{name}: {problem}", bad=True)
+    if set(taken) == {"cpu"}:
         unused = "" if not cards else f", {cards} GPU{'s' if cards != 1 else ''} not used"
-        return Hint(f"{machine.cores} core{'s' if machine.cores != 1 else ''}{unused}")
-    choice = next((choice for choice in machine.choices if choice.name == wanted[0]), None)
-    if choice is None or choice.device is None:
-        return Hint(f"no {wanted[0]} is seen on this machine", bad=True)
-    if not choice.selectable:
-        return Hint(choice.reason or "cannot be used", bad=True)
-    if busy := busy_words(choice.device):
-        return Hint(busy, bad=True)
-    free = choice.device.memory_free
+        cores = f"{machine.cores} core{'s' if machine.cores != 1 else ''}"
+        return Hint(f"{cores}{unused}" if len(taken) == 1 else f"{len(taken)} replicas share {cores}{unused}")
+    if len(taken) > 1:
+        return Hint(_several(taken, machine))
+    free = _free(machine, taken[0])
     return Hint("nobody else uses it" if free is None else f"{words.gib(free)} GiB free")
+
+
+def _several(taken: tuple[str, ...], machine: Machine) -> str:
+    devices = tuple(dict.fromkeys(taken))
+    noun = "devices" if "cpu" in devices else "GPU" if len(devices) == 1 else "GPUs"
+    free = [size for name in devices if (size := _free(machine, name)) is not None]
+    least = "" if not free else f", {words.gib(min(free))} GiB free{' on each' if len(free) == len(devices) > 1 else ''}"
+    return (f"{len(taken)} replicas on {len(devices)} {noun}" if len(devices) < len(taken) else f"{len(devices)} {noun}") + least
+
+
+def _free(machine: Machine, name: str) -> int | None:
+    choice = next((choice for choice in machine.choices if choice.name == name), None)
+    return choice.device.memory_free if choice is not None and choice.device is not None else None
+
+
+def _problem(name: str, machine: Machine) -> str | None:
+    """What is wrong with taking a device, or `None`."""
+    if name == "cpu":
+        return None
+    choice = next((choice for choice in machine.choices if choice.name == name), None)
+    if choice is None or choice.device is None:
+        return f"no {name} is seen on this machine"
+    return busy_words(choice.device) if choice.selectable else choice.reason or "cannot be used"
+
+
+def _strategy(config: RunConfig, machine: Machine) -> Hint:
+    devices = machine.takes(config)
+    if reason := why_not(config.strategy, devices):
+        # One replica is no mistake: every strategy but dp on the CPU trains it.
+        return Hint(reason, bad=len(devices) > 1 or (config.strategy == "dp" and "cpu" in devices))
+    if len(devices) == 1:
+        others = ", ".join(name for name in STRATEGIES if name != "single")
+        return Hint(f"{others} need two devices", idle=True)
+    taken = f"takes {machine.strategy(config)}: " if config.strategy == "auto" else ""
+    return Hint(f"{taken}{len(devices)} replicas")
 
 
 def _steps(config: RunConfig, samples: int | None) -> tuple[int, int] | None:
@@ -170,18 +214,20 @@ def _max_steps(config: RunConfig, samples: int | None) -> Hint:
     return Hint(f"of {steps[1]:,} in all epochs")
 
 
-def _batch_size(config: RunConfig, samples: int | None) -> Hint:
+def _batch_size(config: RunConfig, samples: int | None, replicas: int) -> Hint:
+    # Cut as torch.chunk cuts: all parts but the last one are of this size.
+    each = f", {math.ceil(config.batch_size / replicas):,} for each" if replicas > 1 else ""
     if samples is None:
-        return Hint("samples in one step")
+        return Hint(f"samples in one step{each}")
     if config.batch_size >= samples:
         return Hint(f"all {samples:,} samples in one step")
     rest = samples % config.batch_size
-    return Hint(f"samples in one step{f', {rest:,} in the last' if rest else ''}")
+    return Hint(f"samples in one step{each}{f', {rest:,} in the last' if rest else ''}")
 
 
 def _lr(config: RunConfig) -> Hint:
     text = f"for {config.optimizer}" + (f", momentum {config.momentum:g}" if config.momentum else "")
-    if config.recipe in recipe_names():
+    if config.recipe in RECIPES:
         usual = load_recipe(config.recipe).lr
         text += f"; the recipe has {usual:g}" if usual != config.lr else ""
     return Hint(text)
@@ -202,6 +248,6 @@ def _precision(config: RunConfig, machine: Machine) -> Hint:
         return Hint("slow, for comparing results")
     if config.precision == "fp32":
         return Hint("the plain way")
-    if machine.takes(config) == "cpu":
+    if "cpu" in machine.takes(config):
         return Hint("slower on a cpu without bf16 built in")
     return Hint("autocast: fast on newer GPUs")

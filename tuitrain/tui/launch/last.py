@@ -9,8 +9,10 @@ import msgspec
 from rich.cells import cell_len
 
 from tuitrain import paths
-from tuitrain.config import FIELDS, ConfigError, RunConfig, load_recipe, recipe_of, to_toml
+from tuitrain.config import FIELDS, ConfigError, RunConfig
+from tuitrain.recipes import load_recipe, recipe_of, to_toml
 from tuitrain.runs.files import write_atomically
+from tuitrain.tui import format as words
 
 _BARE = ("data", "device", "precision", "strategy")
 """Fields whose value says by itself what it is."""
@@ -50,23 +52,13 @@ def describe(last: LastLaunch, width: int, now: float | None = None) -> str:
     base = recipe_of(config)
     changed = [field for field in FIELDS if getattr(config, field) != getattr(base, field) and field not in (*_UNTOLD, "data")]
     pieces = [config.title(), config.data, *(_piece(config, field) for field in changed)]
-    age = ago((time.time() if now is None else now) - last.time)
+    age = words.ago((time.time() if now is None else now) - last.time)
     whole = " · ".join([*pieces, age])
     for left_out in range(1, len(pieces) - 1):
         if cell_len(whole) <= width:
             break
         whole = " · ".join([*pieces[:-left_out], f"{left_out} more", age])
     return whole
-
-
-def ago(seconds: float) -> str:
-    """How long ago, for people: "just now", "5 min ago", "3 h ago", "2 d ago"."""
-    minutes = int(seconds // 60)
-    if minutes < 1:
-        return "just now"
-    if minutes < 60:
-        return f"{minutes} min ago"
-    return f"{minutes // 60} h ago" if minutes < 48 * 60 else f"{minutes // (24 * 60)} d ago"
 
 
 def _piece(config: RunConfig, field: str) -> str:

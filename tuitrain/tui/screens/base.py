@@ -71,7 +71,7 @@ class PaneScreen(Screen[None]):
         yield KeyBar()
 
     def on_mount(self) -> None:
-        """Begin to beat."""
+        """Begin to beat. Textual calls this after a subclass's own `on_mount`, which must not call it too."""
         self.rearrange()
         self.set_interval(BEAT_SECONDS, self._beat)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -14,6 +15,7 @@ from textual.widget import Widget
 
 from tuitrain.tui.examination import Doctor, Examination, MachineDoctor
 from tuitrain.tui.run_view import RunLike
+from tuitrain.tui.save import save_text
 from tuitrain.tui.screens.ask import Question
 from tuitrain.tui.screens.base import Help, PaneScreen
 from tuitrain.tui.widgets.devices import SamplerLike
@@ -89,7 +91,6 @@ class DoctorScreen(PaneScreen):
 
     def on_mount(self) -> None:
         """Begin to examine."""
-        super().on_mount()
         self._examination.examine()
         self._redraw()
 
@@ -168,7 +169,7 @@ class DoctorScreen(PaneScreen):
     def action_save(self) -> None:
         """Ask for the file's name."""
         if self._examination.report is not None:
-            self._prompt.ask_where("tuitrain-doctor.txt", self._doctor.as_text(self._examination.report))
+            self._prompt.ask_where("tuitrain-doctor.txt", partial(save_text, text=self._doctor.as_text(self._examination.report)))
             self.refresh_bindings()
 
     def action_examine(self) -> None:

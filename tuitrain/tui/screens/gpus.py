@@ -159,7 +159,7 @@ class GpusScreen(PaneScreen):
 
     def action_search(self) -> None:
         """Type a filter."""
-        self._processes.search()
+        self._processes.action_search()
 
     def action_sort(self, turn: bool) -> None:
         """The next order, or the other way round."""

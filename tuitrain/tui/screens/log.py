@@ -4,23 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from pathlib import Path
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
-from textual.message import Message
 from textual.widget import Widget
 
 from tuitrain.runs.logtail import LogTail
-from tuitrain.text import clean
 from tuitrain.tui.run_view import RunLike
-from tuitrain.tui.save import SaveError, save_log
+from tuitrain.tui.save import save_log
 from tuitrain.tui.screens.base import Help, PaneScreen
 from tuitrain.tui.widgets.log import LogView
 from tuitrain.tui.widgets.prompt import Prompt
-
-_SEARCH = "search"
-_SAVE = "save as"
+from tuitrain.tui.widgets.save_prompt import SavePrompt
 
 
 class LogScreen(PaneScreen):
@@ -50,36 +45,21 @@ class LogScreen(PaneScreen):
         Binding("escape", "back", "Close"),
     ]
 
-    class Saved(Message):
-        """The file is written."""
-
-        def __init__(self, path: Path) -> None:
-            super().__init__()
-            self.path = path
-
-    class NotSaved(Message):
-        """It is not; `exists` where a second Enter would overwrite."""
-
-        def __init__(self, name: str, error: SaveError) -> None:
-            super().__init__()
-            self.name = name
-            self.error = error
-
     def __init__(self, run: RunLike, log: Callable[[], LogTail]) -> None:
         super().__init__(run)
         self._log_of_run = log
         self._log = LogView(log)
         self._prompt = Prompt()
-        self._overwrites = ""
-        """The name that a second Enter overwrites."""
+        self._saving = SavePrompt()
 
     def panes(self) -> Iterable[Widget]:
-        """The log, and the line that asks."""
-        return (self._log, self._prompt)
+        """The log, and the lines that ask."""
+        return (self._log, self._prompt, self._saving)
 
     def place_panes(self, width: int, height: int) -> None:
-        """The line takes its row only while it is needed."""
+        """A line takes its row only while it is needed."""
         self._prompt.display = self._prompt.editing or bool(self._log.search.text)
+        self._saving.display = self._saving.editing
 
     def beat(self) -> None:
         """Follow the log."""
@@ -93,19 +73,15 @@ class LogScreen(PaneScreen):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Matches need a search; Esc stands in the footer where it does not close."""
-        searching = bool(self._log.search.text)
-        works = {
-            "match": searching,
-            "search": not self._prompt.editing,
-            "save": not self._prompt.editing,
-            "leave": not self._prompt.editing,
-        }
-        return works.get(action, True)
+        if action == "match":
+            return bool(self._log.search.text)
+        typing = self._prompt.editing or self._saving.editing
+        return not typing if action in ("search", "save", "leave") else True
 
     def action_back(self) -> None:
         """Leave the search, then the screen."""
         if self._log.search.text:
-            self._end_prompt()
+            self._end_search()
         else:
             self.dismiss()
 
@@ -113,7 +89,7 @@ class LogScreen(PaneScreen):
 
     def action_search(self) -> None:
         """Ask for a text; what was looked for last is there to change."""
-        self._prompt.ask(_SEARCH, self._log.search.text)
+        self._prompt.ask("search", self._log.search.text)
         self._count()
 
     def action_match(self, by: int) -> None:
@@ -124,7 +100,7 @@ class LogScreen(PaneScreen):
     def _count(self) -> None:
         """Say at which match one is."""
         search = self._log.search
-        if self._prompt.label != _SEARCH or not self._prompt.display:
+        if not self._prompt.display:
             return
         if not search.text:
             self._prompt.say("Enter keeps it · Esc leaves")
@@ -134,75 +110,47 @@ class LogScreen(PaneScreen):
             keys = "↓ ↑ Enter keeps it" if self._prompt.editing else "> next  < previous  Esc ends"
             self._prompt.say(f"{search.place} of {len(search.matches)} · {keys}")
 
-    # -- saving -------------------------------------------------------------------------------------------------------
-
-    def action_save(self) -> None:
-        """Ask for the file's name."""
-        record = self.run.record
-        run = record.run if record is not None and record.run else "tuitrain"
-        self._overwrites = ""
-        self._log.find("")
-        self._prompt.ask(_SAVE, f"{run}-log.txt")
-        self._prompt.say("Enter saves · Esc cancels")
-
-    def _save(self, name: str) -> None:
-        if not name.strip():
-            self._prompt.say("a file needs a name", bad=True)
-            return
-        record = self.run.record
-        work = partial(self._write, name.strip(), None if record is None else record.path, name == self._overwrites)
-        self.run_worker(work, thread=True, exclusive=True, group="save")
-
-    def _write(self, name: str, folder: Path | None, overwrite: bool) -> None:
-        try:
-            self.post_message(self.Saved(save_log(name, folder, self._log_of_run(), overwrite=overwrite)))
-        except SaveError as error:
-            self.post_message(self.NotSaved(name, error))
-
-    def on_log_screen_saved(self, message: Saved) -> None:
-        """Say where it is."""
-        self._end_prompt()
-        self.notify(f"Saved: {clean(str(message.path))}", markup=False)
-
-    def on_log_screen_not_saved(self, message: NotSaved) -> None:
-        """Say why not; the name can be changed."""
-        self._overwrites = message.name if message.error.exists else ""
-        self._prompt.say(str(message.error), bad=True)
-
-    # -- the line that asks -------------------------------------------------------------------------------------------
-
     def on_prompt_typed(self, message: Prompt.Typed) -> None:
-        """Search as one types; another name overwrites nothing."""
-        if self._prompt.label == _SEARCH:
-            self._log.find(self._prompt.text)
-            self._count()
-        else:
-            self._overwrites = ""
-            self._prompt.say("Enter saves · Esc cancels")
+        """Search as one types."""
+        self._log.find(self._prompt.text)
+        self._count()
 
     def on_prompt_entered(self, message: Prompt.Entered) -> None:
-        """Keep the search, or save."""
-        if self._prompt.label == _SAVE:
-            self._save(self._prompt.text)
-        elif self._log.search.text:
+        """Keep the search."""
+        if self._log.search.text:
             self._prompt.close_editor()
             self._log.focus()
             self._count()
             self.refresh_bindings()
         else:
-            self._end_prompt()
+            self._end_search()
 
     def on_prompt_left(self, message: Prompt.Left) -> None:
-        """Away with the line and what it was for."""
-        self._end_prompt()
+        """Away with the line and the search."""
+        self._end_search()
 
     def on_prompt_stepped(self, message: Prompt.Stepped) -> None:
         """↑ and ↓ go from match to match while one types."""
-        if self._prompt.label == _SEARCH:
-            self.action_match(message.by)
+        self.action_match(message.by)
 
-    def _end_prompt(self) -> None:
+    def _end_search(self) -> None:
         self._log.find("")
         self._prompt.hide()
+        self._log.focus()
+        self.refresh_bindings()
+
+    # -- saving -------------------------------------------------------------------------------------------------------
+
+    def action_save(self) -> None:
+        """Ask for the file's name."""
+        record = self.run.record
+        name = record.run if record is not None and record.run else "tuitrain"
+        folder = None if record is None else record.path
+        self._log.find("")
+        self._prompt.hide()
+        self._saving.ask_where(f"{name}-log.txt", partial(save_log, run_folder=folder, log=self._log_of_run()))
+
+    def on_save_prompt_closed(self, message: SavePrompt.Closed) -> None:
+        """The log has the keys again."""
         self._log.focus()
         self.refresh_bindings()

@@ -13,7 +13,7 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from tuitrain.config import command_line
+from tuitrain.recipes import command_line
 from tuitrain.runs.logtail import LogTail
 from tuitrain.tui.browse.opened_run import OpenedRun, Reading
 from tuitrain.tui.curve.chart import load as load_plotext
@@ -140,7 +140,7 @@ class OpenedScreen(PaneScreen):
         self._waiting.styles.height = height
         left = left_width(width)
         progress = 3 + self._progress.notes(width - left)
-        replicas = min(self._replicas.rows_wanted(), max((height - progress) // 4, 1)) + 2
+        replicas = min(self._replicas.rows_wanted(width - left - 4), max((height - progress) // 4, 1)) + 2
         checkpoints = min(self._checkpoints.rows_wanted(), max(height // 5, 2)) + 1
         log = max((height - checkpoints) // 3, 4)
         self._body.resize_panes(
@@ -162,7 +162,6 @@ class OpenedScreen(PaneScreen):
 
     def on_mount(self) -> None:
         """Begin to read."""
-        super().on_mount()
         self._read()
 
     def beat(self) -> None:

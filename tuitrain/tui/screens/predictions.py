@@ -81,7 +81,6 @@ class PredictionsScreen(PaneScreen):
     def on_mount(self) -> None:
         """Show what there is."""
         self._follow()
-        super().on_mount()
 
     def beat(self) -> None:
         """The sentence that stands in for the first evaluation follows the run."""

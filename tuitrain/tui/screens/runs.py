@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -12,7 +13,8 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.widget import Widget
 
-from tuitrain.config import ConfigError, command_line
+from tuitrain.tui.browse import run_changes
+from tuitrain.tui.browse.run_changes import Outcome
 from tuitrain.tui.browse.run_rows import RunRow, own_row
 from tuitrain.tui.browse.runs_reader import Reading, RunsReader, Wish
 from tuitrain.tui.run_view import RunLike
@@ -62,13 +64,11 @@ class RunsScreen(PaneScreen):
             self.reading = reading
 
     class Told(Message, bubble=False):
-        """A change was made, or could not be; `copied` goes to the clipboard."""
+        """A change was made, or could not be."""
 
-        def __init__(self, sentence: str = "", *, wrong: bool = False, copied: str | None = None) -> None:
+        def __init__(self, outcome: Outcome) -> None:
             super().__init__()
-            self.sentence = sentence
-            self.wrong = wrong
-            self.copied = copied
+            self.outcome = outcome
 
     def __init__(self, run: RunLike, runs_dir: Path) -> None:
         super().__init__(run)
@@ -97,7 +97,6 @@ class RunsScreen(PaneScreen):
 
     def on_mount(self) -> None:
         """Begin to read."""
-        super().on_mount()
         self._look(listing=True)
 
     def on_screen_resume(self) -> None:
@@ -214,58 +213,33 @@ class RunsScreen(PaneScreen):
 
     def action_delete(self) -> None:
         """Delete the selected run, after a question; a live one is refused."""
-        from tuitrain.runs.catalogue import check_deletable
         from tuitrain.tui.screens.ask import Ask
 
         row = self._table.list.selected
         if row is None:
             return
-        try:
-            check_deletable(row.summary)
-        except ConfigError as error:
-            self._tell(self.Told(_sentence(error), wrong=True))
+        run = row.summary
+        checked = run_changes.outcome(partial(run_changes.check_deletable, run))
+        if checked.wrong:
+            self._tell(checked)
             return
-        lost = f"{row.summary.run}: its curve, log and checkpoints are removed from disk. This cannot be undone."
+        lost = f"{run.run}: its curve, log and checkpoints are removed from disk. This cannot be undone."
         question = Ask(f"Delete {row.title}?", lost, yes="Delete it", no="Keep it")
-        self.app.push_screen(question, lambda yes: self._delete(row) if yes else None)
-
-    def _delete(self, row: RunRow) -> None:
-        from tuitrain.runs.catalogue import delete
-
-        def work() -> RunsScreen.Told:
-            delete(self._runs_dir, row.summary.run)
-            return self.Told(f"Deleted {row.summary.run}.")
-
-        self._change(work)
+        delete = partial(run_changes.delete, self._runs_dir, run)
+        self.app.push_screen(question, lambda yes: self._change(delete) if yes else None)
 
     def action_copy(self) -> None:
         """Copy the equal command line."""
-        from tuitrain.runs.catalogue import config_of
-
-        row = self._table.list.selected
-        if row is None:
-            return
-        summary = row.summary
-
-        def work() -> RunsScreen.Told:
-            return self.Told(copied=command_line(config_of(summary)))
-
-        self._change(work)
+        if (row := self._table.list.selected) is not None:
+            self._change(partial(run_changes.copy_command, row.summary))
 
     def on_run_detail_edited(self, message: RunDetail.Edited) -> None:
         """Write the new name or note."""
-        from tuitrain.runs.label import annotate, rename
-
         row, field, text = message.run, message.field, message.text
-
-        def work() -> RunsScreen.Told:
-            (rename if field == "name" else annotate)(row.summary.path, text)
-            return self.Told()
-
         record = self.run.record
         if row.own and record is not None and (field == "note" or text.strip()):
             record.config = msgspec.structs.replace(record.config, **{field: text.strip()})
-        self._change(work)
+        self._change(partial(run_changes.edit, row.summary, field, text))
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         """Whoever leaves the name or note by Tab or by mouse leaves it as it was."""
@@ -277,30 +251,21 @@ class RunsScreen(PaneScreen):
         self._table.focus()
         self._selection_changed()
 
-    def _change(self, work: Callable[[], Told]) -> None:
+    def _change(self, change: Callable[[], Outcome]) -> None:
         """Do in a thread what waits for the disk."""
 
         def run() -> None:
-            try:
-                told = work()
-            except ConfigError as error:
-                told = self.Told(_sentence(error), wrong=True)
-            self.post_message(told)
+            self.post_message(self.Told(run_changes.outcome(change)))
 
         self.run_worker(run, thread=True, exit_on_error=False, group="change")
 
     def on_runs_screen_told(self, message: Told) -> None:
         """Say what became of a change, and show it."""
-        self._tell(message)
+        self._tell(message.outcome)
         self._look(listing=True)
 
-    def _tell(self, told: Told) -> None:
-        if told.copied is not None:
-            self.copy(told.copied)
-        if told.sentence:
-            self.notify(told.sentence, severity="warning" if told.wrong else "information", markup=False, timeout=5)
-
-
-def _sentence(error: ConfigError) -> str:
-    """What the command line says, without the name of its argument."""
-    return str(error).removeprefix("RUN: ")
+    def _tell(self, outcome: Outcome) -> None:
+        if outcome.copied is not None:
+            self.copy(outcome.copied)
+        if outcome.sentence:
+            self.notify(outcome.sentence, severity="warning" if outcome.wrong else "information", markup=False, timeout=5)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
-from tuitrain.config import RunConfig, command_line, parse_device
+from tuitrain.config import RunConfig, parse_device
+from tuitrain.devices.inventory import free_cuda_devices
+from tuitrain.recipes import command_line
 from tuitrain.runs.logtail import LogTail
 from tuitrain.tui.curve.chart import load as load_plotext
 from tuitrain.tui.launch.fetch import Fetch
+from tuitrain.tui.launch.strategies import why_not
 from tuitrain.tui.layout import View
 from tuitrain.tui.own_memory import OwnCards
 from tuitrain.tui.run_view import RunView
@@ -24,6 +27,9 @@ from tuitrain.tui.widgets.log import LogPane
 from tuitrain.tui.widgets.progress import Progress
 from tuitrain.tui.widgets.replicas import Replicas
 from tuitrain.tui.widgets.strategy import Strategy
+
+if TYPE_CHECKING:
+    from tuitrain.session.preflight.plans import Plan
 
 
 class TrainingScreen(PaneScreen):
@@ -48,10 +54,10 @@ class TrainingScreen(PaneScreen):
         ("", "Starting"),
         ("Enter", "start what the launcher shows"),
         ("↑ ↓ Tab", "move between fields and panes"),
-        ("space", "choose, toggle, or edit a field; Esc leaves it"),
-        ("← →", "the next choice of a field"),
+        ("space ← →", "choose, toggle, or edit (Esc leaves it); the next choice"),
+        ("+  -  s", "a device more or less, and the next strategy that fits"),
         ("f  u", "fetch CIFAR-10 (170 MB, once), use the last launch"),
-        ("y", "copy the equal tuitrain run line"),
+        ("p  y", "preflight, copy the equal tuitrain run line"),
     )
     TRAINING: ClassVar[Help] = (
         ("", "Training"),
@@ -67,7 +73,11 @@ class TrainingScreen(PaneScreen):
         Binding("x", "stop", "Stop"),
         Binding("c", "checkpoint", "Checkpoint"),
         Binding("f", "fetch", "CIFAR-10", tooltip="Fetch CIFAR-10, or cancel that"),
+        Binding("plus", "more", "Devices", key_display="+/-", tooltip="Train on one device more"),
+        Binding("minus", "fewer", "A device less", show=False),
+        Binding("s", "strategy", "Strategy", tooltip="Take the next strategy that fits the devices"),
         Binding("u", "last_launch", "Last launch"),
+        Binding("p", "preflight", "Preflight", tooltip="Measure what more devices would bring"),
         Binding("y", "copy", "Copy command"),
     ]
 
@@ -78,8 +88,8 @@ class TrainingScreen(PaneScreen):
         self._log_before = log
         self._seen: object = None
         self.own_cards = OwnCards(view)
+        self._sampler = sampler
         self._devices = Devices(sampler, self.own_cards)
-        self._devices.picked = _one_device(launch)
         self._strategy = Strategy()
         self._log = LogPane(self.current_log)
         self._launcher = Launcher(launch, machine=lambda: self._devices.machine, busy=lambda: view.alive, fetch=fetch)
@@ -93,16 +103,15 @@ class TrainingScreen(PaneScreen):
         return (self._body,)
 
     def on_mount(self) -> None:
-        """The strategies that the devices allow."""
-        self._strategy.devices = self._devices.usable
-        super().on_mount()
+        """The devices and the strategy of the first proposal."""
+        self._follow_form()
 
     # -- keeping up ---------------------------------------------------------------------------------------------------
 
     def beat(self) -> None:
         """What the devices do, and the run."""
         self._devices.sample()
-        self._strategy.devices = self._devices.usable
+        self._follow_form()
         self._redraw_run()
 
     def run_changed(self) -> None:
@@ -123,9 +132,11 @@ class TrainingScreen(PaneScreen):
 
     def _redraw_run(self) -> None:
         record = self._run.record
-        self._devices.in_use = record.started.device if self.view == "run" and record and record.started else None
+        started = record.started if self.view == "run" and record else None
+        self._devices.in_use = started.device if started else None
+        self._strategy.in_use = (started.strategy, len(started.device)) if started else None
         self.rearrange()
-        for pane in (self._header, self._log, self._launcher, self._progress, self._replicas, self._too_small):
+        for pane in (self._header, self._strategy, self._log, self._launcher, self._progress, self._replicas, self._too_small):
             if pane.display:
                 pane.redraw()
         if self._curve.due() or self._run.ended:
@@ -149,6 +160,7 @@ class TrainingScreen(PaneScreen):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Which keys mean something now."""
         run, state = self.view == "run", self._run.state
+        choosing = not run and not self._launcher.editing
         works = {
             "start": not run and not self._run.alive,
             "pause": run and state == "running",
@@ -156,6 +168,10 @@ class TrainingScreen(PaneScreen):
             "stop": run and state in ("preparing", "running", "paused"),
             "checkpoint": run and state in ("running", "paused"),
             "fetch": not run and self._launcher.offers_fetch,
+            "preflight": not run,
+            "more": choosing,
+            "fewer": choosing and bool(self._devices.picked),
+            "strategy": choosing and self._strategy.several_fit,
             "last_launch": not run and self._launcher.last_launch is not None,
             "log_scale": run and self._curve.check_action("log_scale", ()) is True,
         }
@@ -205,9 +221,40 @@ class TrainingScreen(PaneScreen):
         """Download CIFAR-10 beside everything else, or cancel that."""
         self._launcher.toggle_fetch()
 
+    def action_more(self) -> None:
+        """One device, or one replica, more."""
+        self._devices.take_next()
+
+    def action_fewer(self) -> None:
+        """One less."""
+        self._devices.drop_last()
+
+    def action_strategy(self) -> None:
+        """Another strategy that fits the chosen devices."""
+        self._strategy.take_next()
+
     def action_last_launch(self) -> None:
         """Show the last launch in the launcher."""
         self._launcher.use_last_launch()
+
+    def action_preflight(self) -> None:
+        """Measure the strategies and numbers of devices with what the launcher holds."""
+        if self._run.alive:
+            self.notify("A run is training, and beside it no measurement would be right: p works when it has ended.", severity="warning")
+            return
+        if not self._launcher.form.ready:
+            self.notify("A field is not right yet: see the sentence beside it.", severity="warning")
+            return
+        from tuitrain.tui.screens.preflight import PreflightScreen
+
+        free = free_cuda_devices(self._sampler.latest())
+        self.app.push_screen(PreflightScreen(self._run, self._launcher.form.config, free, self._take_plan))
+
+    def _take_plan(self, plan: Plan) -> None:
+        """The launcher takes what the preflight found."""
+        form = self._launcher.form
+        form.take(plan.applied(form.config))
+        self._show_choices()
 
     def action_log_scale(self) -> None:
         """Another axis of the curve, for the palette; the keys of the curve are its own."""
@@ -245,8 +292,12 @@ class TrainingScreen(PaneScreen):
         self.refresh_bindings()
 
     def on_devices_picked(self, event: Devices.Picked) -> None:
-        """The launcher takes the device; choosing the chosen one again goes back to auto."""
-        self._launcher.form.set_text("device", "auto" if event.device == self._devices.picked else event.device)
+        """The launcher takes the devices, and with them a strategy that fits."""
+        form, machine = self._launcher.form, self._devices.machine
+        strategy = form.config.strategy
+        reason = why_not(strategy, event.devices or machine.freest[:1] or ("cpu",))
+        if form.choose_devices(event.devices, "auto" if reason else strategy) and reason:
+            self.notify(f"The strategy is auto again: {reason}.")
         self._show_choices()
 
     def on_strategy_picked(self, event: Strategy.Picked) -> None:
@@ -254,13 +305,15 @@ class TrainingScreen(PaneScreen):
         self._launcher.form.set_text("strategy", event.strategy)
         self._show_choices()
 
+    def _follow_form(self) -> None:
+        """Tell the panes on the left what the launcher holds, and what a start would take now."""
+        config, taken = self._launcher.form.config, self._devices.machine.takes(self._launcher.form.config)
+        named = parse_device(config.device)
+        self._devices.picked, self._devices.taken = named if isinstance(named, tuple) else (), taken
+        self._strategy.picked, self._strategy.devices = config.strategy, taken
+
     def _show_choices(self) -> None:
-        config = self._launcher.form.config
-        self._devices.picked, self._strategy.picked = _one_device(config), config.strategy
+        self._follow_form()
         for pane in (self._devices, self._strategy, self._launcher):
             pane.redraw()
-
-
-def _one_device(config: RunConfig) -> str | None:
-    devices = parse_device(config.device)
-    return devices[0] if isinstance(devices, tuple) else None
+        self.refresh_bindings()

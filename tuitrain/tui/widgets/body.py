@@ -63,7 +63,7 @@ class Body(Container):
             devices_full=full,
             devices_tall=tall,
             devices=short,
-            replicas=self._replicas.rows_wanted(),
+            replicas=self._replicas.rows_wanted(width - left - 4),
             notes=self._progress.notes(width - left),
         )
         if sizes != self._sizes:

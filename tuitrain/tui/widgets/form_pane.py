@@ -19,7 +19,7 @@ from tuitrain.tui.widgets.wrap import wrap
 
 LABEL = 15
 VALUE = 16
-LONG = ("data", "device", "name")
+LONG = ("recipe", "data", "device", "name")
 """Fields whose values may be longer than their column."""
 _GROUPS_END_AFTER = ("data", "strategy", "batch_size", "precision")
 
@@ -128,7 +128,7 @@ class FormPane(Pane):
             lines += self._about_edited(machine, width)
             if form.ready:
                 data = "CIFAR-10, when it has come" if self.waits_for_data else form.data_words()
-                sentence = f"Enter trains {form.config.title()} on {machine.takes(form.config)} with {data}"
+                sentence = f"Enter trains {form.config.title()} on {machine.words(form.config)} with {data}"
                 lines += [Row(line, palette.good).strip(width) for line in wrap(sentence, width)]
         if fetch.active:
             lines.append(offers.fetch_progress(fetch, palette, typing=self.editing).strip(width))

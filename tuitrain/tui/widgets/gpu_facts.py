@@ -63,6 +63,9 @@ class GpuFacts(Pane):
         if snapshot is None:
             return []
         problem = problem_of(snapshot)
+        if self._choice is not None and self._choice.device is not None and self._choice.device.reason == problem:
+            # The card's status says it.
+            problem = None
         lines = [Row(line, palette.warn).strip(width) for line in (wrapped(problem, width, _LINES_MOST) if problem else [])]
         if self._choice is None:
             return [*lines, Row("This card is not there any more.", palette.dim).strip(width)]

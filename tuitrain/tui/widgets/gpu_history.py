@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from textual.strip import Strip
 
 from tuitrain.devices import Choice, DeviceSnapshot, HistoryPoint
+from tuitrain.tui import format as words
 from tuitrain.tui.gpus import cards
 from tuitrain.tui.gpus.history import Graph, Grid, Span, filled, grid, means
 from tuitrain.tui.widgets.devices import SamplerLike
@@ -91,9 +92,10 @@ class GpuHistory(Pane):
         whose = f"{choice.name} " if len(self.subjects) > 1 else ""
         room = where.cells - len(whose)
         name = graph.name if len(graph.name) + 1 + len(graph.unit) <= room else graph.short
-        lines = [Row(" " * _SCALE).add(whose, palette.text).left(f"{name} {graph.unit}", room, palette.dim)]
+        what = f"{name} {graph.unit}" if known else f"{name} {words.NONE}"
+        lines = [Row(" " * _SCALE).add(whose, palette.text).left(what, room, palette.dim)]
         for number, text in enumerate(filled(values, top, rows)):
-            label = f"{top:.0f}" if number == 0 else "0" if number == rows - 1 and rows > 1 else ""
+            label = "" if not known else f"{top:.0f}" if number == 0 else "0" if number == rows - 1 and rows > 1 else ""
             line = Row().right(label, _SCALE - 1, palette.dim).add("┤" if label else "│", palette.frame)
             lines.append(line.add(text, palette.dim if graph.quiet else palette.primary))
         return lines

@@ -19,6 +19,7 @@ from tuitrain.tui.launch.fetch import Fetch
 from tuitrain.tui.launch.form import FIELDS, FOLDER, TYPED
 from tuitrain.tui.launch.hints import Machine
 from tuitrain.tui.widgets.form_pane import LABEL, LONG, VALUE, FormPane
+from tuitrain.tui.widgets.line_editor import LineEditor
 
 if TYPE_CHECKING:
     from textual.widgets import Input
@@ -27,7 +28,7 @@ _NUMERIC = ("epochs", "max_steps", "batch_size", "lr", "seed")
 
 
 class Launcher(FormPane, can_focus=True):
-    """The form with its keys. A text field is edited in Textual's `Input`, laid over its value for as long as that takes."""
+    """The form with its keys. A value is edited in a field laid over it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "move(-1)", "Up", show=False),
@@ -59,7 +60,7 @@ class Launcher(FormPane, can_focus=True):
     def __init__(self, config: RunConfig, *, machine: Callable[[], Machine], busy: Callable[[], bool], fetch: Fetch) -> None:
         super().__init__(config, machine=machine, busy=busy, fetch=fetch)
         self._looked_behind = ""
-        self._editor: Input | None = None
+        self._editor = LineEditor(self, self._editor_place)
         self._before = ""
         self._clicked: int | None = None
 
@@ -71,7 +72,7 @@ class Launcher(FormPane, can_focus=True):
     @property
     def editing(self) -> bool:
         """Whether a text field has the keys."""
-        return self._editor is not None
+        return self._editor.active
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Esc has something to leave only while a field is edited; space is a letter then."""
@@ -146,7 +147,10 @@ class Launcher(FormPane, can_focus=True):
         """The next click only selects."""
         if not self.editing:
             self._clicked = None
-        super().on_blur()
+
+    def on_resize(self) -> None:
+        """The field stays on its row, which is known when the form is drawn."""
+        self.call_after_refresh(self._editor.place)
 
     def _options(self, field: str) -> Sequence[str]:
         self.form.devices = ("cpu", *self._machine().cards)
@@ -218,40 +222,31 @@ class Launcher(FormPane, can_focus=True):
         return self.editing and FIELDS[self.cursor].name == field
 
     def _open_editor(self, text: str) -> None:
-        from textual.widgets import Input  # 20 ms that the first frame does not need
-
-        if self._editor is not None:
+        if self.editing:
             return
         field = FIELDS[self.cursor].name
         self._before = self.form.text(field)
-        text = "" if text == "none" and field != "name" else text
-        editor = Input(text, compact=True, select_on_focus=False, id="editor")
-        editor.styles.offset = (3 + LABEL, 1 + self.line_of(self.cursor))
-        editor.styles.width = max(self.size.width - LABEL - 6, 8) if field in LONG else VALUE
-        self._editor = editor
-        self.mount(editor)
-        self.screen.set_focus(editor)
-        editor.cursor_position = len(text)
-        self.refresh_bindings()
-        self.redraw()
+        self._editor.open("" if text == "none" and field != "name" else text)
+
+    def _editor_place(self) -> tuple[int, int, int]:
+        long = FIELDS[self.cursor].name in LONG
+        return 3 + LABEL, 1 + self.line_of(self.cursor), max(self.size.width - LABEL - 6, 8) if long else VALUE
 
     def _close_editor(self) -> None:
-        editor, self._editor = self._editor, None
-        if editor is None:
+        if not self.editing:
             return
         field = FIELDS[self.cursor].name
-        if field in ("data", "device") and not editor.value.strip():
+        if field in ("data", "device") and not self._editor.text.strip():
             self.form.drop_draft(field)
             if not self.form.set_text(field, self._before):
                 self.form.drop_draft(field)
-        editor.remove()
+        self._editor.close()
         self.focus()
-        self.refresh_bindings()
         self._changed()
 
     def action_leave(self) -> None:
         """Give the field its value from before."""
-        if self._editor is not None:
+        if self.editing:
             field = FIELDS[self.cursor].name
             self.form.drop_draft(field)
             self.form.set_text(field, self._before)
@@ -260,7 +255,7 @@ class Launcher(FormPane, can_focus=True):
     def on_input_changed(self, event: Input.Changed) -> None:
         """Check what is typed as it is typed."""
         event.stop()
-        if self._editor is not None:
+        if self._editor.owns(event.input):
             field = FIELDS[self.cursor].name
             text = event.value
             self.form.set_text(field, "none" if field == "max_steps" and not text.strip() else text)

@@ -141,4 +141,6 @@ def _subject(record: RunRecord) -> str:
     if started is None:
         return f" · {record.config.data} data · {record.config.device}"
     data = words.DATA_NAMES[started.data]
-    return f" · {data} ({started.train_samples:,}) · {', '.join(started.device)} · {started.strategy}"
+    count = len(started.device)
+    where = f"{started.device[0]} · {started.strategy}" if count == 1 else f"{started.strategy} over {count}"
+    return f" · {data} ({started.train_samples:,}) · {where}"

@@ -9,6 +9,7 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.strip import Strip
 
+from tuitrain.tui.widgets.line_editor import LineEditor
 from tuitrain.tui.widgets.lines import Lines
 from tuitrain.tui.widgets.strips import Row, spread
 
@@ -20,9 +21,9 @@ _MOST_ANSWER = 46
 
 
 class Prompt(Lines):
-    """Hidden until `ask`. Textual's `Input` lies over the line while the text is typed; the answer stands at the right end."""
+    """Hidden until `ask`. A field lies over the line while the text is typed; the answer stands at the right end."""
 
-    DEFAULT_CSS = "Prompt { height: 1; display: none; } Prompt Input { position: absolute; height: 1; padding: 0; border: none; }"
+    DEFAULT_CSS = "Prompt { height: 1; display: none; }"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "leave", "Cancel"),
         Binding("up", "step(-1)", show=False),
@@ -46,48 +47,35 @@ class Prompt(Lines):
             self.by = by
 
     def __init__(self) -> None:
-        super().__init__(id="prompt")
+        super().__init__()
         self.label = ""
         self.text = ""
         self._answer = ""
         self._bad = False
-        self._editor: Input | None = None
+        self._editor = LineEditor(self, self._editor_place)
 
     @property
     def editing(self) -> bool:
         """Whether the text is being typed."""
-        return self._editor is not None
+        return self._editor.active
 
     def ask(self, label: str, text: str = "") -> None:
         """Show the line and give it the keys."""
-        from textual.widgets import Input
-
-        self.close_editor()
+        self._editor.close()
         self.label, self.text = label, text
         self.say("")
         self.display = True
-        editor = Input(text, compact=True, select_on_focus=False)
-        self._editor = editor
-        self._place(editor)
-        self.mount(editor)
-        self.screen.set_focus(editor)
-        editor.cursor_position = len(text)
-        self.refresh_bindings()
+        self._editor.open(text)
 
     def say(self, answer: str, *, bad: bool = False) -> None:
         """What stands at the right end."""
         self._answer, self._bad = answer, bad
-        if self._editor is not None:
-            self._place(self._editor)
+        self._editor.place()
         self.redraw()
 
     def close_editor(self) -> None:
         """The text stays, the keys go elsewhere."""
-        editor, self._editor = self._editor, None
-        if editor is not None:
-            editor.remove()
-            self.refresh_bindings()
-            self.redraw()
+        self._editor.close()
 
     def hide(self) -> None:
         """Away with the line."""
@@ -96,13 +84,12 @@ class Prompt(Lines):
 
     def on_resize(self) -> None:
         """The field keeps to its room."""
-        if self._editor is not None:
-            self._place(self._editor)
+        self._editor.place()
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Tell who asked."""
         event.stop()
-        if event.input is self._editor and event.value != self.text:
+        if self._editor.owns(event.input) and event.value != self.text:
             self.text = event.value
             self.post_message(self.Typed())
 
@@ -128,8 +115,7 @@ class Prompt(Lines):
             left.add(self.text, palette.strong)
         return [spread(left, Row(f"{self._answer} ", palette.warn if self._bad else palette.dim), width)]
 
-    def _place(self, editor: Input) -> None:
+    def _editor_place(self) -> tuple[int, int, int]:
         start = cell_len(self.label) + 2
         width = self.app.size.width - start - min(cell_len(self._answer), _MOST_ANSWER) - 3
-        editor.styles.offset = (start, 0)
-        editor.styles.width = max(width, _LEAST_FIELD)
+        return start, 0, max(width, _LEAST_FIELD)

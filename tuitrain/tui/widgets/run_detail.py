@@ -13,6 +13,7 @@ from tuitrain.tui import format as words
 from tuitrain.tui.browse.opened_run import GONE
 from tuitrain.tui.browse.run_rows import RunRow, Sketch
 from tuitrain.tui.look import state_look
+from tuitrain.tui.widgets.line_editor import LineEditor
 from tuitrain.tui.widgets.lines import Pane
 from tuitrain.tui.widgets.strips import Row
 from tuitrain.tui.widgets.wrap import wrap
@@ -30,7 +31,7 @@ _SKETCH_FROM = 136
 
 
 class RunDetail(Pane):
-    """The selected run in words. Its name and note are edited in Textual's `Input`, laid over their lines."""
+    """The selected run in words. Its name and note are edited in a field laid over their lines."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "Leave")]
 
@@ -52,7 +53,7 @@ class RunDetail(Pane):
         self.sketch: Sketch | None = None
         """The selected run's loss; `None` until it is read."""
         self._run: RunRow | None = None
-        self._editor: Input | None = None
+        self._editor = LineEditor(self, self._editor_place)
         self._field: Field = "name"
 
     @property
@@ -64,7 +65,7 @@ class RunDetail(Pane):
     @property
     def editing(self) -> bool:
         """Whether a name or a note is being typed."""
-        return self._editor is not None
+        return self._editor.active
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Esc leaves the editor only while there is one."""
@@ -80,28 +81,16 @@ class RunDetail(Pane):
 
     def edit(self, field: Field) -> None:
         """Type another name or note."""
-        from textual.widgets import Input
-
         if self._run is None or self.editing:
             return
         self._field = field
-        text = self._run.summary.name if field == "name" else self._run.summary.note
-        editor = Input(text, compact=True, select_on_focus=False, id="editor")
-        self._editor = editor
-        self._place_editor()
-        self.mount(editor)
-        self.screen.set_focus(editor)
-        editor.cursor_position = len(text)
-        self.refresh_bindings()
-        self.redraw()
+        self._editor.open(self._run.summary.name if field == "name" else self._run.summary.note)
 
     def action_leave(self) -> None:
         """Leave it as it was."""
-        editor, self._editor = self._editor, None
-        if editor is not None:
-            editor.remove()
+        if self.editing:
+            self._editor.close()
             self.post_message(self.Left())
-            self.redraw()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Keep what was typed."""
@@ -116,12 +105,10 @@ class RunDetail(Pane):
 
     def on_resize(self, event: events.Resize) -> None:
         """The editor is as wide as its line."""
-        self._place_editor()
+        self._editor.place()
 
-    def _place_editor(self) -> None:
-        if self._editor is not None:
-            self._editor.styles.offset = (2 + _LABEL, 1 + (self._field == "note"))
-            self._editor.styles.width = max(self.size.width - _LABEL - 4, 8)
+    def _editor_place(self) -> tuple[int, int, int]:
+        return 2 + _LABEL, 1 + (self._field == "note"), max(self.size.width - _LABEL - 4, 8)
 
     # -- drawing ------------------------------------------------------------------------------------------------------
 

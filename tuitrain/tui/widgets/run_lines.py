@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from rich.style import Style
 from textual.strip import Strip
 
+from tuitrain.tui import format as words
 from tuitrain.tui.browse import run_rows
 from tuitrain.tui.browse.run_list import RunList
 from tuitrain.tui.browse.run_rows import Column, RunRow
@@ -47,7 +48,7 @@ class RunLines:
         now, lines = time.time(), []
         drawn: dict[str, tuple[object, Strip]] = {}
         for index, run in enumerate(runs.in_view, runs.top):
-            age = run_rows.age(None if run.began is None else max(now - run.began, 0.0))
+            age = words.age(None if run.began is None else max(now - run.began, 0.0))
             texts = {"age": age, "curve": curves.get(run.key, "")}
             here, marked = index == runs.cursor, run.key in runs.marked
             made_of = (run, texts, here, marked, focus, columns, width, id(palette))

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-from textual import events
 from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.strip import Strip
@@ -13,31 +12,21 @@ from textual.strip import Strip
 from tuitrain.tui.browse import run_rows
 from tuitrain.tui.browse.run_list import RunList
 from tuitrain.tui.browse.run_rows import Column, RunRow
-from tuitrain.tui.widgets.lines import Pane
+from tuitrain.tui.widgets.filtered_table import FilteredTable
 from tuitrain.tui.widgets.run_lines import GUTTER, RunLines, titles
 from tuitrain.tui.widgets.strips import Row
 from tuitrain.tui.widgets.wrap import wrap
 
-if TYPE_CHECKING:
-    from textual.widgets import Input
-
-_WHEEL_ROWS = 3
 _READING = "reading the runs…"
 _NONE = "No runs yet: n starts one."
 
 
-class RunsTable(Pane, can_focus=True):
+class RunsTable(FilteredTable[RunList], can_focus=True):
     """One line for each run of `list`."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "open", "Open"),
         Binding("space", "mark", "Mark"),
-        Binding("up,k", "move(-1)", "Up", show=False),
-        Binding("down,j", "move(1)", "Down", show=False),
-        Binding("pageup", "page(-1)", "Page up", show=False),
-        Binding("pagedown", "page(1)", "Page down", show=False),
-        Binding("home", "move(-1000000)", "First", show=False),
-        Binding("end", "move(1000000)", "Last", show=False),
         Binding("slash", "search", "Filter"),
         Binding("s", "sort", "Sort"),
         Binding("escape", "clear_search", "Clear filter"),
@@ -50,21 +39,14 @@ class RunsTable(Pane, can_focus=True):
         """Another run is selected, or other runs are in view."""
 
     def __init__(self) -> None:
-        super().__init__(id="runs-table")
+        super().__init__(RunList(), id="runs-table")
         self.first = True
-        self.list = RunList()
         self.problem: str | None = None
         """Why the runs cannot be read."""
         self._curves: Mapping[str, str] = {}
         self._lines_of_runs = RunLines()
-        self._editor: Input | None = None
 
     # -- what is shown ------------------------------------------------------------------------------------------------
-
-    @property
-    def searching(self) -> bool:
-        """Whether the filter is being typed."""
-        return self._editor is not None
 
     @property
     def empty(self) -> bool:
@@ -80,7 +62,7 @@ class RunsTable(Pane, can_focus=True):
         """Show another list, newest first."""
         self.problem = problem
         self.list.show(rows)
-        self._changed()
+        self.moved()
 
     def redraw_own(self, current: Callable[[RunRow], RunRow]) -> None:
         """Redraw with the numbers that this app's run has now; `current` gives a row as it is now."""
@@ -92,38 +74,20 @@ class RunsTable(Pane, can_focus=True):
         self._curves = curves
         self.redraw()
 
-    @property
-    def _filtered(self) -> bool:
-        return bool(self.list.sought) or self.searching
-
-    def _changed(self) -> None:
-        self.redraw()
+    def moved(self) -> None:
+        """Another run is selected, or other runs are in view."""
+        super().moved()
         self.post_message(self.Moved())
 
-    def _fit(self) -> None:
-        """As many runs as the pane has rows: the headings take one, and the filter one."""
-        self.list.page = max(self.body_height() - 1 - int(self._filtered), 1)
-        self.list.go_to(self.list.cursor)
-        self._changed()
-
-    # -- keys and mouse -----------------------------------------------------------------------------------------------
+    # -- keys ---------------------------------------------------------------------------------------------------------
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """What needs a run needs one; Esc first clears the filter."""
         if action in ("open", "mark"):
             return self.list.selected is not None and not self.searching
         if action == "clear_search":
-            return self._filtered
+            return self.filtered
         return not self.searching if action in ("search", "sort") else True
-
-    def action_move(self, by: int) -> None:
-        """Move the cursor."""
-        self.list.go_to(self.list.cursor + by)
-        self._changed()
-
-    def action_page(self, by: int) -> None:
-        """Move by what one sees."""
-        self.action_move(by * max(self.list.page - 1, 1))
 
     def action_open(self) -> None:
         """Open the selected run."""
@@ -137,82 +101,7 @@ class RunsTable(Pane, can_focus=True):
     def action_sort(self) -> None:
         """The next order."""
         self.list.next_sort()
-        self._changed()
-
-    def on_click(self, event: events.Click) -> None:
-        """A click selects."""
-        index = self.list.top + event.y - 2
-        if 2 <= event.y < 2 + self.list.page and index < len(self.list.rows):
-            self.focus()
-            self.action_move(index - self.list.cursor)
-
-    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        """The wheel moves the view."""
-        self.list.scroll(_WHEEL_ROWS)
-        self._changed()
-
-    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        """The wheel moves the view."""
-        self.list.scroll(-_WHEEL_ROWS)
-        self._changed()
-
-    # -- the filter ---------------------------------------------------------------------------------------------------
-
-    def action_search(self) -> None:
-        """Type a filter."""
-        from textual.widgets import Input
-
-        editor = Input(self.list.sought, compact=True, select_on_focus=False, id="editor")
-        self._editor = editor
-        self._place_editor()
-        self.mount(editor)
-        self.screen.set_focus(editor)
-        editor.cursor_position = len(self.list.sought)
-        self._fit()
-        self.refresh_bindings()
-
-    def action_clear_search(self) -> None:
-        """Show all runs again."""
-        self.list.sought = ""
-        self._close_editor()
-
-    def on_input_changed(self, event: Input.Changed) -> None:
-        """Filter as it is typed."""
-        event.stop()
-        if self._editor is not None:
-            self.list.sought = event.value.strip()
-            self.list.arrange()
-            self._changed()
-
-    def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Keep the filter and go back to the list."""
-        event.stop()
-        self._close_editor()
-
-    def on_focus(self) -> None:
-        """Whoever leaves the filter by Tab or by mouse keeps it."""
-        super().on_focus()
-        if self.searching:
-            self._close_editor()
-
-    def on_resize(self, event: events.Resize) -> None:
-        """The filter stays in the last line, and the selection in view."""
-        self._place_editor()
-        self._fit()
-
-    def _place_editor(self) -> None:
-        if self._editor is not None:
-            self._editor.styles.offset = (4, max(self.size.height - 1 - int(self.last), 1))
-            self._editor.styles.width = max(self.size.width // 2 - 4, 8)
-
-    def _close_editor(self) -> None:
-        editor, self._editor = self._editor, None
-        if editor is not None:
-            editor.remove()
-            self.focus()
-        self.list.arrange()
-        self._fit()
-        self.refresh_bindings()
+        self.moved()
 
     # -- drawing ------------------------------------------------------------------------------------------------------
 
@@ -236,10 +125,7 @@ class RunsTable(Pane, can_focus=True):
             columns, palette = self._columns(width), self.palette
             lines = [titles(columns, palette).strip(width)]
             lines += self._lines_of_runs.draw(self.list, columns, width, self._curves, palette, focus=self.has_focus)
-        if self._filtered:
-            lines = [*lines, *[Strip.blank(width)] * (height - 1 - len(lines))][: height - 1]
-            lines.append(self._filter_line(width))
-        return lines
+        return self.with_filter(lines, width, height)
 
     def _sentence(self) -> str | None:
         if self.problem:
@@ -252,12 +138,3 @@ class RunsTable(Pane, can_focus=True):
 
     def _columns(self, width: int) -> list[Column]:
         return run_rows.columns(max(width - GUTTER, 0), detached=self.list.detached)
-
-    def _filter_line(self, width: int) -> Strip:
-        palette = self.palette
-        row = Row("/ ", palette.key)
-        if not self.searching:
-            row.add(self.list.sought, palette.strong)
-        total = len(self.list.all or ())
-        right = Row(f"{len(self.list.rows):,} of {total:,}", palette.text).add("  Esc ", palette.key).add("shows all", palette.dim)
-        return row.pad_to(width - right.width).join(right).strip(width) if row.width + right.width < width else row.strip(width)

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Protocol
 
 from textual.message import Message
 
 from tuitrain.text import clean
-from tuitrain.tui.save import SaveError, save_text
+from tuitrain.tui.save import SaveError
 from tuitrain.tui.widgets.prompt import Prompt
 
 _KEYS = "Enter saves · Esc cancels"
+
+
+class Write(Protocol):
+    """Writes a file; as `save_text` of `tuitrain.tui.save` without its text."""
+
+    def __call__(self, name: str, *, overwrite: bool) -> Path:
+        """The path of what was written; raises `SaveError`."""
 
 
 class SavePrompt(Prompt):
@@ -32,13 +40,13 @@ class SavePrompt(Prompt):
 
     def __init__(self) -> None:
         super().__init__()
-        self._content = ""
+        self._write: Write | None = None
         self._overwrites = ""
         """The name that a second Enter overwrites."""
 
-    def ask_where(self, name: str, content: str) -> None:
-        """Ask under which name to save `content`; `name` is proposed."""
-        self._content, self._overwrites = content, ""
+    def ask_where(self, name: str, write: Write) -> None:
+        """Ask under which name to save what `write` writes, in a thread; `name` is proposed."""
+        self._write, self._overwrites = write, ""
         self.ask("save as", name)
         self.say(_KEYS)
 
@@ -51,24 +59,28 @@ class SavePrompt(Prompt):
     def on_prompt_entered(self, message: Prompt.Entered) -> None:
         """Save, in a thread: a disk may be slow."""
         message.stop()
-        name = self.text.strip()
-        if not name:
+        name, write = self.text.strip(), self._write
+        if not name or write is None:
             self.say("a file needs a name", bad=True)
             return
-        overwrite, content = name == self._overwrites, self._content
+        overwrite = name == self._overwrites
 
-        def write() -> None:
+        def save() -> None:
             try:
-                self.post_message(self._Saved(save_text(name, content, overwrite=overwrite)))
+                self.post_message(self._Saved(write(name, overwrite=overwrite)))
             except SaveError as error:
                 self.post_message(self._NotSaved(name, error))
 
-        self.run_worker(write, thread=True, exclusive=True, group="save")
+        self.run_worker(save, thread=True, exclusive=True, group="save")
 
     def on_prompt_left(self, message: Prompt.Left) -> None:
         """Away with the line."""
         message.stop()
         self._close()
+
+    def on_prompt_stepped(self, message: Prompt.Stepped) -> None:
+        """There is nothing to step through."""
+        message.stop()
 
     def on_save_prompt__saved(self, message: _Saved) -> None:
         """Say where it is."""

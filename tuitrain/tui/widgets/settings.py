@@ -10,11 +10,11 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.strip import Strip
 
-from tuitrain.config import FIELDS, recipe_of
+from tuitrain.config import FIELDS
+from tuitrain.recipes import recipe_of
 from tuitrain.text import clean
 from tuitrain.tui import format as words
 from tuitrain.tui.browse.opened_run import KeptCheckpoint, OpenedRun
-from tuitrain.tui.browse.run_rows import age
 from tuitrain.tui.widgets.lines import Pane
 from tuitrain.tui.widgets.strips import Row
 from tuitrain.tui.widgets.wrap import wrap
@@ -85,7 +85,7 @@ class _Facts(Pane):
         palette = self.palette
         row = Row("step ", palette.dim).right(f"{one.step:,}", 10, palette.strong)
         row.add("  ").left(one.kind, 7, palette.good if one.kind == "best" else palette.text)
-        row.right(words.size(one.size), 9, palette.text).right(age(max(now - one.written, 0.0)), 8, palette.dim)
+        row.right(words.size(one.size), 9, palette.text).right(words.age(max(now - one.written, 0.0)), 8, palette.dim)
         if row.width + 2 + len(one.path) <= width:
             row.add("  ").add(one.path, palette.dim)
         return row.strip(width)

@@ -1,4 +1,4 @@
-"""How a batch is spread over the devices: one choice now, the others say what they need."""
+"""How a batch is spread over the devices: what is chosen, what auto takes, and why the others do not fit."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.strip import Strip
 
-from tuitrain.tui.launch.hints import NOT_SINGLE, why_not
+from tuitrain.tui.launch.strategies import STRATEGIES, about, auto_takes, fitting, why_not
 from tuitrain.tui.widgets.lines import Pane
 from tuitrain.tui.widgets.strips import Row
 from tuitrain.tui.widgets.wrap import wrap
-
-STRATEGIES = ("single", *NOT_SINGLE)
 
 
 class Strategy(Pane, can_focus=True):
@@ -37,8 +35,28 @@ class Strategy(Pane, can_focus=True):
         self.cursor = 0
         self.picked = "auto"
         """What the configuration says."""
-        self.devices = 1
-        """How many devices could be used; the screen sets it."""
+        self.devices: tuple[str, ...] = ("cpu",)
+        """What a start would take now, one for each replica; the screen sets both."""
+        self.in_use: tuple[str, int] | None = None
+        """The strategy of the run that is shown, and over how many replicas."""
+
+    @property
+    def taken(self) -> str:
+        """The strategy that the run has, or that a start would take now."""
+        if self.in_use is not None:
+            return self.in_use[0]
+        return auto_takes(self.devices) if self.picked == "auto" else self.picked
+
+    @property
+    def several_fit(self) -> bool:
+        """Whether there is something to choose."""
+        return len(fitting(self.devices)) > 1
+
+    def take_next(self) -> None:
+        """The next strategy that fits; after the last one auto again."""
+        names = ["auto", *(name for name in fitting(self.devices) if name != auto_takes(self.devices))]
+        place = names.index(self.picked) if self.picked in names else 0
+        self.post_message(self.Picked(names[(place + 1) % len(names)]))
 
     def action_move(self, by: int) -> None:
         """Move the cursor."""
@@ -53,26 +71,37 @@ class Strategy(Pane, can_focus=True):
         else:
             self.post_message(self.Picked("auto" if self.picked == strategy else strategy))
 
-    def on_blur(self) -> None:
-        """The words go back to what is chosen."""
-        self.cursor = 0
-        super().on_blur()
+    def on_focus(self) -> None:
+        """Begin at what is chosen."""
+        self.cursor = STRATEGIES.index(self.taken)
+        super().on_focus()
 
     def heading(self) -> tuple[Row, Row]:
         """The title, and whether the person chose."""
-        return Row("Strategy", self.title_style()), Row("auto" if self.picked == "auto" else "", self.palette.dim)
+        chosen = self.in_use is not None or self.picked != "auto"
+        return Row("Strategy", self.title_style()), Row("" if chosen else "auto", self.palette.dim)
 
     def body(self, width: int, height: int) -> list[Strip]:
-        """The choices, and a sentence about the one under the cursor."""
-        palette = self.palette
+        """The choices, and a sentence about the one under the cursor, else about the chosen one."""
+        palette, taken = self.palette, self.taken
         row = Row()
         for index, name in enumerate(STRATEGIES):
             here = self.has_focus and index == self.cursor
-            row.add("▸" if here else " ", palette.cursor)
-            row.add("● " if index == 0 else "○ ", palette.primary if index == 0 else palette.dim)
-            row.add(name, palette.strong if index == 0 else palette.dim).add(" ")
-        sentence = why_not(STRATEGIES[self.cursor], self.devices) or "one device takes the whole batch"
+            row.add("▸" if here else " ", palette.cursor).add(
+                "● " if name == taken else "○ ", palette.primary if name == taken else palette.dim
+            )
+            fits = self.in_use is None and why_not(name, self.devices) is None
+            row.add(name, palette.strong if name == taken else palette.text if fits else palette.dim)
+            if self.in_use is None and self.picked != "auto" and name == auto_takes(self.devices):
+                row.add("·auto", palette.dim)
+            row.add(" ")
+        sentence = self._sentence(STRATEGIES[self.cursor] if self.has_focus else taken)
         if height < 2:
             return [row.add("  ").add(sentence, palette.dim).strip(width)]
         lines = [Row(" ").add(line, palette.dim).strip(width) for line in wrap(sentence, width - 1)]
         return [row.strip(width), *lines]
+
+    def _sentence(self, strategy: str) -> str:
+        if self.in_use is not None:
+            return about(strategy) if self.in_use[1] == 1 else f"{strategy} over {self.in_use[1]} replicas"
+        return why_not(strategy, self.devices) or about(strategy)

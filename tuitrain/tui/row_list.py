@@ -1,0 +1,82 @@
+"""Rows as one looks at them: searched, sorted, with a selection that stays with its row while the list changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Generic, Protocol, TypeVar
+
+
+class Keyed(Protocol):
+    """A row that is known again in another list."""
+
+    @property
+    def key(self) -> object:
+        """Equal for the same thing in every list."""
+
+
+RowT = TypeVar("RowT", bound=Keyed)
+
+
+class RowList(Generic[RowT]):
+    """`rows` are those that are left by the filter, in order; `cursor` and `top` are places in them.
+
+    Args:
+        sorts: the names of the orders; it begins with the first.
+    """
+
+    def __init__(self, sorts: Iterable[str]) -> None:
+        self.all: list[RowT] | None = None
+        """Every row, in the order in which it came; `None` before the first reading."""
+        self.rows: list[RowT] = []
+        self.cursor = 0
+        self.top = 0
+        """The first row in view."""
+        self.page = 1
+        """How many rows are in view."""
+        self.sought = ""
+        self._sorts = tuple(sorts)
+        self.sort = self._sorts[0]
+        self._selected: object = None
+
+    @property
+    def selected(self) -> RowT | None:
+        """The row under the cursor."""
+        return self.rows[self.cursor] if self.rows else None
+
+    @property
+    def in_view(self) -> list[RowT]:
+        """The rows to draw."""
+        return self.rows[self.top : self.top + self.page]
+
+    def arranged(self) -> list[RowT]:
+        """The rows of `all` that the filter leaves, in order."""
+        raise NotImplementedError
+
+    def show(self, rows: Sequence[RowT]) -> None:
+        """Another list; the selected row stays selected, or the one that takes its place."""
+        self.all = list(rows)
+        self.arrange()
+
+    def arrange(self) -> None:
+        """Search and sort again."""
+        self.rows = self.arranged()
+        place = next((index for index, row in enumerate(self.rows) if row.key == self._selected), self.cursor)
+        self.go_to(place)
+
+    def next_sort(self) -> None:
+        """The next order."""
+        self.sort = self._sorts[(self._sorts.index(self.sort) + 1) % len(self._sorts)]
+        self.arrange()
+
+    def go_to(self, index: int) -> None:
+        """Select another row, and bring it into view."""
+        self.cursor = min(max(index, 0), max(len(self.rows) - 1, 0))
+        if self.selected is not None:
+            self._selected = self.selected.key
+        last_top = max(len(self.rows) - self.page, 0)
+        self.top = min(max(self.top, self.cursor - self.page + 1, 0), self.cursor, last_top)
+
+    def scroll(self, by: int) -> None:
+        """Move the view, and the cursor where it would leave it."""
+        self.top = min(max(self.top + by, 0), max(len(self.rows) - self.page, 0))
+        self.go_to(min(max(self.cursor, self.top), self.top + self.page - 1))
