@@ -161,7 +161,8 @@ class CardLines(msgspec.Struct, frozen=True):
     def _bar(self, share: float | None, width: int, *, full: bool = False) -> Row:
         palette = self.palette
         hot = full and share is not None and share > _FULL
-        return bar(share, width, self._tone(palette.warn if hot else palette.primary), palette.track)
+        # Halves: the number stands beside it, and a bar in eighths would be sent anew each second.
+        return bar(share, width, self._tone(palette.warn if hot else palette.primary), palette.track, parts=2)
 
     def _load(self, card: DeviceSample, width: int) -> Row:
         """Utilization in halves of a cell: it never rests, and its number stands beside it."""
@@ -223,9 +224,9 @@ class CardLines(msgspec.Struct, frozen=True):
         for number, column in enumerate(columns):
             row.add(" " if number else "")
             if column.name == "memory bar":
-                row.join(bar(share, column.width, palette.primary, palette.track))
+                row.join(bar(share, column.width, palette.primary, palette.track, parts=2))
             elif column.name == "utilization bar":
-                row.join(bar(load, column.width, palette.primary, palette.track))
+                row.join(bar(load, column.width, palette.primary, palette.track, parts=2))
             else:
                 style = palette.strong if here and column.name == "gpu" else palette.text
                 (row.right if column.right else row.left)(texts.get(column.name, ""), column.width, style)

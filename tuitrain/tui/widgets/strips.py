@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Literal
 
 from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
@@ -98,9 +99,9 @@ def spread(left: Row, right: Row, width: int) -> Strip:
     return Strip([*left.strip(room), Segment(" ", PLAIN), *right.segments], width)
 
 
-def bar(share: float | None, width: int, style: Style, track: Style) -> Row:
-    """A meter `width` cells wide in eighths of a cell, on the background of `track`. An unknown share is an empty one."""
-    eighths = round(min(max(share or 0.0, 0.0), 1.0) * width * 8)
+def bar(share: float | None, width: int, style: Style, track: Style, *, parts: Literal[2, 8] = 8) -> Row:
+    """A meter `width` cells wide in `parts` of a cell, on the background of `track`. An unknown share is an empty one."""
+    eighths = round(min(max(share or 0.0, 0.0), 1.0) * width * parts) * (8 // parts)
     full, part = divmod(eighths, 8)
     row = Row("█" * full + (_EIGHTHS[part] if part else ""), style + track)
     return row.add(" " * (width - row.width), track)
