@@ -1,4 +1,8 @@
-"""What the host of a group and its ranks say to each other: messages over a socket, each with its length before it."""
+"""What processes of ours say to each other.
+
+A group's host and its ranks do so over a socket, each message with its length before it; a trial is asked on its stdin and answers on its
+stdout, in JSON.
+"""
 
 from __future__ import annotations
 
@@ -81,6 +85,58 @@ class Ask(Event, frozen=True, kw_only=True, tag="ask"):
     """Pause, resume, stop, interrupt or checkpoint."""
 
     request: str
+
+
+class Trial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a trial measures, or with 0 steps only which devices `config.device` means.
+
+    Attributes:
+        steps: how many are counted, after `warmup` that are not.
+        seconds: when to stop with fewer, from the first counted step on.
+        largest: look for the largest batch too, where all devices are GPUs.
+        free: CUDA ordinals, most free memory first.
+        folder: for what a run writes at the end of an epoch; the one that asks deletes it.
+    """
+
+    config: RunConfig
+    folder: str
+    steps: int
+    warmup: int
+    seconds: float
+    largest: bool = False
+    free: tuple[int, ...] = ()
+
+
+class Measured(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of a trial. `error` is one sentence, and `refused` says that the configuration is at fault.
+
+    Attributes:
+        devices: one for each replica.
+        gpus: how many torch can use.
+        step_seconds: the median of the counted steps that had a whole batch.
+        seconds: all counted steps together.
+        memory: the peak of torch's tensors on each replica's device, in bytes; `None` on the CPU.
+        largest: the largest batch that fits; `None` where nobody looked.
+        largest_by: "memory" where a larger one does not fit, "data" where there are no more samples, "time" where the search ended early.
+    """
+
+    devices: tuple[str, ...] = ()
+    gpus: int = 0
+    data: str = ""
+    batch: int = 0
+    steps: int = 0
+    step_seconds: float | None = None
+    seconds: float | None = None
+    memory: tuple[int | None, ...] = ()
+    largest: int | None = None
+    largest_by: str | None = None
+    error: str | None = None
+    refused: bool = False
+
+    @property
+    def samples_per_second(self) -> float | None:
+        """With the median step."""
+        return self.batch / self.step_seconds if self.step_seconds else None
 
 
 @cache

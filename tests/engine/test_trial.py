@@ -15,13 +15,14 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from tuitrain.config import RunConfig, with_changes
-from tuitrain.engine.trial import Ask, largest_batch, measure
+from tuitrain.engine.trial import largest_batch, measure
+from tuitrain.wire import Trial
 
 RANDOM = RunConfig(recipe="random-linear", model="linear", data="random", batch_size=30, device="cpu")
 
 
-def ask(config: RunConfig, folder: Path, *, steps: int, seconds: float = 60.0) -> Ask:
-    return Ask(config=config, folder=str(folder), steps=steps, warmup=2, seconds=seconds, largest=True)
+def ask(config: RunConfig, folder: Path, *, steps: int, seconds: float = 60.0) -> Trial:
+    return Trial(config=config, folder=str(folder), steps=steps, warmup=2, seconds=seconds, largest=True)
 
 
 def changed(config: RunConfig, **changes: object) -> RunConfig:

@@ -11,7 +11,7 @@ from tuitrain.config import ConfigError, RunConfig, with_changes
 from tuitrain.session.preflight import bench
 from tuitrain.session.preflight.plans import Plan, counts, left_out, plans, pool_of, spec_of
 from tuitrain.session.preflight.results import Row, best_of, compare
-from tuitrain.session.preflight.trials import Measured
+from tuitrain.wire import Measured
 
 CPU, TWICE, PAIR = Plan("single", ("cpu",)), Plan("split", ("cpu", "cpu")), Plan("ddp", ("cpu", "cpu"))
 ONE, SPLIT, DP = Plan("single", ("cuda:0",)), Plan("split", ("cuda:0", "cuda:1")), Plan("dp", ("cuda:0", "cuda:1"))

@@ -15,7 +15,8 @@ from tuitrain.config import RunConfig
 from tuitrain.session.preflight import trials as module
 from tuitrain.session.preflight.measuring import Measuring
 from tuitrain.session.preflight.plans import Plan
-from tuitrain.session.preflight.trials import Cancelled, Measured, ProcessTrials
+from tuitrain.session.preflight.trials import Cancelled, ProcessTrials
+from tuitrain.wire import Measured
 
 CPU, TWICE = Plan("single", ("cpu",)), Plan("split", ("cpu", "cpu"))
 PATIENCE = 20.0

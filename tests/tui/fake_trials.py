@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from tuitrain.config import RunConfig
 from tuitrain.session.preflight.plans import Plan
-from tuitrain.session.preflight.trials import Cancelled, Measured
+from tuitrain.session.preflight.trials import Cancelled
+from tuitrain.wire import Measured
 
 GIB = 2**30
 

@@ -16,10 +16,11 @@ from rich.cells import cell_len
 from textual.pilot import Pilot
 
 from tuitrain.session.preflight.plans import Plan
-from tuitrain.session.preflight.trials import Measured, ProcessTrials
+from tuitrain.session.preflight.trials import ProcessTrials
 from tuitrain.tui.app import TuitrainApp
 from tuitrain.tui.screens import preflight as module
 from tuitrain.tui.screens.preflight import PreflightScreen
+from tuitrain.wire import Measured
 
 SIZES = [(80, 24), (120, 40), (200, 60)]
 SMALL, WIDE = SIZES[:2]

@@ -24,59 +24,13 @@ from tuitrain.engine.control import Control, Request
 from tuitrain.engine.placement import place
 from tuitrain.engine.train import Spread, train
 from tuitrain.events import Event, ReplicaStats, RunEnded, RunStarted, Step
+from tuitrain.wire import Measured, Trial
 
 TRIES_SECONDS = 30.0
 """How long the largest batch is looked for."""
 BISECTIONS = 3
 _TRY_STEPS = 2
 _ENDLESS_EPOCHS = 2**40
-
-
-class Ask(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What to measure, or with 0 steps only which devices `config.device` means.
-
-    Attributes:
-        steps: how many are counted, after `warmup` that are not.
-        seconds: when to stop with fewer, from the first counted step on.
-        largest: look for the largest batch too, where all devices are GPUs.
-        free: CUDA ordinals, most free memory first.
-        folder: for what a run writes at the end of an epoch; the one that asks deletes it.
-    """
-
-    config: RunConfig
-    folder: str
-    steps: int
-    warmup: int
-    seconds: float
-    largest: bool = False
-    free: tuple[int, ...] = ()
-
-
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of it. `error` is one sentence, and `refused` says that the configuration is at fault.
-
-    Attributes:
-        devices: one for each replica.
-        gpus: how many torch can use.
-        step_seconds: the median of the counted steps that had a whole batch.
-        seconds: all counted steps together.
-        memory: the peak of torch's tensors on each replica's device, in bytes; `None` on the CPU.
-        largest: the largest batch that fits; `None` where nobody looked.
-        largest_by: "memory" where a larger one does not fit, "data" where there are no more samples, "time" where the search ended early.
-    """
-
-    devices: tuple[str, ...] = ()
-    gpus: int = 0
-    data: str = ""
-    batch: int = 0
-    steps: int = 0
-    step_seconds: float | None = None
-    seconds: float | None = None
-    memory: tuple[int | None, ...] = ()
-    largest: int | None = None
-    largest_by: str | None = None
-    error: str | None = None
-    refused: bool = False
 
 
 class _Alone(Control):
@@ -101,7 +55,7 @@ class _Alone(Control):
         return None
 
 
-def measure(ask: Ask, spread: Spread | None = None) -> Answer:
+def measure(ask: Trial, spread: Spread | None = None) -> Measured:
     """Train as `ask` says, with the loop that runs have, and leave it after the last counted step.
 
     Args:
@@ -109,7 +63,7 @@ def measure(ask: Ask, spread: Spread | None = None) -> Answer:
     """
     try:
         devices = tuple(map(str, place(ask.config.device, lambda: ask.free).devices))
-        answer = Answer(devices=devices, gpus=torch.cuda.device_count() if torch.cuda.is_available() else 0)
+        answer = Measured(devices=devices, gpus=torch.cuda.device_count() if torch.cuda.is_available() else 0)
         if ask.steps == 0:
             return answer
         answer = _timed(ask, answer, spread)
@@ -118,11 +72,11 @@ def measure(ask: Ask, spread: Spread | None = None) -> Answer:
         if looked and answer.error is None and all(name.startswith("cuda") for name in devices):
             answer = _with_largest(ask, answer)
     except ConfigError as error:
-        return Answer(error=str(error), refused=True)
+        return Measured(error=str(error), refused=True)
     return answer
 
 
-def _timed(ask: Ask, answer: Answer, spread: Spread | None) -> Answer:
+def _timed(ask: Trial, answer: Measured, spread: Spread | None) -> Measured:
     """The answer with what `ask.steps` steps took."""
     total = ask.warmup + ask.steps
     events = _training(ask.config, total, ask, spread)
@@ -157,12 +111,12 @@ def _timed(ask: Ask, answer: Answer, spread: Spread | None) -> Answer:
         events.close()
 
 
-def _peaks(answer: Answer) -> tuple[int | None, ...]:
+def _peaks(answer: Measured) -> tuple[int | None, ...]:
     """Of this process's tensors, on each replica's device."""
     return tuple(torch.cuda.max_memory_allocated(name) if name.startswith("cuda") else None for name in answer.devices)
 
 
-def _training(config: RunConfig, steps: int, ask: Ask, spread: Spread | None = None) -> Generator[Event, None, None]:
+def _training(config: RunConfig, steps: int, ask: Trial, spread: Spread | None = None) -> Generator[Event, None, None]:
     """The events of a run of `steps` steps that saves nothing on the way."""
     changed = msgspec.structs.replace(
         config,
@@ -184,7 +138,7 @@ def _samples(batch_size: int, started: RunStarted, step: int) -> int:
 # -- the largest batch ----------------------------------------------------------------------------------------------------
 
 
-def _with_largest(ask: Ask, answer: Answer) -> Answer:
+def _with_largest(ask: Trial, answer: Measured) -> Measured:
     samples = _train_samples(ask)
     deadline = time.monotonic() + TRIES_SECONDS
 
@@ -223,7 +177,7 @@ def largest_batch(fitting: int, most: int, fits: Callable[[int], bool], late: Ca
     return fitting, "memory"
 
 
-def _train_samples(ask: Ask) -> int:
+def _train_samples(ask: Trial) -> int:
     events = _training(ask.config, 1, ask)
     try:
         return next(event.train_samples for event in events if isinstance(event, RunStarted))
@@ -231,7 +185,7 @@ def _train_samples(ask: Ask) -> int:
         events.close()
 
 
-def _fits(config: RunConfig, ask: Ask) -> bool:
+def _fits(config: RunConfig, ask: Trial) -> bool:
     """Whether a few steps can be done; the first one's gradients and the optimizer's state are there in the second."""
     events = _training(config, _TRY_STEPS, ask)
     try:
@@ -260,7 +214,7 @@ def main(spread: Spread | None = None) -> None:
         if not piece:
             sys.exit("no request came on stdin")
         line += piece
-    ask = msgspec.json.decode(line, type=Ask)
+    ask = msgspec.json.decode(line, type=Trial)
     threading.Thread(target=_end_with_the_one_that_asked, args=(ask.folder,), daemon=True).start()
     answers.write(msgspec.json.encode(measure(ask, spread)))
     answers.flush()

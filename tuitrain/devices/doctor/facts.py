@@ -92,19 +92,14 @@ class TorchDevice(msgspec.Struct, frozen=True, kw_only=True):
     error: str | None = None
 
 
-class TorchFacts(msgspec.Struct, frozen=True, kw_only=True):
+class TorchAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """What torch says in a process of its own.
 
-    `hung_at` is the step that had not ended when the time was up, after `hung_seconds` in it. `failed` says why there is no answer at all.
     `count` is `torch.cuda.device_count()`; `started` whether CUDA could be initialised, and `start_error` what it said if not.
     `peer` says whether each card may read each other card's memory.
     """
 
-    asked: bool = True
     installed: bool = True
-    failed: str | None = None
-    hung_at: str | None = None
-    hung_seconds: float = 0.0
     version: str | None = None
     cuda: str | None = None
     hip: str | None = None
@@ -115,6 +110,19 @@ class TorchFacts(msgspec.Struct, frozen=True, kw_only=True):
     architectures: tuple[str, ...] = ()
     devices: tuple[TorchDevice, ...] = ()
     peer: bool | None = None
+
+
+class TorchFacts(TorchAnswer, frozen=True, kw_only=True):
+    """The answer, and how the process ended.
+
+    `hung_at` is the step that had not ended when the time was up, after `hung_seconds` in it. `failed` says why there is no answer at all.
+    `words` is what the process said beside its answer.
+    """
+
+    asked: bool = True
+    failed: str | None = None
+    hung_at: str | None = None
+    hung_seconds: float = 0.0
     words: str = ""
 
     @property

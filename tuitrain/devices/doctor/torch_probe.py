@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from tuitrain.devices.doctor.bounded import Ended, python_script, run_all
-from tuitrain.devices.doctor.facts import TorchDevice, TorchFacts
+from tuitrain.devices.doctor.facts import TorchAnswer, TorchDevice, TorchFacts
 from tuitrain.text import clean
 
 PROBE_SECONDS = 8.5
@@ -72,22 +72,11 @@ begin("end")
 _END = "end"
 
 
-class _Said(msgspec.Struct):
+class _Said(TorchAnswer, frozen=True, kw_only=True):
     """What the process may say in one line; anything else on its output is none of ours."""
 
     step: str | None = None
     at: float = 0.0
-    installed: bool = True
-    version: str | None = None
-    cuda: str | None = None
-    hip: str | None = None
-    nccl: bool | None = None
-    count: int | None = None
-    started: bool | None = None
-    start_error: str | None = None
-    architectures: tuple[str, ...] = ()
-    devices: tuple[TorchDevice, ...] = ()
-    peer: bool | None = None
 
 
 def probe(environ: Mapping[str, str], seconds: float = PROBE_SECONDS, stop: threading.Event | None = None) -> TorchFacts:

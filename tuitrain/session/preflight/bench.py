@@ -13,7 +13,8 @@ import msgspec
 from tuitrain.config import ConfigError, RunConfig
 from tuitrain.session.preflight.plans import LeftOut, Plan, left_out, plans, pool_of, spec_of
 from tuitrain.session.preflight.results import Row, compare
-from tuitrain.session.preflight.trials import Measured, Trials
+from tuitrain.session.preflight.trials import Trials
+from tuitrain.wire import Measured
 
 NONE = "n/a"
 _INDENT = " " * 9

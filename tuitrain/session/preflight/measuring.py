@@ -11,8 +11,9 @@ import msgspec
 from tuitrain.config import RunConfig
 from tuitrain.session.preflight.plans import LeftOut, Plan, left_out, plans, pool_of, spec_of
 from tuitrain.session.preflight.results import Row, compare
-from tuitrain.session.preflight.trials import Cancelled, Measured, Trials
+from tuitrain.session.preflight.trials import Cancelled, Trials
 from tuitrain.session.threads import yield_to_the_screen
+from tuitrain.wire import Measured
 
 
 class Measuring:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from tuitrain.session.preflight.plans import Plan
-from tuitrain.session.preflight.trials import Measured
+from tuitrain.wire import Measured
 
 NOISE = 0.03
 """Rows this near to the fastest are as fast: the one with the fewest devices is then the best."""

@@ -21,6 +21,7 @@ from tuitrain.config import ConfigError, RunConfig
 from tuitrain.session.preflight.plans import Plan
 from tuitrain.session.threads import limit_openmp_spin
 from tuitrain.text import clean
+from tuitrain.wire import Measured, Trial
 
 STEPS = 20
 WARMUP = 5
@@ -39,28 +40,6 @@ from tuitrain.engine.trial import main
 from tuitrain.session.elastic import elastic_train
 main(partial(elastic_train, agent="tuitrain.engine.agent", rank="tuitrain.engine.rank"))
 """
-
-
-class Measured(msgspec.Struct, frozen=True, kw_only=True):
-    """What a trial's process answers; see `tuitrain.engine.trial.Answer`."""
-
-    devices: tuple[str, ...] = ()
-    gpus: int = 0
-    data: str = ""
-    batch: int = 0
-    steps: int = 0
-    step_seconds: float | None = None
-    seconds: float | None = None
-    memory: tuple[int | None, ...] = ()
-    largest: int | None = None
-    largest_by: str | None = None
-    error: str | None = None
-    refused: bool = False
-
-    @property
-    def samples_per_second(self) -> float | None:
-        """With the median step."""
-        return self.batch / self.step_seconds if self.step_seconds else None
 
 
 class Cancelled(Exception):
@@ -109,17 +88,17 @@ class ProcessTrials:
 
     def _ask(self, config: RunConfig, steps: int, stop: threading.Event) -> Measured:
         with tempfile.TemporaryDirectory(prefix="tuitrain-", ignore_cleanup_errors=True) as folder:
-            ask = {
-                "config": config,
-                "folder": folder,
-                "steps": steps,
-                "warmup": WARMUP,
-                "seconds": self._seconds,
-                "largest": self._largest,
-                "free": self._free,
-            }
+            trial = Trial(
+                config=config,
+                folder=folder,
+                steps=steps,
+                warmup=WARMUP,
+                seconds=self._seconds,
+                largest=self._largest,
+                free=self._free,
+            )
             # The warm-up may be as slow as the counted steps, and one of them slower than all of the limit.
-            return answer_of(msgspec.json.encode(ask), folder, 2 * self._seconds + START_SECONDS, stop)
+            return answer_of(msgspec.json.encode(trial), folder, 2 * self._seconds + START_SECONDS, stop)
 
 
 def answer_of(request: bytes, folder: str, seconds: float, stop: threading.Event) -> Measured:

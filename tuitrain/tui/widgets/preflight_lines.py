@@ -16,7 +16,7 @@ from tuitrain.tui.widgets.wrap import wrap
 if TYPE_CHECKING:
     from tuitrain.session.preflight.plans import LeftOut, Plan
     from tuitrain.session.preflight.results import Row
-    from tuitrain.session.preflight.trials import Measured
+    from tuitrain.wire import Measured
 
 _MARK = 2
 _STRATEGY = 9
