@@ -11,6 +11,7 @@ import json
 import time
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from benchmarks import figures, machine
 from benchmarks.pairs import Figure
@@ -28,6 +29,13 @@ def table(taken: list[Figure]) -> str:
     return "\n".join(lines)
 
 
+def keep(stamp: str, described: dict[str, Any], taken: list[Figure]) -> None:
+    """Write what has been taken so far."""
+    RESULTS.mkdir(exist_ok=True)
+    document = {"machine": described, "figures": [asdict(line) for line in taken]}
+    (RESULTS / f"{stamp}.json").write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+
+
 def main() -> None:
     """Take the figures that were asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -35,17 +43,14 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", choices=sorted(figures.ALL), default=sorted(figures.ALL))
     parser.add_argument("--pairs", type=int, default=5)
     args = parser.parse_args()
-    taken = []
+    taken: list[Figure] = []
+    described, stamp = machine.describe(), time.strftime("%Y%m%d-%H%M", time.gmtime())
     for name in args.only:
         for line in figures.ALL[name](args.data.resolve(), args.pairs):
             taken.append(line)
             print(table([line]).splitlines()[-1], flush=True)
-    described = machine.describe()
-    stamp = time.strftime("%Y%m%d-%H%M", time.gmtime())
-    RESULTS.mkdir(exist_ok=True)
-    (RESULTS / f"{stamp}.json").write_text(
-        json.dumps({"machine": described, "figures": [asdict(line) for line in taken]}, indent=1, ensure_ascii=False) + "\n"
-    )
+        # After each, so that one that cannot be taken costs only itself.
+        keep(stamp, described, taken)
     print("\n" + table(taken))
 
 
