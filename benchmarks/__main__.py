@@ -1,58 +1,56 @@
-"""`python -m benchmarks DATA [--only NAME ...] [--pairs N]`: every figure against its peer, taken in turn in the same run.
+"""`python -m benchmarks DATA [--only NAME ...] [--pairs N] [--minutes N] [--results DIR]`: figures against their peers, taken in turn.
 
 DATA is a folder with train/<class>/*.jpg and test/<class>/*.jpg, such as CIFAR-10 as images. Prints the table and keeps it, with a
-description of the machine, in benchmarks/results/.
+description of the machine, in benchmarks/results/. `python -m benchmarks.table` puts the newest of each figure into the README.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
+import sys
 import time
-from dataclasses import asdict
+import traceback
 from pathlib import Path
-from typing import Any
 
 from benchmarks import figures, machine
-from benchmarks.pairs import Figure
-
-RESULTS = Path(__file__).parent / "results"
-
-
-def table(taken: list[Figure]) -> str:
-    """The figures as a Markdown table."""
-    lines = ["| Figure | tuitrain | peer | ratio (95 %) | target | holds |", "|--|--|--|--|--|--|"]
-    for line in taken:
-        span = f"{line.ratio:g} ({line.low:g} to {line.high:g}, {line.pairs} pairs)"
-        holds = "yes" if line.holds else f"no: {line.note}" if line.note else "no"
-        lines.append(f"| {line.name} | {line.ours} | {line.peer} | {span} | {line.target} | {holds} |")
-    return "\n".join(lines)
+from benchmarks.pairs import Wanted
+from benchmarks.results import RESULTS, Keeper
+from benchmarks.table import heading, line_of
 
 
-def keep(stamp: str, described: dict[str, Any], taken: list[Figure]) -> None:
-    """Write what has been taken so far."""
-    RESULTS.mkdir(exist_ok=True)
-    document = {"machine": described, "figures": [asdict(line) for line in taken]}
-    (RESULTS / f"{stamp}.json").write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
-
-
-def main() -> None:
-    """Take the figures that were asked for."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def main() -> int:
+    """Take the figures that were asked for; 1 when one could not be taken."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
-    parser.add_argument("--only", nargs="*", choices=sorted(figures.ALL), default=sorted(figures.ALL))
-    parser.add_argument("--pairs", type=int, default=5)
+    parser.add_argument(
+        "--only", nargs="+", choices=list(figures.ALL), default=list(figures.ALL), metavar="NAME", help=" ".join(figures.ALL)
+    )
+    parser.add_argument("--pairs", type=int, default=Wanted.pairs, help="how often most figures are taken (%(default)s)")
+    parser.add_argument("--minutes", type=float, default=Wanted.minutes, help="how long the memory is watched (%(default)s)")
+    parser.add_argument("--results", type=Path, default=RESULTS, metavar="DIR", help="where the figures are kept")
     args = parser.parse_args()
-    taken: list[Figure] = []
-    described, stamp = machine.describe(), time.strftime("%Y%m%d-%H%M", time.gmtime())
+    wanted = Wanted(args.data.resolve(), args.pairs, args.minutes)
+    if not (wanted.data / "train").is_dir():
+        parser.error(f"{args.data} has no folder train; it must hold train/<class>/*.jpg and test/<class>/*.jpg")
+    keeper, missing = Keeper(args.results, machine.describe()), []
+    print(heading(), flush=True)
     for name in args.only:
-        for line in figures.ALL[name](args.data.resolve(), args.pairs):
-            taken.append(line)
-            print(table([line]).splitlines()[-1], flush=True)
-        # After each, so that one that cannot be taken costs only itself.
-        keep(stamp, described, taken)
-    print("\n" + table(taken))
+        begin = time.perf_counter()
+        try:
+            taken = figures.ALL[name](wanted)
+        except Exception:  # one that cannot be taken costs only itself
+            traceback.print_exc()
+            print(f"| {name} | not measured | | | | |", flush=True)
+            missing.append(name)
+            continue
+        keeper.add(taken)
+        print("\n".join(map(line_of, taken)), flush=True)
+        print(f"{name}: {time.perf_counter() - begin:.0f} s", file=sys.stderr, flush=True)
+    print(f"kept in {keeper.path}" if len(missing) < len(args.only) else "nothing was measured", file=sys.stderr)
+    if missing:
+        print(f"not measured: {', '.join(missing)}", file=sys.stderr)
+    return bool(missing)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

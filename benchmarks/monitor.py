@@ -14,13 +14,15 @@ from pathlib import Path
 
 import psutil
 
-from benchmarks.pairs import Figure, interval, measure, middle
+from benchmarks.pairs import Figure, Wanted, measure, own
 from benchmarks.programs import TUITRAIN, Screen, runs_dir
 
 STUB = Path(__file__).parents[1] / "tests" / "nvml_stub" / "nvml_stub.c"
 NVITOP = str(Path(sys.executable).with_name("nvitop"))
 SETTLE_SECONDS = 6.0
 WATCHED_SECONDS = 20.0
+MOST_PAIRS = 2
+"""A pair takes two minutes over both sets of cards, and the values hardly differ from one to the next."""
 
 STEADY = "count 3\ncard * utilization 97\ncard * memory_used 19327352832\n"
 BUSY = """count 3
@@ -70,9 +72,11 @@ def _cpu_seconds(processes: list[psutil.Process]) -> float:
     return float(sum(sum(process.cpu_times()[:2]) for process in processes))
 
 
-def monitor(data: Path, pairs: int) -> list[Figure]:
+def monitor(wanted: Wanted) -> list[Figure]:
     """The GPU screen of three cards at 120×40, whose values hold still and whose values all change, beside nvitop."""
-    return [line for name, scenario in (("steady", STEADY), ("busy", BUSY)) for line in _monitor(name, scenario, pairs)]
+    return [
+        line for name, scenario in (("steady", STEADY), ("busy", BUSY)) for line in _monitor(name, scenario, min(wanted.pairs, MOST_PAIRS))
+    ]
 
 
 def _monitor(name: str, scenario: str, pairs: int) -> list[Figure]:
@@ -83,34 +87,23 @@ def _monitor(name: str, scenario: str, pairs: int) -> list[Figure]:
             ours.append(Watched([TUITRAIN], {**env, **nvml}, "g"))
             peer.append(Watched([NVITOP, "--monitor"], nvml, ""))
     return [
-        _line(f"GPU screen, 3 {name} cards, {what}", unit, most, [value(one) for one in ours], [value(one) for one in peer])
-        for what, unit, most, value in _VALUES
+        own(
+            f"GPU screen, 3 {name} cards, {what}",
+            [value(one) for one in ours],
+            [value(one) for one in peer],
+            most=most,
+            unit=unit,
+            what="nvitop",
+        )
+        for what, unit, most, value in VALUES
     ]
 
 
-_VALUES: tuple[tuple[str, str, float, Callable[[Watched], float]], ...] = (
+VALUES: tuple[tuple[str, str, float, Callable[[Watched], float]], ...] = (
     ("terminal output", "B/s", 200, lambda watched: watched.rate),
     ("processor", "% of a core", 1, lambda watched: watched.cpu),
     ("memory", "MB", 70, lambda watched: watched.memory),
 )
-
-
-def _line(name: str, unit: str, most: float, ours: list[float], peer: list[float]) -> Figure:
-    """A line whose target is our own value, with its ratio to the peer's beside it."""
-    ratios = [mine / other for mine, other in zip(ours, peer, strict=True)]
-    low, high = interval(ratios)
-    shown = middle(ours)
-    return Figure(
-        name,
-        f"{shown:.3g} {unit} ({min(ours):.3g} to {max(ours):.3g})",
-        f"{middle(peer):.3g} {unit}, nvitop",
-        round(middle(ratios), 3),
-        round(low, 3),
-        round(high, 3),
-        f"≤ {most:g} {unit}",
-        shown <= most,
-        len(ours),
-    )
 
 
 _OURS = """
@@ -137,7 +130,7 @@ print(json.dumps(sorted(taken)[50]))
 """
 
 
-def sample_cost(data: Path, pairs: int) -> list[Figure]:
+def sample_cost(wanted: Wanted) -> list[Figure]:
     """One sample of eight cards with sixteen processes: the median of a hundred, beside nvitop's snapshot of the same cards."""
     with stand_in(EIGHT) as nvml:
 
@@ -147,6 +140,6 @@ def sample_cost(data: Path, pairs: int) -> list[Figure]:
             )
             return float(json.loads(done.stdout))
 
-        taken = measure(lambda: median(_OURS), lambda: median(_PEER), max(pairs, 5))
+        taken = measure(lambda: median(_OURS), lambda: median(_PEER), max(wanted.pairs, 5))
     ours, peer = [a for a, _ in taken], [b for _, b in taken]
-    return [_line("one sample of 8 cards", "ms", 5, [1000 * a for a in ours], [1000 * b for b in peer])]
+    return [own("one sample of 8 cards", [1000 * a for a in ours], [1000 * b for b in peer], most=5, unit="ms", what="nvitop")]

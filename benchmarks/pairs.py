@@ -1,11 +1,27 @@
-"""Interleaved pairs: ours and the peer in turn, so that a machine whose speed drifts moves both."""
+"""Interleaved measurements: ours and the peers in turn, so that a machine whose speed drifts moves all of them."""
 
 from __future__ import annotations
 
 import random
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the person asked for.
+
+    Attributes:
+        data: a folder with train/<class>/*.jpg and test/<class>/*.jpg.
+        pairs: how often most figures are taken.
+        minutes: how long the memory is watched.
+    """
+
+    data: Path
+    pairs: int = 5
+    minutes: float = 2.0
 
 
 @dataclass(frozen=True)
@@ -24,19 +40,20 @@ class Figure:
     note: str = ""
 
 
-def measure(ours: Callable[[], float], peer: Callable[[], float], pairs: int, warmup: int = 1) -> list[tuple[float, float]]:
-    """`pairs` measurements (ours, peer), taken in turn after `warmup` pairs that do not count; which of the two goes first alternates."""
-    taken = []
-    for index in range(warmup + pairs):
-        if index % 2:
-            second = peer()
-            first = ours()
-        else:
-            first = ours()
-            second = peer()
+def rounds(takers: Sequence[Callable[[], float]], count: int, warmup: int = 1) -> list[tuple[float, ...]]:
+    """One measurement by each of `takers` in turn, `count` times after `warmup` that do not count; every second time in reverse."""
+    kept = []
+    for index in range(warmup + count):
+        order = range(len(takers)) if index % 2 == 0 else reversed(range(len(takers)))
+        taken = {which: takers[which]() for which in order}
         if index >= warmup:
-            taken.append((first, second))
-    return taken
+            kept.append(tuple(taken[which] for which in range(len(takers))))
+    return kept
+
+
+def measure(ours: Callable[[], float], peer: Callable[[], float], pairs: int, warmup: int = 1) -> list[tuple[float, float]]:
+    """`pairs` measurements (ours, peer), as `rounds` takes them."""
+    return [(first, second) for first, second in rounds((ours, peer), pairs, warmup)]
 
 
 def interval(ratios: list[float], resamples: int = 2000) -> tuple[float, float]:
@@ -57,6 +74,55 @@ def figure(
     return Figure(name, ours, peer, round(ratio, 3), round(low, 3), round(high, 3), target, holds, len(ratios), note)
 
 
-def middle(values: list[float]) -> float:
+def own(name: str, ours: Sequence[float], peer: Sequence[float], *, most: float, unit: str, what: str, note: str = "") -> Figure:
+    """A line whose target is our own median, with the ratio to the peer's values beside it.
+
+    Args:
+        ours, peer: taken in pairs.
+        most: what our median must not exceed, in `unit`.
+        what: the peer, in words.
+    """
+    ratios = [mine / other for mine, other in zip(ours, peer, strict=True)]
+    low, high = interval(ratios)
+    shown, spread = middle(ours), f" ({_short(min(ours))} to {_short(max(ours))})" if len(ours) > 1 else ""
+    return Figure(
+        name,
+        f"{_short(shown)} {unit}{spread}",
+        f"{_short(middle(peer))} {unit}, {what}",
+        round(middle(ratios), 3),
+        round(low, 3),
+        round(high, 3),
+        f"≤ {most:g} {unit}",
+        shown <= most,
+        len(ours),
+        note,
+    )
+
+
+def alone(name: str, value: float, *, most: float, unit: str, ours: str = "") -> Figure:
+    """A line without a peer: one value and what it must not exceed, in `unit`."""
+    return Figure(
+        name,
+        ours or f"{_short(value)} {unit}",
+        "-",
+        round(value, 3),
+        round(value, 3),
+        round(value, 3),
+        f"≤ {most:g} {unit}",
+        value <= most,
+        1,
+    )
+
+
+def _short(value: float) -> str:
+    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def middle(values: Sequence[float]) -> float:
     """The median."""
     return statistics.median(values)
+
+
+def percentile(values: Sequence[float], percent: int) -> float:
+    """What `percent` of the values do not exceed."""
+    return statistics.quantiles(values, n=100, method="inclusive")[percent - 1]

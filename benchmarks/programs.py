@@ -9,8 +9,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pexpect
@@ -27,9 +28,11 @@ class Screen:
     def __init__(self, argv: list[str], env: dict[str, str], columns: int = 120, rows: int = 40) -> None:
         self._screen = pyte.Screen(columns, rows)
         self._stream = pyte.ByteStream(self._screen)
+        self.received = 0
+        """How many bytes the program has written so far."""
         self.begin = time.perf_counter()
         full = {**os.environ, "TERM": "xterm-256color", "COLORTERM": "truecolor", **env}
-        self.child = pexpect.spawn(argv[0], argv[1:], dimensions=(rows, columns), env=full, timeout=5)
+        self.child = pexpect.spawn(argv[0], argv[1:], dimensions=(rows, columns), env=full, timeout=5, cwd=HERE.parent)
         # pexpect's own default waits 50 ms before each key.
         self.child.delaybeforesend = None
         # A program that is killed while it maps a large library takes more than pexpect's 0.1 s to be gone.
@@ -42,12 +45,11 @@ class Screen:
     def read(self, seconds: float) -> bool:
         """Take in one piece of output, waiting at most `seconds`; `False` when the program has ended."""
         try:
-            data = self.child.read_nonblocking(65536, timeout=seconds)
+            self._stream.feed(self._take(seconds))
         except pexpect.TIMEOUT:
             return True
         except pexpect.EOF:
             return False
-        self._stream.feed(data)
         return True
 
     def wait(self, shown: Callable[[str], bool], seconds: float = 120) -> float:
@@ -63,24 +65,38 @@ class Screen:
         held, end = b"", time.perf_counter() + seconds
         while not all(marker in held for marker in markers):
             try:
-                held += self.child.read_nonblocking(65536, timeout=end - time.perf_counter())
-            except pexpect.TIMEOUT:
-                raise RuntimeError(f"{markers!r} were not sent within {seconds} s") from None
+                held += self._take(max(end - time.perf_counter(), 0))
+            except (pexpect.TIMEOUT, pexpect.EOF):
+                raise RuntimeError(f"{markers!r} were not sent within {seconds} s, but {held[-500:]!r}") from None
         return time.perf_counter()
 
     def discard(self, seconds: float) -> int:
         """Take in output for `seconds` without drawing it; how many bytes came."""
-        end, count = time.perf_counter() + seconds, 0
+        end, before = time.perf_counter() + seconds, self.received
         while (left := end - time.perf_counter()) > 0:
             try:
-                count += len(self.child.read_nonblocking(65536, timeout=left))
+                self._take(left)
             except pexpect.TIMEOUT:
                 break
-        return count
+        return self.received - before
+
+    def rest(self) -> bytes:
+        """What is sent until the program ends."""
+        held = b""
+        while True:
+            try:
+                held += self._take(600)
+            except pexpect.EOF:
+                return held
 
     def close(self) -> None:
         """End the program, whatever it does."""
         self.child.close(force=True)
+
+    def _take(self, seconds: float) -> bytes:
+        data: bytes = self.child.read_nonblocking(65536, timeout=seconds)
+        self.received += len(data)
+        return data
 
 
 @contextmanager
@@ -105,32 +121,69 @@ def busy_neighbour() -> Iterator[None]:
         process.wait()
 
 
-def seconds_per_step(folder: Path) -> float:
-    """From the only run in `folder`: mean seconds per step without the first steps, by the clock that the engine kept."""
-    database = next(folder.glob("*/metrics.sqlite"))
-    connection = sqlite3.connect(f"file:{database}?mode=ro", uri=True)
-    try:
-        (first, begin), (last, end) = (
-            connection.execute(f"SELECT step, time FROM losses WHERE step > ? ORDER BY step {order} LIMIT 1", (SKIPPED_STEPS,)).fetchone()
-            for order in ("ASC", "DESC")
-        )
-    finally:
-        connection.close()
-    return float((end - begin) / (last - first))
+@dataclass(frozen=True)
+class Training:
+    """A run to take the time of.
+
+    Attributes:
+        data: a folder, "synthetic", or an import string that is found from the root of this repository.
+        skipped: how many steps at the beginning do not count: they choose kernels and fill caches.
+        env: variables for its process.
+    """
+
+    data: str
+    steps: int
+    options: tuple[str, ...] = ()
+    recipe: str = "seed-cnn"
+    device: str = "cpu"
+    skipped: int = SKIPPED_STEPS
+    env: Mapping[str, str] = field(default_factory=dict)
+
+    def command(self, *more: str) -> list[str]:
+        """The `tuitrain run` line."""
+        what = ["--device", self.device, "--data", self.data, "--max-steps", str(self.steps)]
+        return [TUITRAIN, "run", self.recipe, *what, *self.options, *more]
+
+    def seconds_per_step(self, folder: Path) -> float:
+        """From the only run in `folder`: the mean of the steps that count, by the clock that the engine kept."""
+        database = next(folder.glob("*/metrics.sqlite"))
+        connection = sqlite3.connect(f"file:{database}?mode=ro", uri=True)
+        try:
+            (first, begin), (last, end) = (
+                connection.execute(
+                    f"SELECT step, time FROM losses WHERE step > ? ORDER BY step {order} LIMIT 1", (self.skipped,)
+                ).fetchone()
+                for order in ("ASC", "DESC")
+            )
+        finally:
+            connection.close()
+        return float((end - begin) / (last - first))
 
 
-def headless(data: str, steps: int, *options: str) -> float:
-    """`tuitrain run seed-cnn` in a pipe: seconds per step."""
+def output_of(command: list[str], env: Mapping[str, str] | None = None) -> str:
+    """What a program prints; it is started in the root of this repository.
+
+    Raises:
+        RuntimeError: it fails; the text has its last words.
+    """
+    done = subprocess.run(command, env={**os.environ, **(env or {})}, cwd=HERE.parent, capture_output=True, text=True, check=False)
+    if done.returncode:
+        words = (done.stderr or done.stdout).strip().splitlines()[-1:]
+        raise RuntimeError(f"{Path(command[0]).name} ended with {done.returncode}: {' '.join(words)}")
+    return done.stdout
+
+
+def headless(training: Training) -> float:
+    """`tuitrain run` in a pipe: seconds per step."""
     with runs_dir() as (folder, env):
-        command = [TUITRAIN, "run", "seed-cnn", "--device", "cpu", "--data", data, "--max-steps", str(steps), *options]
-        subprocess.run(command, env={**os.environ, **env}, capture_output=True, check=True)
-        return seconds_per_step(folder)
+        output_of(training.command(), {**env, **training.env})
+        return training.seconds_per_step(folder)
 
 
-def in_app(data: str, steps: int) -> float:
+def in_app(training: Training) -> float:
     """The same run inside the app at 120×40: seconds per step."""
     with runs_dir() as (folder, env):
-        screen = Screen([TUITRAIN, "run", "seed-cnn", "--device", "cpu", "--data", data, "--max-steps", str(steps), "--tui"], env)
+        screen = Screen(training.command("--tui"), {**env, **training.env})
         try:
             # Not drawn: a person's terminal is on another machine and takes nothing of this one.
             screen.until_sent(b"finished", seconds=600)
@@ -139,11 +192,27 @@ def in_app(data: str, steps: int) -> float:
                 pass
         finally:
             screen.close()
-        return seconds_per_step(folder)
+        return training.seconds_per_step(folder)
 
 
 def plain(folder: Path, steps: int) -> float:
     """The tutorial's script on the same images: seconds per step."""
     command = [sys.executable, str(HERE / "plain_script.py"), str(folder), "--max-steps", str(steps), "--skip", str(SKIPPED_STEPS)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    return float(json.loads(done.stdout.splitlines()[-1])["seconds_per_step"])
+    return float(json.loads(output_of(command).splitlines()[-1])["seconds_per_step"])
+
+
+SHORT_SPIN = {"GOMP_SPINCOUNT": "2000"}
+"""As `tuitrain` sets it: without, a plain script all but stops where another process is busy, and the figure would be about that."""
+AS_NICE = ["nice", "-n", "10"]
+"""As `tuitrain` trains, for the same reason."""
+
+
+def plain_loop(training: Training) -> float:
+    """The plain loop that does the same as `training`, its data in memory: seconds per step."""
+    return float(output_of([*AS_NICE, *loop_command(training)], SHORT_SPIN).splitlines()[-1])
+
+
+def loop_command(training: Training, *more: str) -> list[str]:
+    """The line that starts `plain_loop.py` in this repository's root."""
+    what = [training.recipe, training.data, "--steps", str(training.steps), "--skip", str(training.skipped)]
+    return [sys.executable, "-m", "benchmarks.plain_loop", *what, *training.options, *more]

@@ -10,11 +10,11 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -25,11 +25,14 @@ from tuitrain.text import nearest
 
 if TYPE_CHECKING:
     from tuitrain.devices.sampler import Sampler
-    from tuitrain.events import Progress
+    from tuitrain.events import Progress, RunStarted
+    from tuitrain.runs.catalogue import RunSummary
+    from tuitrain.session.launched import World
     from tuitrain.session.worker import Train, WorkerSession
+    from tuitrain.tui.code.script import WriteScript
 
 USAGE_ERROR = 2
-JOIN_SECONDS = 30.0
+JOIN_SECONDS = 60.0  # longer than metrics that are locked are waited for
 FETCH_JOIN_SECONDS = 2.0
 FIRST_SAMPLE_SECONDS = 3.0
 BENCH_SECONDS = 300.0
@@ -51,7 +54,9 @@ def main() -> None:
 
 
 def _refuse(sentence: str) -> None:
-    print(f"tuitrain: {sentence}", file=sys.stderr)
+    # Of several ranks that a launcher started alike, the first one says it.
+    if os.environ.get("RANK", os.environ.get("SLURM_PROCID", "0")) == "0":
+        print(f"tuitrain: {sentence}", file=sys.stderr)
     sys.exit(USAGE_ERROR)
 
 
@@ -60,12 +65,13 @@ class _Commands(click.Group):
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
         if args and not args[0].startswith("-") and args[0] not in self.commands:
-            names = ", ".join(self.commands)
+            names = ", ".join(name for name, command in self.commands.items() if not command.hidden)
             raise click.UsageError(f"there is no command {args[0]!r}; it must be one of {names}.{nearest(args[0], self.commands)}")
         return super().resolve_command(ctx, args)
 
 
 runs_dir_option = click.option("--runs-dir", metavar="DIR", help="Where the runs are kept (or TUITRAIN_RUNS).")
+detach_option = click.option("--detach", is_flag=True, help="Train in the background, print the run's id and return.")
 json_option = click.option("--json", "as_json", is_flag=True, help="JSON instead of text.")
 
 
@@ -109,6 +115,8 @@ def _run_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @runs_dir_option
 @click.option("--json", "as_json", is_flag=True, help="One JSON event a line.")
 @click.option("--tui", is_flag=True, help="Start the run inside the app.")
+@detach_option
+@click.option("--queue", is_flag=True, help="Train in the background when the devices are free, after the runs that were queued before.")
 @click.pass_obj
 def run(
     parent_runs_dir: str | None,
@@ -118,19 +126,124 @@ def run(
     runs_dir: str | None,
     as_json: bool,
     tui: bool,
+    detach: bool,
+    queue: bool,
     **options: str | None,
 ) -> int:
     """Train RECIPE (a built-in one or a TOML file) without the app."""
     if as_json and tui:
         raise click.UsageError("--json and --tui cannot go together: the app has the terminal to itself.")
+    if detach and tui:
+        raise click.UsageError("--detach and --tui cannot go together: a run in the background has no screen; `tuitrain attach` shows it.")
+    if queue and tui:
+        raise click.UsageError("--queue and --tui cannot go together: a queued run begins later; `tuitrain attach` shows it.")
     config = _configuration(recipe, settings, options)
     folder = paths.runs_dir(runs_dir or parent_runs_dir)
+    if queue and config.nnodes != "1":
+        raise ConfigError(f"nnodes: {config.nnodes!r} does not go with --queue, which waits for the devices of one machine; leave one out.")
+    if _is_rank(os.environ):
+        from tuitrain.session import launched
+
+        world = launched.world_of(os.environ)
+        if world is not None and (fitted := launched.fitted(config, world)) is not None:
+            if tui or detach or queue:
+                raise click.UsageError(f"--tui, --detach and --queue do not go with {world.launcher}: it has the processes in its hands.")
+            _run_as_rank(world, fitted, folder, as_json=as_json)
     if tui:
         return _open_app(config, folder, start_at_once=True)
+    from tuitrain import console
     from tuitrain.console import follow, printer_for
+    from tuitrain.session import detached
+
+    detached.revive(folder)
+    if detach or queue:
+        return console.detach(config, folder, queue=queue, as_json=as_json)
 
     with session_and_sampler(folder) as (session, _):
         return follow(session, config, printer_for(json=as_json))
+
+
+@commands.command()
+@click.argument("run", metavar="RUN")
+@click.option("--device", metavar="LIST", help="Other devices than before.")
+@click.option("--strategy", metavar="auto|single|dp|split|ddp", help="Another strategy than before.")
+@click.option("--epochs", metavar="N", help="How many in all, from the run's first step.")
+@click.option("--max-steps", metavar="N", help="How many steps in all, from the run's first.")
+@runs_dir_option
+@click.option("--json", "as_json", is_flag=True, help="One JSON event a line.")
+@click.option("--tui", is_flag=True, help="Go on inside the app.")
+@detach_option
+@click.pass_obj
+def resume(
+    parent_runs_dir: str | None, /, run: str, runs_dir: str | None, as_json: bool, tui: bool, detach: bool, **options: str | None
+) -> int:
+    """Go on with RUN from its newest checkpoint, in its own folder; a paused live one goes on where it is, a queued one waits again."""
+    if tui and (as_json or detach):
+        raise click.UsageError("--tui goes together with neither --json nor --detach: the app has the terminal to itself.")
+    from tuitrain.runs import catalogue
+    from tuitrain.session import detached
+    from tuitrain.session.lines import commands as lines
+    from tuitrain.session.resume import plan
+
+    folder = paths.runs_dir(runs_dir or parent_runs_dir)
+    found = catalogue.find(folder, run)
+    changes = {field: value for field, value in options.items() if value is not None}
+    if found.state == "paused" and not changes:
+        went_on = lines.go_on(found)
+        if tui:
+            return _open_app(load_recipe(RECIPES[0]), folder, attach=found.path)
+        click.echo(went_on, err=as_json)
+        return 0
+    if found.left:
+        return _wait_again(found, changes, as_json=as_json, tui=tui)
+    detached.revive(folder)
+    config = plan(found, changes)
+    if tui:
+        return _open_app(config, folder, start_at_once=True, resume=found.path)
+    from tuitrain import console
+
+    if detach:
+        return console.detach(config, folder, resume=found.path, as_json=as_json)
+    with session_and_sampler(folder) as (session, _):
+        return console.follow(session, config, console.printer_for(json=as_json), resume=found.path)
+
+
+def _wait_again(found: RunSummary, changes: Mapping[str, str], *, as_json: bool, tui: bool) -> int:
+    """A queued run that nobody waits for is waited for again."""
+    from tuitrain.session import detached
+
+    if changes:
+        raise ConfigError(f"RUN: {found.run} is queued and has not begun; stop it, and queue it anew with other settings.")
+    waits = detached.wait_again(found)
+    if tui:
+        return _open_app(load_recipe(RECIPES[0]), found.path.parent, attach=found.path)
+    click.echo(waits, err=as_json)
+    return 0
+
+
+def _is_rank(environment: Mapping[str, str]) -> bool:
+    """Whether a launcher of ranks may have started this process; `launched.world_of` knows."""
+    return "WORLD_SIZE" in environment or "SLURM_PROCID" in environment
+
+
+def _run_as_rank(world: World, config: RunConfig, runs_dir: Path, *, as_json: bool) -> NoReturn:
+    """Train as one of the ranks that a launcher started, and end the process."""
+    from tuitrain.console import follow, printer_for
+    from tuitrain.session import launched
+
+    def load_train() -> Train:
+        from tuitrain.engine.outside import train_as_rank
+
+        return partial(train_as_rank, local_size=world.local_size)
+
+    launched.tell_torch(world, os.environ)
+    earlier = launched.earlier_run(runs_dir, world)
+    with session_and_sampler(runs_dir, load_train) as (session, _):
+        words = launched.Words(world, session)
+        code = follow(session, config, launched.Silent() if world.rank else printer_for(json=as_json), resume=earlier)
+        words.close(code)
+    # Without the interpreter's own end, which waits for threads that wait for ranks.
+    os._exit(code)
 
 
 def _configuration(recipe: str, settings: Sequence[str], options: dict[str, str | None]) -> RunConfig:
@@ -166,6 +279,30 @@ def show(parent_runs_dir: str | None, run: str, runs_dir: str | None, as_json: b
     from tuitrain.runs import report
 
     click.echo(report.show(paths.runs_dir(runs_dir or parent_runs_dir), run, as_json=as_json))
+
+
+@commands.command()
+@click.argument("run", metavar="RUN")
+@runs_dir_option
+@click.pass_obj
+def stop(parent_runs_dir: str | None, run: str, runs_dir: str | None) -> None:
+    """Stop a live RUN at the end of its step, with a checkpoint, and wait for that."""
+    from tuitrain.runs import catalogue
+    from tuitrain.session.lines import commands as lines
+
+    click.echo(lines.stop(catalogue.find(paths.runs_dir(runs_dir or parent_runs_dir), run)))
+
+
+@commands.command()
+@click.argument("run", metavar="RUN")
+@runs_dir_option
+@click.pass_obj
+def pause(parent_runs_dir: str | None, run: str, runs_dir: str | None) -> None:
+    """Let a live RUN wait at the end of its step; `resume` lets it go on."""
+    from tuitrain.runs import catalogue
+    from tuitrain.session.lines import commands as lines
+
+    click.echo(lines.pause(catalogue.find(paths.runs_dir(runs_dir or parent_runs_dir), run)))
 
 
 @commands.command()
@@ -274,7 +411,37 @@ def recipes(as_json: bool) -> None:
             click.echo(f"{name:<{width}}{summary}")
 
 
-def _open_app(config: RunConfig, runs_dir: Path, *, start_at_once: bool) -> int:
+@commands.command("_host", hidden=True)
+def _host() -> int:
+    """What `tuitrain.session.detached` starts."""
+    from tuitrain.session.hosted import Asker, HostedRun
+    from tuitrain.tui.terminal.capture import Capture
+
+    asker = Asker()
+    request = asker.request()
+    if request is None:
+        return USAGE_ERROR
+    folder = Path(os.fsdecode(request.runs_dir))
+    with Capture() as capture, session_and_sampler(folder, waits=request.queue) as (session, _):
+        return HostedRun(session, request, asker, capture.send_to).run()
+
+
+@commands.command()
+@click.argument("run", metavar="RUN")
+@runs_dir_option
+@click.pass_obj
+def attach(parent_runs_dir: str | None, run: str, runs_dir: str | None) -> int:
+    """Open the app on RUN: watch a live one and steer it, or look at one that has ended. Any number of terminals may."""
+    from tuitrain.runs import catalogue
+
+    folder = paths.runs_dir(runs_dir or parent_runs_dir)
+    return _open_app(load_recipe(RECIPES[0]), folder, attach=catalogue.find(folder, run).path)
+
+
+def _open_app(
+    config: RunConfig, runs_dir: Path, *, start_at_once: bool = False, resume: Path | None = None, attach: Path | None = None
+) -> int:
+    """The app, until it is left; the exit code. `start_at_once` starts `config`, or goes on so with the run in folder `resume`."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise ConfigError("the app needs a terminal; without one use `tuitrain run RECIPE`.")
     from tuitrain.session.threads import lasting_imports, share_the_lock
@@ -282,23 +449,50 @@ def _open_app(config: RunConfig, runs_dir: Path, *, start_at_once: bool) -> int:
     share_the_lock()
     with lasting_imports():
         from tuitrain.tui.app import TuitrainApp
+        from tuitrain.tui.leaving import go_on_unseen
         from tuitrain.tui.terminal.capture import Capture
+        from tuitrain.tui.terminal.signals import signals_to
 
     with session_and_sampler(runs_dir) as (session, sampler), Capture() as capture:
-        app = TuitrainApp(session, sampler, config, runs_dir, start_at_once=start_at_once, capture=capture, download=download_cifar10)
-        app.run()
-    code = app.return_code or 0
-    if not app.fetch.join(FETCH_JOIN_SECONDS):
-        # Its thread may be inside an import of torch or wait for a disk; what it leaves behind the next download removes.
+        app = TuitrainApp(
+            session,
+            sampler,
+            config,
+            runs_dir,
+            start_at_once=start_at_once,
+            resume=resume,
+            attach=attach,
+            capture=capture,
+            download=download_cifar10,
+            write_script=write_script,
+        )
+        with signals_to(app):
+            app.run()
+        code = app.return_code or 0
+        if app.leaving.at_once:
+            os._exit(code)
+        if app.leaving.hung_up:
+            capture.leave_terminal()
+            code = go_on_unseen(session)
+    if app.leaving.farewell:
+        print(app.leaving.farewell)
+    if not (app.fetch.join(FETCH_JOIN_SECONDS) and app.scripts.join(0)):
+        # A thread may be inside an import of torch or wait for a disk; what a download leaves behind the next one removes.
         sys.stderr.flush()
         os._exit(code)
     return code
 
 
 @contextmanager
-def session_and_sampler(runs_dir: Path) -> Iterator[tuple[WorkerSession, Sampler]]:
-    """A session and a sampler, wired; at the end every thread of theirs is stopped and joined."""
+def session_and_sampler(
+    runs_dir: Path, load_train: Callable[[], Train] | None = None, *, waits: bool = False
+) -> Iterator[tuple[WorkerSession, Sampler]]:
+    """A session, of another train function where `load_train` gives one, and a sampler, wired; at the end all their threads are joined.
+
+    With `waits` the run is a queued one: until its turn comes, the devices are asked only when somebody wants to know.
+    """
     from tuitrain.devices.inventory import device_events, free_cuda_devices
+    from tuitrain.devices.report import one_sample
     from tuitrain.devices.sampler import Sampler
     from tuitrain.session.threads import limit_openmp_spin
     from tuitrain.session.worker import WorkerSession
@@ -307,9 +501,18 @@ def session_and_sampler(runs_dir: Path) -> Iterator[tuple[WorkerSession, Sampler
     # NVML lists cards in the order of their bus ids; with this, CUDA counts them in the same order.
     os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
     sampler = Sampler()
-    session = WorkerSession(_load_train, runs_dir, lambda: free_cuda_devices(sampler.wait(FIRST_SAMPLE_SECONDS)))
+
+    def begin() -> Train:
+        sampler.start()
+        return _load_train()
+
+    def free() -> Sequence[int]:
+        return free_cuda_devices(one_sample() if waits else sampler.wait(FIRST_SAMPLE_SECONDS))
+
+    session = WorkerSession(begin if waits else load_train or _load_train, runs_dir, free)
     sampler.subscribe(lambda snapshot: session.note_samples(device_events(snapshot)))
-    sampler.start()
+    if not waits:
+        sampler.start()
     try:
         yield session, sampler
     finally:
@@ -344,6 +547,20 @@ def _load_train() -> Train:
 
     spread = partial(elastic_train, agent="tuitrain.engine.agent", rank="tuitrain.engine.rank")
     return partial(train, spread=spread)
+
+
+def write_script(config: RunConfig, started: RunStarted | None, threads: int | None) -> str:
+    """The engine's export of a script, imported when it is asked for: it takes torch with it."""
+    return _load_script()(config, started, threads)
+
+
+@cache
+def _load_script() -> WriteScript:
+    from tuitrain.session.threads import lasting_imports
+
+    with lasting_imports():
+        from tuitrain.engine.export import script
+    return script
 
 
 def download_cifar10(ending: Callable[[], bool]) -> Iterator[Progress]:

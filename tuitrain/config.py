@@ -70,8 +70,10 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     checkpoint_every_minutes: Annotated[float, Meta(gt=0, description="a number above 0")] = 1.0
     keep_checkpoints: Annotated[int, Meta(ge=2, le=2**53, description="a whole number of 2 or more")] = 3
     max_restarts: Annotated[int, Meta(ge=0, le=2**31, description="a whole number of 0 or more")] = 3
-    nnodes: Annotated[str, Meta(pattern=r"^\d+(:\d+)?$", description="a number of machines, or a range MIN:MAX")] = "1"
+    nnodes: Annotated[str, Meta(pattern=r"^\d{1,4}(:\d{1,4})?$", description="a number of machines, or a range MIN:MAX")] = "1"
+    """How many machines train together; the same command is typed on each, and `device` names the devices of the one where it is typed."""
     rdzv_endpoint: str | None = None
+    """Where they meet: the machine that HOST names hosts the run."""
     name: str = ""
     note: str = ""
     on_end: Annotated[str | None, Meta(description="a shell command, or none")] = None
@@ -183,8 +185,21 @@ def _check_string(field: str, value: str) -> None:
         parse_device(value)
     if field == "output_device" and not _DEVICE.fullmatch(value):
         raise _not_allowed(field, value)
-    if field == "rdzv_endpoint" and not re.fullmatch(r"[^\s:]+:\d{1,5}", value):
+    if field == "rdzv_endpoint" and not _is_endpoint(value):
         raise _not_allowed(field, value)
+    if field == "nnodes" and not 1 <= int(value.split(":")[0]) <= int(value.split(":")[-1]):
+        raise _not_allowed(field, value)
+
+
+def _is_endpoint(value: str) -> bool:
+    host, _, port = value.rpartition(":")
+    return bool(re.fullmatch(r"[^\s:]+", host) and re.fullmatch(r"\d{1,5}", port)) and 1 <= int(port) <= 65535
+
+
+def machines(nnodes: str) -> tuple[int, int]:
+    """The least and the greatest number of machines that an `nnodes` value allows."""
+    least, _, most = nnodes.partition(":")
+    return int(least), int(most or least)
 
 
 def is_import_string(value: str) -> bool:
@@ -226,11 +241,23 @@ def _check_together(config: RunConfig) -> None:
         ConfigError: they do.
     """
     _check_devices(config)
-    if config.nnodes != "1" or config.rdzv_endpoint is not None:
-        field = "nnodes" if config.nnodes != "1" else "rdzv_endpoint"
-        raise ConfigError(f"{field}: {getattr(config, field)!r} needs several machines, and this version trains on one; leave it out.")
+    _check_machines(config)
     if config.momentum and config.optimizer != "sgd":
         raise ConfigError(f"momentum: {config.momentum} is for the optimizer sgd; with {config.optimizer} it must be 0.")
+
+
+def _check_machines(config: RunConfig) -> None:
+    """Raises: ConfigError: what is said of several machines does not go together."""
+    several = machines(config.nnodes)[1] > 1
+    if several and config.rdzv_endpoint is None:
+        raise ConfigError(f"nnodes: {config.nnodes!r} needs rdzv_endpoint=HOST:PORT, the same on each machine; HOST is one of them.")
+    if several and config.strategy != "ddp":
+        raise ConfigError(f"nnodes: {config.nnodes!r} needs the strategy ddp, and strategy is {config.strategy}.")
+    if config.rdzv_endpoint is not None and not several:
+        endpoint = config.rdzv_endpoint
+        raise ConfigError(
+            f"rdzv_endpoint: {endpoint!r} is for several machines, and nnodes is {config.nnodes}; set nnodes, or leave it out."
+        )
 
 
 def _check_devices(config: RunConfig) -> None:

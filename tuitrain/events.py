@@ -1,7 +1,7 @@
 """What a run says, as frozen types: the one language between the engine, the store, the screens and users' scripts.
 
-`encode` turns an event into the JSON object that `tuitrain run --json` prints. `Losses`, `Progress`, `GpuSample`, `TensorMemory`,
-`Parameters` and `Predictions` stay inside: they feed the store and the screens and are never printed.
+`encode` turns an event into the JSON object that `tuitrain run --json` prints. `Losses`, `StepTimes`, `Progress`, `GpuSample`,
+`TensorMemory`, `Parameters` and `Predictions` stay inside: they feed the store and the screens and are never printed.
 Steps and epochs count from 1; a non-finite float is `null` in JSON.
 """
 
@@ -78,6 +78,49 @@ class ReplicaStats(Event, frozen=True, kw_only=True, tag="replica_stats"):
 
     step: int
     replicas: tuple[ReplicaStat, ...]
+
+
+class Phases(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Seconds, by what training steps spent them on. `data` is making the batch, `update` the optimizer's part, `other` the loop around it.
+
+    `communication` is all that replicas cost beside their own work: parameters and gradients on their way, adding up, and waiting for
+    each other. What cannot be told apart stays where it happens: in `dp` scattering, copying the model and gathering are part of
+    `forward` and `backward`; in `ddp` the part of the reduction that runs beside backward costs nothing and is not counted.
+    """
+
+    data: float = 0.0
+    forward: float = 0.0
+    backward: float = 0.0
+    communication: float = 0.0
+    update: float = 0.0
+    other: float = 0.0
+
+    @property
+    def seconds(self) -> float:
+        """All of it."""
+        return self.data + self.forward + self.backward + self.communication + self.update + self.other
+
+    def __add__(self, more: Phases) -> Phases:
+        return Phases(**{name: getattr(self, name) + getattr(more, name) for name in self.__struct_fields__})
+
+    def __truediv__(self, count: float) -> Phases:
+        return Phases(**{name: getattr(self, name) / count for name in self.__struct_fields__})
+
+
+class StepTimes(Event, frozen=True, kw_only=True, tag="step_times"):
+    """Where the time of the measured steps since the last such event went, evaluation, saving and pauses left out; at most once a second
+    and at the end of each epoch. On a GPU only some steps are measured.
+
+    `phases` is the time of the first device, or in `ddp` the mean of the ranks; its parts add up to the steps' whole time. `replicas`: of
+    each replica its own forward and backward, of each rank all phases; empty where nobody measures them apart.
+    """
+
+    strategy: str
+    devices: tuple[str, ...]
+    steps: int
+    samples: int
+    phases: Phases
+    replicas: tuple[Phases, ...] = ()
 
 
 class Step(Event, frozen=True, kw_only=True, tag="step"):

@@ -1,4 +1,4 @@
-"""Every path: the runs folder, the cache, and what the app remembers."""
+"""Every path: the runs folder, the cache, control sockets, and what the app remembers."""
 
 from __future__ import annotations
 
@@ -7,9 +7,14 @@ from pathlib import Path
 
 import platformdirs
 
+from tuitrain.config import DATA, ConfigError, allowed, is_import_string
+from tuitrain.text import clean, nearest
+
 CIFAR10_FOLDER = "cifar-10-batches-py"
 CIFAR10_BATCHES = (*(f"data_batch_{number}" for number in range(1, 6)), "test_batch")
 """The files that CIFAR-10 consists of, the test images last."""
+
+_LONGEST_SOCKET_PATH = 107
 
 
 def runs_dir(option: str | None = None) -> Path:
@@ -33,6 +38,53 @@ def cifar10_dirs() -> tuple[Path, ...]:
 def find_cifar10() -> Path | None:
     """The `cifar-10-batches-py` folder in one of these places that holds all of its batches, or `None`."""
     return next((folder for folder in cifar10_dirs() if all((folder / batch).is_file() for batch in CIFAR10_BATCHES)), None)
+
+
+def data_folder(value: str) -> Path | None:
+    """The folder that a `data` value names; `None` where it is a built-in data set or an import string.
+
+    Raises:
+        ConfigError: it is none of these.
+    """
+    folder = Path(os.path.abspath(os.path.expanduser(value)))
+    if value in DATA or (is_import_string(value) and not folder.exists()):
+        return None
+    if folder.is_dir():
+        return folder
+    shown = clean(str(folder))
+    if folder.exists():
+        raise ConfigError(f"data: {shown} is a file; it must be {allowed('data')}.")
+    if os.sep in value or value.startswith(("~", ".")):
+        raise ConfigError(f"data: the folder {shown} does not exist.{_nearest_folder(folder)}")
+    known = ", ".join(DATA)
+    raise ConfigError(
+        f"data: {clean(value)!r} is neither one of {known}, nor a folder, nor an import string like my_package.data:make_data."
+        f"{nearest(value, DATA)}"
+    )
+
+
+def _nearest_folder(folder: Path) -> str:
+    try:
+        names = os.listdir(folder.parent)
+    except OSError:
+        return ""
+    return clean(nearest(folder.name, names))
+
+
+def control_sockets(run_folder: Path) -> tuple[Path, ...]:
+    """Where the control socket of a run may be, the best place first.
+
+    They are several because a process may have another environment than the one that looks for it, and the folder of a login goes when
+    the user has logged out everywhere. The names are short: a socket's path has 107 bytes at most.
+    """
+    import hashlib
+
+    name = hashlib.sha256(os.fsencode(os.path.realpath(run_folder))).hexdigest()[:20]
+    user = os.getuid()
+    given = os.environ.get("XDG_RUNTIME_DIR", "")
+    folders = [Path(given, "tuitrain")] if os.path.isabs(given) else []
+    folders += [Path(f"/run/user/{user}/tuitrain"), Path(f"/tmp/tuitrain-{user}")]
+    return tuple(dict.fromkeys(folder / name for folder in folders if len(os.fsencode(folder / name)) <= _LONGEST_SOCKET_PATH))
 
 
 def last_launch() -> Path:

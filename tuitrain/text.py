@@ -1,9 +1,10 @@
-"""The one door for strings from outside: names, files, logs, GPU names; and what a misspelt one may have meant."""
+"""Words: the one door for strings from outside (names, files, logs, GPU names), what a misspelt one may have meant, and signals by name."""
 
 from __future__ import annotations
 
 import difflib
 import re
+import signal
 from collections.abc import Iterable
 
 # C0 and C1 controls (a terminal obeys them) and the bidirectional marks (they reorder what a person reads).
@@ -19,3 +20,11 @@ def nearest(word: str, words: Iterable[str]) -> str:
     """` Did you mean 'x'?` for the closest of `words`, or nothing."""
     close = difflib.get_close_matches(word, list(words), n=1, cutoff=0.6)
     return f" Did you mean '{close[0]}'?" if close else ""
+
+
+def signal_name(number: int) -> str:
+    """ "SIGKILL", or "signal 99" for one without a name."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

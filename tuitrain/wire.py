@@ -1,7 +1,7 @@
 """What processes of ours say to each other.
 
-A group's host and its ranks do so over a socket, each message with its length before it; a trial is asked on its stdin and answers on its
-stdout, in JSON.
+A group's host and its ranks do so over a socket, each message with its length before it; a trial and a process in the background are
+asked on their stdin and answer on their stdout, in JSON.
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ from tuitrain.events import Event
 
 ADDRESS = "TUITRAIN_GROUP"
 """The environment variable with the path of the host's socket."""
+
+MEETING = "TUITRAIN_MEETING"
+"""The environment variable with a word that the ranks started together share with no others."""
 
 LOST_PEER = 75
 """The exit code of a rank that ended because another one had gone."""
@@ -68,6 +71,33 @@ class Died(Event, frozen=True, kw_only=True, tag="died"):
     restart: int
 
 
+class Met(Event, frozen=True, kw_only=True, tag="met"):
+    """The launcher has started ranks; those of other machines have their own launcher.
+
+    Attributes:
+        pids: process by rank, of this machine's ranks.
+        hosts_run: rank 0 is one of them.
+        machines: how many train together.
+    """
+
+    pids: dict[int, int]
+    hosts_run: bool
+    machines: int
+
+
+class Regroup(Event, frozen=True, kw_only=True, tag="regroup"):
+    """The launcher ends its ranks because other machines come or go; `Met` follows when all that are left have met."""
+
+    gone: bool
+
+
+class Joined(Event, frozen=True, kw_only=True, tag="joined"):
+    """The run that this rank is part of is hosted by another process. `folder` is spelled as on the machine `host`."""
+
+    folder: str
+    host: str
+
+
 class Begin(Event, frozen=True, kw_only=True, tag="begin"):
     """What to train. `folder`: the run's, where it began before and goes on now."""
 
@@ -85,6 +115,29 @@ class Ask(Event, frozen=True, kw_only=True, tag="ask"):
     """Pause, resume, stop, interrupt or checkpoint."""
 
     request: str
+
+
+class Host(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a process in the background is to train.
+
+    Attributes:
+        runs_dir: as the system spells it.
+        resume: the folder of the run that goes on, spelled so too; `None` for a new one.
+        heir_of: the pid that hands that run over; it is answered as soon as the run is taken, before torch is loaded.
+        queue: the run, which has not begun, is to wait for its turn; it is answered as soon as the run waits.
+    """
+
+    config: RunConfig
+    runs_dir: bytes
+    resume: bytes | None = None
+    heir_of: int | None = None
+    queue: bool = False
+
+
+class Hosting(Event, frozen=True, kw_only=True, tag="hosting"):
+    """A process in the background has made the run its own, and goes on without whoever started it."""
+
+    run: str
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -144,7 +197,8 @@ def _decoder() -> msgspec.msgpack.Decoder[Event]:
     kinds: tuple[type[Event], ...] = (
         *(events.RunStarted, events.Replicas, events.ReplicaStats, events.Step, events.Losses, events.Eval, events.Checkpoint),
         *(events.Notice, events.State, events.RunEnded, events.Progress, events.Parameters, events.Predictions, events.TensorMemory),
-        *(Hello, Alive, Resolved, Refused, RankFailed, Died, Begin, Folder, Ask),
+        events.StepTimes,
+        *(Hello, Alive, Resolved, Refused, RankFailed, Died, Met, Regroup, Joined, Begin, Folder, Ask),
     )
     union: Any = kinds[0]
     for kind in kinds[1:]:

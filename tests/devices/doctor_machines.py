@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from pasted_commands import assert_pasteable
 
-from tuitrain.devices.doctor.diagnosis import diagnose
+from tuitrain.devices.doctor import diagnosis
 from tuitrain.devices.doctor.facts import Facts, LogoutFacts, StorageFacts, TerminalFacts, TorchDevice, TorchFacts, Versions
 from tuitrain.devices.doctor.model import Check, Report
 from tuitrain.devices.doctor.surroundings import read_logout, read_storage
@@ -158,6 +159,14 @@ def facts_of(
         logout=logout or read_logout(root, "alice"),
         versions=versions or Versions(tuitrain="1.0", python="3.12.1", system="Linux 6.8"),
     )
+
+
+def diagnose(facts: Facts) -> Report:
+    """The report, of which each command can be pasted into a shell."""
+    report = diagnosis.diagnose(facts)
+    for check in report.checks:
+        assert_pasteable(check)
+    return report
 
 
 def report_on(*arguments: Any, **options: Any) -> Report:

@@ -1,4 +1,4 @@
-"""Each cause on a machine that has it: it is named, it has a mend, and the conclusion tells of it."""
+"""Each cause on a machine that has it: it is named, it has a mend whose commands can be pasted, and the conclusion tells of it."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from doctor_machines import (
     card,
     cards_on_bus,
     device_files,
+    diagnose,
     facts_of,
     loaded_driver,
     named,
@@ -22,7 +23,6 @@ from doctor_machines import (
     wrong,
 )
 
-from tuitrain.devices.doctor.diagnosis import diagnose
 from tuitrain.devices.doctor.facts import TorchDevice, TorchFacts
 from tuitrain.devices.doctor.model import Report
 from tuitrain.devices.nvml import sentence
@@ -187,7 +187,7 @@ def test_a_device_file_is_missing(tmp_path: Path) -> None:
     bare_metal(tmp_path)
     (tmp_path / "dev/nvidia1").unlink()
     report = report_on(tmp_path, machines.snapshot(card(0)), machines.torch_with(1))
-    assert_names(report, "device-nodes", "/dev/nvidia1", mend="nvidia-modprobe")
+    assert_names(report, "device-nodes", "/dev/nvidia1", mend="sudo nvidia-modprobe -u -c=1")
 
 
 # -- the cards ------------------------------------------------------------------------------------------------------------
@@ -204,6 +204,31 @@ def test_a_card_that_needs_a_reset(tmp_path: Path) -> None:
     seen = machines.snapshot(card(0), card(1, status="reset required", reason="it says so"))
     report = report_on(bare_metal(tmp_path), seen, machines.torch_refused("no"))
     assert_names(report, "cards", "reset required", mend="nvidia-smi --gpu-reset -i 1")
+
+
+def test_a_card_that_does_not_answer(tmp_path: Path) -> None:
+    seen = machines.snapshot(card(0), card(1, status="not responding", reason="no answer in time"))
+    report = report_on(bare_metal(tmp_path), seen, machines.torch_with(1))
+    assert_names(report, "cards", "GPU 1 (NVIDIA H100): not responding", mend="xid")
+
+
+def test_every_card_that_is_unwell_is_named_with_its_mend(tmp_path: Path) -> None:
+    sick = ("reset required", "lost", "unknown error", "lost", "no permission", "not responding")
+    seen = machines.snapshot(card(0), *(card(number, status=status) for number, status in enumerate(sick, 1)))
+    report = report_on(bare_metal(tmp_path, 7), seen, machines.torch_with(1))
+    assert_names(report, "cards", "GPU 2 (NVIDIA H100), GPU 4 (NVIDIA H100): lost", mend="GPU 2, GPU 4: Reboot")
+    found, mend = named(report, "cards").found, str(named(report, "cards").mend)
+    assert all(status in found for status in sick)
+    assert "GPU 1: Stop everything that uses it, then: `sudo nvidia-smi --gpu-reset -i 1`" in mend
+    assert "GPU 5: Ask the administrator" in mend
+
+
+def test_a_silent_driver_is_no_trouble_of_each_card(tmp_path: Path) -> None:
+    reason = sentence(9)
+    silent = [card(number, status="not responding", reason=reason, cuda_index=None) for number in range(2)]
+    report = report_on(bare_metal(tmp_path), machines.snapshot(*silent, error=reason, driver=None), machines.torch_refused("no"))
+    assert named(report, "cards").verdict == "ok"
+    assert named(report, "driver").verdict == "problem"
 
 
 def test_a_card_that_does_not_compute(tmp_path: Path) -> None:
@@ -247,7 +272,7 @@ def test_mig_gives_a_process_one_instance(tmp_path: Path) -> None:
     report = report_on(bare_metal(tmp_path), seen, machines.torch_with(1))
     assert numbers(report)[-3:] == [2, 1, 1]
     assert named(report, "mig").verdict == "warning"
-    assert "CUDA_VISIBLE_DEVICES=MIG-" in str(named(report, "mig").mend)
+    assert named(report, "mig").command == "export CUDA_VISIBLE_DEVICES=MIG-1"
     assert "one process sees one instance only" in report.conclusion
 
 
@@ -295,7 +320,7 @@ def test_slips_in_the_variable(tmp_path: Path, value: str, left: int, words: str
 def test_a_variable_that_hides_everything(tmp_path: Path, value: str) -> None:
     report = report_on(bare_metal(tmp_path), machines.two_cards(), machines.torch_refused(NO_GPUS), {"CUDA_VISIBLE_DEVICES": value})
     assert wrong(report) == {"visible-devices": "warning"}
-    assert named(report, "visible-devices").mend == "unset CUDA_VISIBLE_DEVICES"
+    assert named(report, "visible-devices").command == "unset CUDA_VISIBLE_DEVICES"
     assert "none is left by CUDA_VISIBLE_DEVICES" in report.conclusion
 
 
@@ -303,7 +328,7 @@ def test_mixed_cards_without_an_order(tmp_path: Path) -> None:
     seen = machines.snapshot(card(0, cuda_index=None), card(1, name="NVIDIA RTX 6000", cuda_index=None))
     report = report_on(bare_metal(tmp_path), seen, machines.torch_with(2))
     assert wrong(report) == {"device-order": "warning"}
-    assert named(report, "device-order").mend == "export CUDA_DEVICE_ORDER=PCI_BUS_ID"
+    assert named(report, "device-order").command == "export CUDA_DEVICE_ORDER=PCI_BUS_ID"
     assert wrong(report_on(tmp_path, seen, machines.torch_with(2), {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"})) == {}
 
 
@@ -403,7 +428,7 @@ def test_the_compatibility_library_is_in_the_way(tmp_path: Path) -> None:
     said = UNEXPECTED.format(803, "system has unsupported display driver / cuda driver combination")
     environ = {"LD_LIBRARY_PATH": "/opt/x:/usr/local/cuda-13.0/compat"}
     report = report_on(bare_metal(tmp_path), machines.two_cards(), machines.torch_refused(said), environ)
-    assert_names(report, "compat-library", "803", "/usr/local/cuda-13.0/compat", mend="LD_LIBRARY_PATH without")
+    assert_names(report, "compat-library", "803", "/usr/local/cuda-13.0/compat", mend="export LD_LIBRARY_PATH=$(")
     healthy = report_on(tmp_path, machines.two_cards(), machines.torch_with(2), environ)
     assert wrong(healthy) == {}
 

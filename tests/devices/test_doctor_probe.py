@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from doctor_torches import GPUS, HANG, RANKS, RANKS_DISTRIBUTED, environ_with, environ_without
+from pasted_commands import assert_pasteable
 
 from tuitrain.devices.doctor.bounded import Ended, within
 from tuitrain.devices.doctor.exchange import all_reduce, two_devices
@@ -128,13 +129,15 @@ def test_a_hanging_rank_is_named(tmp_path: Path, devices: tuple[str, str]) -> No
     found = all_reduce(devices, environ=environ, seconds=3.0)
     assert found.verdict == "problem"
     assert f"rank 1 ({devices[1]}) did not end within 3 s, at: meeting the other process" in found.found
+    assert_pasteable(found)
 
 
 def test_a_hang_between_peers_is_told_from_others(tmp_path: Path) -> None:
     found = all_reduce(("cuda:0", "cuda:1"), environ=ranks(tmp_path, PEERS_HANG="1"), seconds=6.0)
     assert found.verdict == "problem"
     assert "peer to peer" in found.found
-    assert "export NCCL_P2P_DISABLE=1" in str(found.mend)
+    assert found.command == "export NCCL_P2P_DISABLE=1"
+    assert_pasteable(found)
 
 
 def test_ranks_that_work_and_ranks_that_do_not(tmp_path: Path) -> None:
@@ -142,6 +145,8 @@ def test_ranks_that_work_and_ranks_that_do_not(tmp_path: Path) -> None:
     assert (works.verdict, "cuda:0 and cuda:1 added up over NCCL" in works.found) == ("ok", True)
     wrong = all_reduce(("cuda:0", "cuda:1"), environ=ranks(tmp_path, WRONG="1"), seconds=BOUND)
     assert (wrong.verdict, "the sum is wrong" in wrong.found) == ("problem", True)
+    assert_pasteable(wrong)
+    assert "tuitrain doctor --all-reduce" in str(wrong.command)
 
 
 def test_a_rank_that_fails_is_named(tmp_path: Path) -> None:

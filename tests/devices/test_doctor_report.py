@@ -16,13 +16,13 @@ from typing import Any
 import doctor_machines as machines
 import msgspec
 import pytest
-from doctor_machines import bare_metal, card, named, put, report_on
+from doctor_machines import bare_metal, card, diagnose, named, put, report_on
 from doctor_torches import GPUS, HANG, environ_with
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pasted_commands import assert_pasteable
 
 from tuitrain.devices.doctor import as_json, as_text, examine
-from tuitrain.devices.doctor.diagnosis import diagnose
 from tuitrain.devices.doctor.facts import (
     Adapter,
     Facts,
@@ -55,7 +55,7 @@ def test_the_text_begins_with_the_conclusion_and_ends_with_what_is_well(tmp_path
 
 def test_lines_fit_80_columns_but_commands_stay_whole(tmp_path: Path) -> None:
     for line in as_text(slip(tmp_path)).splitlines():
-        assert len(line) <= 80 or line.startswith("  → ")
+        assert len(line) <= 80 or line.startswith(("  → $ ", "    $ "))
 
 
 def test_colour_changes_nothing_but_colour(tmp_path: Path) -> None:
@@ -68,7 +68,53 @@ def test_colour_changes_nothing_but_colour(tmp_path: Path) -> None:
 def test_json_has_everything(tmp_path: Path) -> None:
     said = json.loads(as_json(slip(tmp_path)))
     assert (said["verdict"], len(said["counts"])) == ("problem", 6)
-    assert {"check", "title", "looked_at", "found", "verdict", "mend"} == set(said["checks"][0])
+    assert {"check", "title", "looked_at", "found", "verdict", "mend", "command"} == set(said["checks"][0])
+    found = {check["check"]: (check["mend"], check["command"]) for check in said["checks"]}
+    first = "export CUDA_VISIBLE_DEVICES=0,1"
+    assert found["visible-devices"] == (f"{first}, or: unset CUDA_VISIBLE_DEVICES", first)
+    assert found["driver"] == (None, None)
+
+
+def test_a_command_has_a_line_of_its_own_in_the_text(tmp_path: Path) -> None:
+    lines = as_text(slip(tmp_path)).splitlines()
+    place = lines.index("  → $ export CUDA_VISIBLE_DEVICES=0,1")
+    assert lines[place + 1 : place + 3] == ["    or:", "    $ unset CUDA_VISIBLE_DEVICES"]
+
+
+@pytest.mark.parametrize(
+    ("mend", "pieces", "command"),
+    [
+        (None, (), None),
+        ("Reboot.", (("Reboot.", False),), None),
+        ("`a b`", (("a b", True),), "a b"),
+        ("`a`, or: `b`; then reboot.", (("a", True), ("or:", False), ("b", True), ("then reboot.", False)), "a"),
+        ("Read `/x`.", (("Read", False), ("/x", True)), "/x"),
+        ("An odd ` mark", (("An odd", False), (" mark", True)), " mark"),
+    ],
+)
+def test_the_commands_of_a_mend(mend: str | None, pieces: tuple[tuple[str, bool], ...], command: str | None) -> None:
+    check = Check(check="a", title="A", looked_at="", found="", verdict="problem", mend=mend)
+    assert (check.pieces, check.command) == (pieces, command)
+
+
+@pytest.mark.parametrize(
+    "mend",
+    [
+        *(
+            "`export A=1, or: unset A`",
+            "`Reboot`",
+            "`docker run …`",
+            "`sudo reboot-now`",
+            "`echo it's`",
+            "`unset A;`",
+            "`sudo dmesg | look`",
+        ),
+        *("or: unset A", "Run sudo modprobe nvidia.", "` mark`"),
+    ],
+)
+def test_what_is_no_command_is_noticed(mend: str) -> None:
+    with pytest.raises((AssertionError, ValueError)):
+        assert_pasteable(Check(check="a", title="A", looked_at="", found="", verdict="problem", mend=mend))
 
 
 def test_home_folders_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from pathlib import Path
 
 import doctor_machines as machines
 import pytest
-from doctor_machines import TERMINAL, bare_metal, facts_of, named, put, report_on, wrong
+from doctor_machines import TERMINAL, bare_metal, diagnose, facts_of, named, put, report_on, wrong
 from msgspec.structs import replace
 
 from tuitrain.devices.doctor import surroundings
-from tuitrain.devices.doctor.diagnosis import diagnose
 from tuitrain.devices.doctor.facts import StorageFacts, TerminalFacts, Versions
-from tuitrain.devices.doctor.surroundings import read_logout, read_storage
+from tuitrain.devices.doctor.surroundings import read_logout, read_storage, read_versions
 from tuitrain.devices.doctor.system import read_system
 
 SHM = "25 24 0:23 / /dev/shm rw,nosuid - tmpfs shm rw,size={}\n"
@@ -32,7 +32,9 @@ def warned(root: Path, check: str, **options: object) -> str:
 def test_a_containers_64_mb_of_shared_memory(tmp_path: Path) -> None:
     bare_metal(tmp_path)
     put(tmp_path, "proc/self/mountinfo", "1 1 254:0 / / rw - ext4 /dev/vda rw\n" + SHM.format("65536k"))
-    assert "--shm-size=8g" in warned(tmp_path, "shared-memory")
+    assert "sudo mount -o remount,size=8G /dev/shm" in warned(tmp_path, "shared-memory")
+    put(tmp_path, ".dockerenv")
+    assert "docker run --shm-size=8g IMAGE" in warned(tmp_path, "shared-memory")
     put(tmp_path, "proc/self/mountinfo", "1 1 254:0 / / rw - ext4 /dev/vda rw\n" + SHM.format("8g"))
     assert wrong(report_on(tmp_path, machines.two_cards(), machines.torch_with(2))) == {}
 
@@ -64,6 +66,19 @@ def test_a_torch_with_the_hole_in_loading(tmp_path: Path, version: str, verdict:
 def test_the_deprecated_package(tmp_path: Path) -> None:
     mend = warned(bare_metal(tmp_path), "pynvml", versions=Versions(deprecated_pynvml="13.0.1"))
     assert "pip uninstall -y pynvml" in mend
+
+
+def test_python_is_called_as_the_shell_finds_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here, other = tmp_path / "my env/bin", tmp_path / "usr/bin"
+    for folder in (here, other):
+        folder.mkdir(parents=True)
+        (folder / "python").symlink_to(sys.executable)
+    monkeypatch.setattr(sys, "executable", str(here / "python"))
+    assert read_versions({"PATH": f"{here}:{other}"}).python_command == "python"
+    command = read_versions({"PATH": str(other)}).python_command
+    assert command == f"'{here}/python'"
+    report = report_on(bare_metal(tmp_path), machines.two_cards(), machines.torch_for_cpu(), versions=Versions(python_command=command))
+    assert str(named(report, "torch-build").command).startswith(f"{command} -m pip install --force-reinstall torch")
 
 
 # -- the terminal ---------------------------------------------------------------------------------------------------------
@@ -159,9 +174,11 @@ def test_a_logout_that_kills_runs(tmp_path: Path) -> None:
     put(tmp_path, "etc/systemd/logind.conf", "[Login]\n#KillUserProcesses=no\n")
     assert read_logout(tmp_path, "alice").kills is None
     put(tmp_path, "etc/systemd/logind.conf.d/50-site.conf", "[Login]\nKillUserProcesses = yes\n")
-    assert "loginctl enable-linger; then systemd-run --user --scope tuitrain run" in warned(tmp_path, "logout")
+    mend = warned(tmp_path, "logout")
+    assert "`loginctl enable-linger`" in mend
+    assert "`systemd-run --user --scope tuitrain run" in mend
     put(tmp_path, "var/lib/systemd/linger/alice")
-    assert warned(tmp_path, "logout").startswith("systemd-run --user --scope")
+    assert "enable-linger" not in warned(tmp_path, "logout")
 
 
 @pytest.mark.parametrize("setting", ["KillExcludeUsers=root alice", "KillOnlyUsers=bob"])

@@ -39,6 +39,9 @@ class FakeControl:
     def placed(self, devices: Sequence[str]) -> None:
         self.devices = tuple(devices)
 
+    def recorded(self) -> None:
+        pass
+
     def take(self, *, wait: bool) -> Any:
         if self.fresh:
             self.boundary += 1
@@ -67,6 +70,12 @@ def run(config: RunConfig, control: FakeControl) -> list[Event]:
             control.folder = control.given_folder
         events.append(event)
     return events
+
+
+def go_on(config: RunConfig, control: FakeControl) -> list[Event]:
+    """All events of a run that goes on in a folder that holds it."""
+    control.folder = control.given_folder
+    return list(train(config, control))
 
 
 def of(kind: type, events: Sequence[Event]) -> list[Any]:

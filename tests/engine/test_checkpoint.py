@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import random
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +14,16 @@ import torch
 from engine_small import CLASSES, FakeControl, losses_of, of, run, small_config
 from torch import nn
 
-from tuitrain.engine import checkpoint
+from tuitrain.engine import checkpoint, snapshot
 from tuitrain.engine.batches import Batches
 from tuitrain.engine.checkpoint import BadCheckpoint, Position
 from tuitrain.engine.data import load_data
 from tuitrain.engine.models import build_model
 from tuitrain.engine.optim import autocast, make_criterion, make_optimizer, update
 from tuitrain.engine.predictions import Answers
+from tuitrain.engine.snapshot import Snapshot
 from tuitrain.engine.strategies.single import Single
-from tuitrain.events import Checkpoint, Notice, RunEnded
+from tuitrain.events import Checkpoint, Notice, RunEnded, State
 
 CPU = torch.device("cpu")
 
@@ -91,7 +93,7 @@ def test_python_and_numpy_generators_come_back(tmp_path: Path) -> None:
     drawn = random.random(), float(np.random.rand()), float(torch.rand(()))
     checkpoint.restore(contents, model, optimizer, CPU)
     assert drawn == (random.random(), float(np.random.rand()), float(torch.rand(())))
-    assert contents.state["threads"] == torch.get_num_threads()
+    assert contents.origin["threads"] == torch.get_num_threads()
 
 
 def test_the_position_says_where_the_run_is(tmp_path: Path) -> None:
@@ -114,14 +116,14 @@ def test_the_manifest_names_every_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["model.safetensors", "optimizer.safetensors", "random.safetensors", "state.json"])
 def test_a_flipped_bit_is_found(tmp_path: Path, name: str) -> None:
     folder = saved(tmp_path, momentum=0.9)
-    content = bytearray((folder / name).read_bytes())
-    content[len(content) // 2] ^= 1
-    (folder / name).write_bytes(content)
+    flip(folder / name)
     with pytest.raises(BadCheckpoint, match=f"step-00000007: {name} is not as it was written"):
         checkpoint.load(folder)
 
 
-@pytest.mark.parametrize("damage", ["missing file", "missing manifest", "cut manifest", "other format", "list as manifest"])
+@pytest.mark.parametrize(
+    "damage", ["missing file", "missing manifest", "cut manifest", "other format", "unlisted file", "list as manifest"]
+)
 def test_a_damaged_checkpoint_is_a_sentence(tmp_path: Path, damage: str) -> None:
     folder = saved(tmp_path)
     manifest = folder / "manifest.json"
@@ -132,7 +134,9 @@ def test_a_damaged_checkpoint_is_a_sentence(tmp_path: Path, damage: str) -> None
     elif damage == "cut manifest":
         manifest.write_bytes(manifest.read_bytes()[:20])
     elif damage == "other format":
-        manifest.write_text(manifest.read_text().replace('"format": 1', '"format": 2'))
+        manifest.write_text(manifest.read_text().replace('"format": 1', '"format": "x"'))
+    elif damage == "unlisted file":
+        manifest.write_text(manifest.read_text().replace("optimizer.safetensors", "another.safetensors"))
     else:
         manifest.write_text("[]")
     with pytest.raises(BadCheckpoint, match=r"step-00000007: .*\.$"):
@@ -206,9 +210,76 @@ def test_a_step_that_is_saved_already_is_only_told_again(tmp_path: Path) -> None
     assert [path.name for path in checkpoint.checkpoints(tmp_path / "checkpoints")] == ["step-00000003"]
 
 
-def test_minutes_make_checkpoints_due(tmp_path: Path) -> None:
-    events = run(small_config(epochs=1, checkpoint_every_minutes=1e-9), FakeControl(tmp_path))
-    assert [event.step for event in of(Checkpoint, events) if event.kind == "last"] == [1, 2, 3, 4, 5, 6]
+def test_minutes_make_checkpoints_due_when_the_one_before_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fourth = threading.Event()
+    begun: list[int] = []
+    real = snapshot.write
+
+    def slow(parent: Path, kind: Any, taken: Snapshot) -> Path:
+        begun.append(taken.position.step)
+        assert fourth.wait(20)
+        return real(parent, kind, taken)
+
+    class Watching(FakeControl):
+        def take(self, *, wait: bool) -> Any:
+            if self.boundary == 4:
+                assert begun == [1]
+                fourth.set()
+            return super().take(wait=wait)
+
+    monkeypatch.setattr(snapshot, "write", slow)
+    events = run(small_config(epochs=1, checkpoint_every_minutes=1e-9), Watching(tmp_path))
+    assert [event.step for event in of(Checkpoint, events) if event.kind != "best"] == begun
+    assert begun[0] == 1
+    assert begun[-1] == 7
+    assert not {2, 3, 4} & set(begun)
+
+
+def test_a_save_costs_the_training_thread_a_copy_and_no_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    threads = []
+    real = os.fsync
+
+    def watched(descriptor: int) -> None:
+        threads.append(threading.current_thread())
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", watched)
+    run(small_config(), FakeControl(tmp_path, {3: ["checkpoint"]}))
+    assert threads
+    assert threading.current_thread() not in threads
+    assert not any(thread.is_alive() for thread in threads)
+
+
+def test_while_paused_a_checkpoint_is_told_when_it_is_on_disk(tmp_path: Path) -> None:
+    control = FakeControl(tmp_path, {2: ["checkpoint", "pause", "checkpoint", "resume", "stop"]})
+    events = run(small_config(), control)
+    told = [event for event in events if isinstance(event, (Checkpoint, State))]
+    kinds = [event.kind if isinstance(event, Checkpoint) else event.state for event in told]
+    assert kinds == ["running", "paused", "manual", "manual", "running", "last"]
+
+
+def test_none_goes_before_two_others_have_been_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = small_config(checkpoint_every_steps=1, keep_checkpoints=2, data="engine_small:make_images_without_test")
+    real = snapshot.write
+
+    def flipping(parent: Path, kind: Any, taken: Snapshot) -> Path:
+        folder = real(parent, kind, taken)
+        if taken.position.step in (4, 5, 6):
+            flip(folder / "model.safetensors")
+        return folder
+
+    monkeypatch.setattr(snapshot, "write", flipping)
+    run(config, FakeControl(tmp_path, {6: ["stop"]}))
+    left = [folder.name for folder in checkpoint.checkpoints(tmp_path / "checkpoints")]
+    assert left == [f"step-0000000{step}" for step in (2, 3, 4, 5, 6)]
+    assert checkpoint.load(tmp_path / "checkpoints" / "step-00000003").position.step == 3
+
+
+def flip(path: Path) -> None:
+    """Flip one bit in the middle of a file."""
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
 
 
 def test_a_name_in_best_that_leads_elsewhere_is_ignored(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -22,6 +23,7 @@ class Terminal:
 
     def __init__(self, argv: Sequence[str], env: Mapping[str, str], columns: int = 120, rows: int = 40) -> None:
         self.raw = b""
+        self._ended = False
         self._screen = pyte.Screen(columns, rows)
         self._stream = pyte.ByteStream(self._screen)
         full = {**os.environ, "TERM": "xterm-256color", "COLORTERM": "truecolor", **env}
@@ -31,7 +33,11 @@ class Terminal:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._child.close(force=True)
+        if not self._child.closed:
+            self._child.close(force=True)
+        elif self.running:
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
 
     @property
     def text(self) -> str:
@@ -42,6 +48,21 @@ class Terminal:
     def pid(self) -> int:
         """The program's process."""
         return int(self._child.pid)
+
+    def hang_up(self) -> None:
+        """Close the terminal under the program, as a lost connection does."""
+        self._child.ptyproc.fileobj.close()
+        self._child.ptyproc.closed = self._child.closed = True
+
+    @property
+    def running(self) -> bool:
+        """Whether a program whose terminal was hung up still runs."""
+        if not self._ended:
+            try:
+                self._ended = os.waitpid(self.pid, os.WNOHANG)[0] != 0
+            except ChildProcessError:
+                self._ended = True
+        return not self._ended
 
     def press(self, *keys: str) -> None:
         """Send keys: single characters or names from `KEYS`."""

@@ -167,7 +167,7 @@ def test_kept_runs_inside_tmux(env: dict[str, str], pane: tuple[Tell, Callable[[
         ("Enter", r"beta · built-in synthetic data"),
         ("p", r"test sample \d+"),
         ("m", r"recall"),
-        ("p", r"c Settings"),
+        ("p", r"s Settings"),
         ("Escape", r"Selected"),
         ("Space Space v", r"1 beta +2 alpha"),
         ("Escape", r"Selected"),

@@ -221,8 +221,25 @@ def test_a_locked_store_keeps_everything_for_the_next_commit(path, monkeypatch):
     assert rows(path, "SELECT step, loss FROM losses") == [(1, 1.0), (2, 2.0), (3, 3.0)]
     other.execute("BEGIN EXCLUSIVE")
     writer.append([losses(4, [4.0]), step(4, 4.0)])
-    assert writer.close(timeout=0.05) == 2
+    assert writer.close(locked=0.05) == 2
     other.close()
+
+
+def test_at_the_end_a_lock_is_waited_for_longer_than_a_full_disk(path, monkeypatch):
+    monkeypatch.setattr("tuitrain.runs.store.BUSY_SECONDS", 0.0)
+    writer = MetricsWriter(path)
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN EXCLUSIVE")
+    writer.append([losses(1, [1.0])])
+    waits = iter([lambda: None, lambda: other.execute("ROLLBACK")])
+    monkeypatch.setattr("tuitrain.runs.store.time.sleep", lambda seconds: next(waits)())
+    assert writer.close(timeout=0.0) == 0
+    assert rows(path, "SELECT step, loss FROM losses") == [(1, 1.0)]
+    other.close()
+    full = MetricsWriter(path)
+    full.append([losses(2, [1.0])])
+    monkeypatch.setattr(full, "commit", lambda: setattr(full, "error", "database or disk is full"))
+    assert full.close(timeout=0.0) == 1
 
 
 def test_a_reader_that_holds_the_file_delays_only_the_commit(path, monkeypatch):

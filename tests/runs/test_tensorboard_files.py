@@ -2,11 +2,13 @@
 
 import subprocess
 import sys
-import threading
+import time
 
+import msgspec
 import pytest
-from small_runs import STARTED, small_run
+from small_runs import STARTED, evaluation, small_run, step
 
+from tuitrain.events import Checkpoint, RunEnded
 from tuitrain.runs.tensorboard import TensorBoardWriter
 
 
@@ -16,7 +18,6 @@ def test_tensorboard_reads_the_curves(tmp_path):
     writer = TensorBoardWriter(tmp_path)
     writer.write([STARTED, *small_run()])
     writer.close()
-    assert not [thread for thread in threading.enumerate() if type(thread).__name__ == "_AsyncWriterThread"]
     accumulator = EventAccumulator(str(tmp_path), size_guidance={SCALARS: 0})
     accumulator.Reload()
 
@@ -56,3 +57,101 @@ print([name for name in ("torch", "numpy", "tensorboard", "textual", "psutil", "
 def test_nothing_heavy_is_imported():
     ended = subprocess.run([sys.executable, "-c", LIGHT], capture_output=True, text=True, timeout=60)
     assert ended.stdout.strip() == "[]", ended.stderr
+
+
+def read(folder):
+    """What TensorBoard itself reads: each tag's steps and values."""
+    from tensorboard.backend.event_processing.event_accumulator import SCALARS, EventAccumulator
+
+    accumulator = EventAccumulator(str(folder), size_guidance={SCALARS: 0})
+    accumulator.Reload()
+    return {tag: [(point.step, round(point.value, 4)) for point in accumulator.Scalars(tag)] for tag in accumulator.Tags()["scalars"]}
+
+
+def steps_from(first, last, value):
+    return [step(number, value) for number in range(first, last + 1)]
+
+
+def saved(number):
+    return Checkpoint(step=number, path=f"step-{number:08}", kind="epoch")
+
+
+def going_on(number):
+    return msgspec.structs.replace(STARTED, resumed_from=number)
+
+
+def test_a_run_that_goes_on_is_read_as_one_without_the_steps_that_were_made_twice(tmp_path):
+    first = TensorBoardWriter(tmp_path)
+    first.write([STARTED, *steps_from(1, 10, 1.0), evaluation(10, 1, 0.5), saved(10), *steps_from(11, 20, 1.0), evaluation(20, 2, 0.1)])
+    # Killed here: the end of the last record is torn, and the second evaluation was in no checkpoint.
+    first._file.close()
+    (torn,) = tmp_path.iterdir()
+    torn.write_bytes(torn.read_bytes()[:-7])
+    second = TensorBoardWriter(tmp_path)
+    second.write([going_on(10), *steps_from(11, 20, 2.0), evaluation(20, 2, 0.75), saved(20), RunEnded(state="finished", step=20)])
+    second.close()
+    found = read(tmp_path)
+    assert found["train_loss"] == [(number, 1.0 if number <= 10 else 2.0) for number in range(1, 21)]
+    assert found["test_accuracy"] == [(0, 0.5), (1, 0.75)]
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_a_group_that_starts_again_within_a_run_is_read_as_one_too(tmp_path):
+    writer = TensorBoardWriter(tmp_path)
+    writer.write([STARTED, *steps_from(1, 10, 1.0), evaluation(10, 1, 0.5), saved(10), *steps_from(11, 19, 1.0), evaluation(20, 2, 0.1)])
+    writer.write([going_on(10), *steps_from(11, 20, 2.0), evaluation(20, 2, 0.75), RunEnded(state="stopped", step=20)])
+    writer.close()
+    found = read(tmp_path)
+    assert found["train_loss"] == [(number, 1.0 if number <= 10 else 2.0) for number in range(1, 21)]
+    assert found["test_accuracy"] == [(0, 0.5), (1, 0.75)]
+
+
+def test_a_clock_that_was_set_back_changes_nothing(tmp_path, monkeypatch):
+    for now, steps in ((2_000_000_000, (1, 4)), (1_000_000_000, (3, 6)), (1_000_000_000, (5, 8))):
+        monkeypatch.setattr(time, "time", lambda now=now: float(now))
+        writer = TensorBoardWriter(tmp_path)
+        writer.write([going_on(steps[0] - 1), *steps_from(*steps, float(now))])
+        writer.close()
+    assert [number for number, _ in read(tmp_path)["train_loss"]] == list(range(1, 9))
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+class Full:
+    """A disk that takes a part of a record and then nothing for a while."""
+
+    def __init__(self, file):
+        self.file = file
+
+    def write(self, content):
+        if len(content) < 50:
+            raise OSError(28, "No space left on device")
+        return self.file.write(content[: len(content) - 49])
+
+    def truncate(self, size):
+        return self.file.truncate(size)
+
+    def seek(self, place):
+        return self.file.seek(place)
+
+
+def test_what_a_full_disk_refuses_is_written_later_and_no_record_is_torn(tmp_path):
+    writer = TensorBoardWriter(tmp_path)
+    writer.write([STARTED, *steps_from(1, 5, 1.0), evaluation(5, 1, 0.5)])
+    file, writer._file = writer._file, Full(writer._file)
+    for batch in ([*steps_from(6, 8, 1.0), saved(8)], steps_from(9, 9, 1.0)):
+        with pytest.raises(OSError, match="No space"):
+            writer.write(batch)
+        assert [number for number, _ in read(tmp_path)["train_loss"]] == [1, 2, 3, 4, 5]
+    writer._file = file
+    writer.write(steps_from(10, 10, 1.0))
+    writer.close()
+    found = read(tmp_path)
+    assert [number for number, _ in found["train_loss"]] == list(range(1, 11))
+    assert found["test_accuracy"] == [(0, 0.5)]
+
+
+def test_what_was_written_is_there_though_nobody_closed_the_file(tmp_path):
+    writer = TensorBoardWriter(tmp_path)
+    writer.write(steps_from(1, 3, 1.0))
+    assert [number for number, _ in read(tmp_path)["train_loss"]] == [1, 2, 3]
+    writer.close()

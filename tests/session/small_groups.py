@@ -12,7 +12,7 @@ import psutil
 
 from tuitrain.config import RunConfig, with_changes
 from tuitrain.engine.train import train
-from tuitrain.events import Event, Losses
+from tuitrain.events import Event, Losses, RunStarted
 from tuitrain.recipes import load_recipe
 from tuitrain.session.control import Control
 from tuitrain.session.elastic import Bounds, elastic_train
@@ -35,9 +35,12 @@ def spread(bounds: Bounds | None = None) -> Callable[..., Any]:
 
 def events_of(config: RunConfig, folder: Path) -> list[Event]:
     """All events of a run that nobody disturbs."""
-    control = Control(list)
-    control.folder = folder
-    return list(spread()(config, control))
+    control, events = Control(list), []
+    for event in spread()(config, control):
+        if isinstance(event, RunStarted):
+            control.folder = folder
+        events.append(event)
+    return events
 
 
 def losses_of(events: list[Event]) -> dict[int, float]:

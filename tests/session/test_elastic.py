@@ -72,9 +72,10 @@ def test_pause_checkpoint_and_a_killed_rank(tmp_path: Path) -> None:
 
 def test_a_rank_that_hangs_is_named_and_without_restarts_ends_the_run(tmp_path: Path) -> None:
     control = Control(list)
-    control.folder = tmp_path
     notices, stopped = [], None
     for event in spread(Bounds(silent=3, hung=5))(small_run(2, epochs=10**6, max_restarts=0), control):
+        if isinstance(event, RunStarted):
+            control.folder = tmp_path
         if isinstance(event, Step) and stopped is None:
             stopped = processes_of(os.getpid(), RANK)[1]
             stopped.suspend()

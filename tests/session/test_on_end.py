@@ -15,7 +15,8 @@ from small_sessions import BOUND, Heard, count_to, session_of, started
 
 from tuitrain import cli
 from tuitrain.config import DEFAULTS, ConfigError, RunConfig, with_changes
-from tuitrain.console import JsonPrinter, follow
+from tuitrain.console import follow
+from tuitrain.console.printers import JsonPrinter
 from tuitrain.events import Eval, Event, Notice, RunEnded, Step
 from tuitrain.session import on_end
 from tuitrain.session.control import Control

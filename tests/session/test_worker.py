@@ -11,7 +11,9 @@ from small_sessions import BOUND, Heard, count_to, session_of, started
 
 from tuitrain.config import DEFAULTS, ConfigError, RunConfig
 from tuitrain.events import Event, GpuSample, Losses, Notice, Parameter, Parameters, Predictions, RunEnded, State, Step
+from tuitrain.runs.folder import METRICS
 from tuitrain.runs.record import RunRecord
+from tuitrain.runs.store import MetricsReader
 from tuitrain.session import archive
 from tuitrain.session.control import Control
 from tuitrain.session.worker import WorkerSession
@@ -191,3 +193,21 @@ def test_samples_of_the_runs_own_devices_are_kept(tmp_path: Path, heard: Heard) 
     for record in (session.record, RunRecord.load(session.record.path)):
         assert list(record.devices) == ["cpu"]
         assert record.devices["cpu"].utilization.at(5.0) == (5.0, 80.0)
+
+
+def test_what_an_engine_waits_for_is_on_disk_at_once(tmp_path: Path, heard: Heard) -> None:
+    kept: list[int] = []
+
+    def train(config: RunConfig, control: Control) -> Iterator[Event]:
+        yield started(4)
+        for step in range(1, 5):
+            yield Losses(first_step=step, epoch=1, losses=(1.0,), times=(float(step),))
+            control.recorded()
+            with MetricsReader(control.folder / METRICS) as reader:
+                kept.append(reader.last_step())
+        yield RunEnded(state="finished", step=4)
+
+    session = session_of(train, tmp_path, heard)
+    session.start(DEFAULTS)
+    assert session.join(BOUND)
+    assert kept == [1, 2, 3, 4]

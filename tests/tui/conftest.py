@@ -5,13 +5,14 @@ from pathlib import Path
 import pytest
 from fake_doctor import FakeDoctor
 from fake_trials import FakeTrials
-from fakes import FakeSampler, FakeSession, cpu_sampler
+from fakes import FakeOutside, FakeSampler, FakeSession, cpu_sampler
 
 
 @pytest.fixture(autouse=True)
 def _plain_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """No CIFAR-10 on disk, a terminal that speaks UTF-8, a doctor that has seen it all, and trials that take no time."""
+    """No CIFAR-10 on disk, a terminal that speaks UTF-8, a doctor that has seen it all, trials that take no time, no other processes."""
     monkeypatch.setattr("tuitrain.tui.screens.doctor.MachineDoctor", FakeDoctor)
+    monkeypatch.setattr("tuitrain.tui.app.OtherProcesses", FakeOutside)
     monkeypatch.setattr("tuitrain.tui.screens.preflight.ProcessTrials", FakeTrials)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
@@ -30,3 +31,16 @@ def session() -> FakeSession:
 @pytest.fixture
 def sampler() -> FakeSampler:
     return cpu_sampler()
+
+
+@pytest.fixture
+def hanging_torch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Processes that are started find a torch whose import never ends; the file that is returned then holds the pid of the first."""
+    pid_file = tmp_path / "pid"
+    (tmp_path / "modules" / "torch").mkdir(parents=True)
+    (tmp_path / "modules" / "torch" / "__init__.py").write_text(
+        f"import os, time\nwith open({str(pid_file) + '.new'!r}, 'w') as file: file.write(str(os.getpid()))\n"
+        f"os.rename({str(pid_file) + '.new'!r}, {str(pid_file)!r})\ntime.sleep(60)\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "modules"))
+    return pid_file

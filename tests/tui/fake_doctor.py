@@ -32,7 +32,7 @@ VISIBLE = Check(
     looked_at="the environment variable CUDA_VISIBLE_DEVICES, read as torch reads it",
     found="'0,2' names GPU 2, and this machine has GPUs 0 and 1: an entry that is not there cuts the list, so only GPU 0 is left.",
     verdict="problem",
-    mend="export CUDA_VISIBLE_DEVICES=0,1",
+    mend="`export CUDA_VISIBLE_DEVICES=0,1`",
 )
 SHM = Check(
     check="shm",
@@ -40,7 +40,7 @@ SHM = Check(
     looked_at="the size of /dev/shm",
     found="64 MiB, the default of a container; workers and NCCL need more with two GPUs.",
     verdict="warning",
-    mend="docker run --shm-size=8g …",
+    mend="Start the container with: `docker run --shm-size=8g IMAGE`, or with --ipc=host.",
 )
 TWO_GPUS = Report(
     conclusion="This machine has 2 GPUs and torch counts 1: one got lost at CUDA_VISIBLE_DEVICES='0,2', whose entry 2 is not there.",

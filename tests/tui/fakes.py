@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
+import queue
 import random
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Literal
 
+import msgspec
 from textual.app import App
 from textual.pilot import Pilot
 
-from tuitrain.config import RunConfig
+from tuitrain.config import RunConfig, with_changes
 from tuitrain.devices import DeviceSample, DeviceSnapshot, HistoryPoint, HostSample, ProcessSample
 from tuitrain.events import (
     Checkpoint,
@@ -31,6 +35,8 @@ from tuitrain.events import (
     Step,
 )
 from tuitrain.recipes import load_recipe
+from tuitrain.runs.catalogue import RunSummary, config_of
+from tuitrain.runs.errors import RunError
 from tuitrain.runs.record import RunRecord
 from tuitrain.tui.app import TuitrainApp
 
@@ -47,14 +53,17 @@ class FakeSession:
         self.state: Literal["idle", "preparing", "running", "paused", "stopping", "ended"] = "idle"
         self.asked: list[str] = []
         self.started: list[RunConfig] = []
+        self.resumed: list[Path | None] = []
+        self.screen_attached = False
         self.slow_stop = False
         self.clock: Callable[[], float] = time.monotonic
         self._listeners: list[Callable[[Sequence[Event]], None]] = []
 
-    def start(self, config: RunConfig) -> None:
+    def start(self, config: RunConfig, *, resume: Path | None = None) -> None:
         if self.state not in ("idle", "ended"):
             raise RuntimeError("a run is alive")
         self.started.append(config)
+        self.resumed.append(resume)
         self.refusal = None
         self.record = RunRecord(config, self.clock)
         self.state = "preparing"
@@ -160,6 +169,86 @@ class FakeSession:
     def note(self, event: GpuSample | Notice) -> None:
         if self.record is not None:
             self.record.apply(event)
+
+
+class FakeLine:
+    """A line on which the run says what a test puts into `says`."""
+
+    def __init__(self) -> None:
+        self.says: queue.Queue[Event | None] = queue.Queue()
+        self.closed = threading.Event()
+
+    def watch(self) -> Iterator[Event]:
+        while (event := self.says.get()) is not None:
+            yield event
+
+    def close(self) -> None:
+        self.closed.set()
+        self.says.put(None)
+
+
+class FakeOutside:
+    """Other processes that do at once what they are asked, or refuse with `refusal`."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, str]] = []
+        self.started: list[tuple[RunConfig, Path | None]] = []
+        self.queued: list[tuple[RunConfig, Path | None]] = []
+        self.revived: list[str] = []
+        """Which queued runs are let wait again when the app starts."""
+        self.handed: list[object] = []
+        self.lines: list[FakeLine] = []
+        self.answers = False
+        """Whether somebody answers for live runs."""
+        self.refusal: str | None = None
+        self.may_go_on = threading.Event()
+        """Cleared, a start or a handing over takes as long as the test likes."""
+        self.may_go_on.set()
+
+    def connect(self, path: Path) -> FakeLine | None:
+        if not self.answers:
+            return None
+        self.lines.append(FakeLine())
+        return self.lines[-1]
+
+    def ask(self, path: Path, command: str) -> None:
+        self._refuse()
+        self.asked.append((path.name, command))
+
+    def plan(self, run: RunSummary, changes: Mapping[str, str]) -> RunConfig:
+        self._refuse()
+        return with_changes(config_of(run), dict(changes), from_text=True)
+
+    def start(self, config: RunConfig, runs_dir: Path, *, resume: Path | None = None, queue: bool = False) -> str:
+        assert self.may_go_on.wait(10)
+        self._refuse()
+        (self.queued if queue else self.started).append((config, resume))
+        return resume.name if resume else RUN
+
+    def wait_again(self, run: RunSummary) -> str:
+        self._refuse()
+        self.asked.append((run.run, "wait"))
+        return f"{run.run} waits for cpu."
+
+    def revive(self, runs_dir: Path) -> list[str]:
+        return self.revived
+
+    def take_out(self, run: RunSummary) -> str:
+        self._refuse()
+        self.asked.append((run.run, "stop"))
+        status = msgspec.json.decode((run.path / "state.json").read_bytes())
+        (run.path / "state.json").write_bytes(msgspec.json.encode({**status, "state": "stopped", "queue": None}))
+        return f"{run.run} stopped at step 0"
+
+    def hand_over(self, session: object) -> str:
+        assert self.may_go_on.wait(10)
+        self._refuse()
+        self.handed.append(session)
+        return RUN
+
+    def _refuse(self) -> None:
+        if self.refusal is not None:
+            raise RunError(self.refusal)
 
 
 HOST = HostSample(name="AMD EPYC 7B13 64-Core Processor", cores=64, cpu_percent=12.0, ram_used=31 * GIB, ram_total=512 * GIB)

@@ -496,7 +496,7 @@ async def test_q_while_training_asks_and_enter_stops_and_leaves(session: FakeSes
     assert (app.return_code or 0) == 0
 
 
-@pytest.mark.parametrize("keys", [["escape"], ["q"], ["down", "enter"]])
+@pytest.mark.parametrize("keys", [["escape"], ["q"], ["down", "down", "enter"], ["up", "enter"]])
 async def test_q_can_be_taken_back(session: FakeSession, sampler: FakeSampler, keys: list[str]) -> None:
     app = make(session, sampler)
     async with app.run_test(size=WIDE) as pilot:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import psutil
 import pytest
 from fakes import FakeSampler, FakeSession, screen_text, seed_cnn, settle
 from kept_runs import until, until_shown
@@ -20,6 +19,7 @@ from textual.pilot import Pilot
 from tuitrain.events import Eval, Event, Losses, RunEnded, RunStarted, State
 from tuitrain.runs.folder import METRICS, RunFolder
 from tuitrain.runs.record import RunRecord
+from tuitrain.runs.status import this_process
 from tuitrain.runs.store import MetricsWriter
 from tuitrain.tui.app import TuitrainApp
 from tuitrain.tui.look import LIGHT
@@ -74,7 +74,7 @@ def keep(
         record.apply(event)
         writer.append([event])
     writer.close()
-    status = {"pid": os.getpid(), "pid_started": psutil.Process().create_time()} if live else {}
+    status = {"pid": os.getpid(), "pid_started": this_process().pid_started} if live else {}
     folder.write_state(msgspec.structs.replace(folder.status.with_record(record), **status))
     return folder.path
 

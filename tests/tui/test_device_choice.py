@@ -183,7 +183,7 @@ async def test_memory_that_is_the_systems_says_so(session: FakeSession, size: tu
     app = make(session, unified)
     async with app.run_test(size=size) as pilot:
         await settle(pilot)
-        assert " unified 21/119 GiB " in screen_text(app)
+        assert " unified 21.0/119 GiB " in screen_text(app)
 
 
 async def test_the_pane_of_strategies_follows_the_devices(session: FakeSession) -> None:

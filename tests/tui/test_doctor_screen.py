@@ -97,21 +97,14 @@ async def test_leaving_stops_the_examination_and_its_thread(app: TuitrainApp, do
 
 
 async def test_leaving_ends_the_process_that_asks_torch(
-    session: FakeSession, sampler: FakeSampler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    session: FakeSession, sampler: FakeSampler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hanging_torch: Path
 ) -> None:
-    pid_file = tmp_path / "pid"
-    (tmp_path / "modules" / "torch").mkdir(parents=True)
-    (tmp_path / "modules" / "torch" / "__init__.py").write_text(
-        f"import os, time\nwith open({str(pid_file) + '.new'!r}, 'w') as file: file.write(str(os.getpid()))\n"
-        f"os.rename({str(pid_file) + '.new'!r}, {str(pid_file)!r})\ntime.sleep(60)\n"
-    )
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "modules"))
     monkeypatch.setattr(doctor_screen, "MachineDoctor", MachineDoctor)
     app = TuitrainApp(session, sampler, seed_cnn(), tmp_path / "runs")
     async with app.run_test(size=SMALL) as pilot:
         await pilot.press("d")
-        await until(pilot, pid_file.exists)
-        pid = int(pid_file.read_text())
+        await until(pilot, hanging_torch.exists)
+        pid = int(hanging_torch.read_text())
         assert os.getpriority(os.PRIO_PROCESS, pid) >= 10
         await pilot.press("escape")
         await until(pilot, lambda: not psutil.pid_exists(pid))
@@ -174,7 +167,7 @@ async def test_the_conclusion_comes_first_then_the_ladder_then_the_worst(
         order = [text.index(f"{glyph} {verdict}") for glyph, verdict in (("✗", "problem  "), ("!", "warning"), ("✓", "ok"))]
         assert order == sorted(order)
         assert "1 problem · 1 warning · 15 ok" in lines[1]
-        for words in ("looked at", "found", "mend", "export CUDA_VISIBLE_DEVICES=0,1"):
+        for words in ("looked at", "found", "mend       $ export CUDA_VISIBLE_DEVICES=0,1 "):
             assert words in text
 
 
@@ -233,13 +226,15 @@ async def test_beside_the_report_the_selected_check_is_always_open(app: Tuitrain
         await opened(pilot, doctor)
         assert report_of(pilot).check_action("open", ()) is False
         before = screen_text(app)
-        assert "y copies what mends it" in before
+        assert "y copies the command" in before
         await pilot.press("enter")
         await pilot.pause()
         assert screen_text(app) == before
-        await pilot.press("down", "down")
+        await pilot.press("down")
+        await until_shown(pilot, "Start the container with:", "$ docker run --shm-size=8g IMAGE ", "y copies the command ")
+        await pilot.press("down")
         await until_shown(pilot, "580.95.05, for CUDA up to 13.0", "/proc/driver", "✓ ok ─")
-        assert "y copies what mends it" not in screen_text(app)
+        assert "y copies" not in screen_text(app)
 
 
 async def test_a_click_selects_a_check(app: TuitrainApp, doctor: FakeDoctor) -> None:
@@ -273,18 +268,37 @@ async def test_long_and_hostile_words_break_no_line(app: TuitrainApp, doctor: Fa
 # -- what one does with it -----------------------------------------------------------------------------------------------
 
 
-async def test_y_copies_the_mend_and_Y_the_whole_report(app: TuitrainApp, doctor: FakeDoctor) -> None:
+async def test_y_copies_the_command_and_Y_the_whole_report(app: TuitrainApp, doctor: FakeDoctor) -> None:
     async with app.run_test(size=SMALL) as pilot:
         await opened(pilot, doctor)
         await pilot.press("y")
         assert app.clipboard == "export CUDA_VISIBLE_DEVICES=0,1"
         await pilot.press("Y")
         assert app.clipboard == doctor.as_text(TWO_GPUS)
-        await pilot.press("end")
+        await pilot.press("down", "y")
+        assert app.clipboard == "docker run --shm-size=8g IMAGE", "the words around it are not for a shell"
+        await pilot.press("Y", "end")
         await pilot.pause()
         assert screen_of(pilot).check_action("copy_mend", ()) is False
         await pilot.press("y")
         assert app.clipboard == doctor.as_text(TWO_GPUS), "there is nothing to mend in what is in order"
+
+
+@pytest.mark.parametrize(
+    ("mend", "shown", "copied"),
+    [
+        ("Make the window larger.", ("mend       Make the window larger. ", "y copies the words"), "Make the window larger."),
+        ("`unset A`, or: `export A=0`", ("mend       $ unset A ", "  or: $ export A=0 ", "y copies the first command"), "unset A"),
+        (f"`sudo apt install {'x' * 40}`; then reboot.", ("$ sudo apt install", "  then reboot. "), f"sudo apt install {'x' * 40}"),
+    ],
+)
+async def test_what_y_copies_can_be_pasted(app: TuitrainApp, doctor: FakeDoctor, mend: str, shown: tuple[str, ...], copied: str) -> None:
+    doctor.reports = [msgspec.structs.replace(TWO_GPUS, checks=(msgspec.structs.replace(SHM, mend=mend),))]
+    async with app.run_test(size=WIDE) as pilot:
+        await opened(pilot, doctor)
+        await until_shown(pilot, *shown)
+        await pilot.press("y")
+        assert app.clipboard == copied
 
 
 async def test_s_saves_the_report_and_asks_before_it_overwrites(app: TuitrainApp, doctor: FakeDoctor, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import random
 from pathlib import Path
 
 import pytest
+from fake_script import fake_script
 from fakes import FakeSampler, FakeSession, screen_text, seed_cnn
 from kept_runs import until, until_shown
 from textual.binding import ActiveBinding
@@ -13,17 +14,18 @@ from textual.command import CommandPalette
 from textual.pilot import Pilot
 from tour import SCREENS, bring, go, keep_three, strike
 
+from tuitrain.config import with_changes
 from tuitrain.tui.app import TuitrainApp
 from tuitrain.tui.screens.ask import QuitDialog
 from tuitrain.tui.screens.help import HelpScreen
 
 SIZE = (80, 24)
 ALWAYS = ("escape", "tab", "shift+tab", "up", "down", "left", "right", "home", "end", "pageup", "pagedown", "space", *"0123456789")
-ELSEWHERE = ("n", "t", "r", "g", "d", "o", "w", "p", "question_mark", "ctrl+l")
+ELSEWHERE = ("n", "t", "r", "g", "d", "o", "w", "p", "i", "C", "question_mark", "ctrl+l")
 """Keys that work everywhere, and lead to another screen."""
 ELSEWHERE_LEADS = (
     *(("n", "launcher"), ("t", "training"), ("r", "runs"), ("g", "gpus"), ("d", "doctor")),
-    *(("o", "log"), ("w", "parameters"), ("p", "predictions")),
+    *(("o", "log"), ("w", "parameters"), ("p", "predictions"), ("i", "analysis"), ("C", "code")),
 )
 WAYS_OUT = ("q", "ctrl+q", "ctrl+c", "ctrl+p")
 TRIES = 40
@@ -39,7 +41,7 @@ NOTHING_YET = (
 def app(session: FakeSession, sampler: FakeSampler, tmp_path: Path) -> TuitrainApp:
     keep_three(tmp_path / "runs")
     session.clock = lambda: 0.0
-    return TuitrainApp(session, sampler, seed_cnn(), tmp_path / "runs")
+    return TuitrainApp(session, sampler, with_changes(seed_cnn(), {"device": "cpu,cpu"}), tmp_path / "runs", write_script=fake_script)
 
 
 def main_app(pilot: Pilot[None]) -> TuitrainApp:

@@ -19,7 +19,7 @@ from test_terminal import OnTerminal
 from textual.pilot import Pilot
 from tour import SIZES, strike
 
-from tuitrain.devices import HistoryPoint
+from tuitrain.devices import DeviceSample, HistoryPoint
 from tuitrain.tui.app import TuitrainApp
 from tuitrain.tui.gpus import ending
 from tuitrain.tui.screens.ask import Ask
@@ -63,6 +63,12 @@ def check_frame(text: str, size: tuple[int, int]) -> None:
     for line in lines:
         assert cell_len(line) == size[0], line
     assert all(line[0] in "│├╭╰" and line[-1] in "│┤╮╯" for line in lines[1:-1])
+
+
+def lost(one: DeviceSample) -> DeviceSample:
+    """The card after it fell off the bus."""
+    kept = {name: getattr(one, name) for name in ("nvml_index", "cuda_index", "uuid", "pci_bus_id", "name")}
+    return DeviceSample(**kept, status="lost", reason="fell off the bus")
 
 
 # -- sizes ----------------------------------------------------------------------------------------------------------------
@@ -161,7 +167,7 @@ async def test_every_status_is_a_word_in_its_row(session: FakeSession) -> None:
         def row(name: str) -> str:
             return next(line for line in lines if f"{name} " in line)
 
-        assert "too hot (" in row("cuda:0")
+        assert "too hot " in row("cuda:0")
         assert "lost: fell off the bus" in row("cuda:1")
         assert "✗" in row("cuda:1")
         assert "└cuda:2" in row("cuda:2")
@@ -209,7 +215,7 @@ async def test_without_a_gpu_the_cpu_is_shown_and_one_sentence_says_why(session:
         text = screen_text(app)
         check_frame(text, SMALL)
         assert text.count(NO_GPU) == 1
-        for words in ("AMD EPYC 7B13 64-Core Processor", "64 cores", "31/512 GiB", "CPU %", "RAM GiB", "█"):
+        for words in ("AMD EPYC 7B13 64-Core Processor", "64 cores", "31.0/512 GiB", "CPU %", "RAM GiB", "█"):
             assert words in text
         assert "Processes" not in text
         await strike(pilot, "s", "slash", "tab", "a", "x", "S")
@@ -344,8 +350,44 @@ async def test_memory_that_nobody_holds_is_a_last_line(session: FakeSession) -> 
     async with app.run_test(size=SMALL) as pilot:
         await opened(pilot)
         lines = section(screen_text(app), "Processes")
-        assert "cuda:0: 57.0 GiB held by no process that is seen here" in lines[-1]
+        assert "Held by no process seen here: cuda:0 57 GiB " in lines[-1]
         assert sum(bool(re.search(r"cuda:\d  ", line)) for line in lines) >= 5
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("count", [1, 8, 16])
+@pytest.mark.parametrize("seen", [False, True])
+async def test_memory_that_nobody_holds_is_never_cut(session: FakeSession, size: tuple[int, int], count: int, seen: bool) -> None:
+    held = (full_card(index, memory_used=2**36, **({} if seen else {"processes": ()})) for index in range(count))
+    app = make(session, machine(*held))
+    async with app.run_test(size=size) as pilot:
+        await opened(pilot)
+        lines = section(screen_text(app), "Processes")
+        first = next(place for place, line in enumerate(lines) if "Held by no process seen here: cuda:0 " in line)
+        sentence = " ".join(" ".join(lines[first:]).split())
+        assert "…" not in sentence
+        assert "GiB" in sentence
+        assert re.search(rf"cuda:{count - 1} [\d.]+ GiB$| and \d+ more$", sentence)
+        rows = sum(bool(re.search(r"cuda:\d+  ", line)) for line in lines)
+        assert rows >= min(4, 2 * count) if seen else " more" not in sentence
+
+
+# -- the selection --------------------------------------------------------------------------------------------------------
+
+
+async def test_the_first_card_is_selected_when_cards_come_after_the_screen(session: FakeSession) -> None:
+    sampler = with_cards(8)
+    devices, sampler.devices, sampler.taken = sampler.devices, (), None
+    app = make(session, sampler)
+    async with app.run_test(size=SMALL) as pilot:
+        screen = await opened(pilot)
+        sampler.devices, sampler.taken = devices, 0.0
+        await after_beats(pilot, screen)
+        await until_shown(pilot, "▸ ● cuda:0")
+        await strike(pilot, "end")
+        await until_shown(pilot, "▸   cpu")
+        await after_beats(pilot, screen)
+        assert "▸   cpu" in screen_text(app), "who chose the cpu keeps it"
 
 
 # -- the detail -----------------------------------------------------------------------------------------------------------
@@ -364,9 +406,22 @@ async def test_the_detail_of_a_card_follows_it(session: FakeSession, size: tuple
         for words in ("20:00.0", "gen 5 · x16", "19.6 GiB/s", "on, 0 uncorrected", "888.9 kWh", "power cap", "History cuda:1", "100┤"):
             assert words in text
         assert isinstance(app.screen, GpuCardScreen)
-        sampler.devices = (sampler.devices[0], msgspec.structs.replace(sampler.devices[1], status="lost", reason="fell off the bus"))
+        sampler.devices = (sampler.devices[0], lost(sampler.devices[1]))
         app.screen.beat()
-        await until_shown(pilot, "lost: fell off the bus")
+        text = await until_shown(
+            pilot,
+            "lost: fell off the bus",
+            "last seen",
+            ", just now",
+            "11.0 GiB in use",
+            "press d: the doctor looks for the cause and what mends it ",
+        )
+        check_frame(text, size)
+        assert "n/a" not in text
+        assert "100┤" in text, "its past is still there"
+        line = next(strip for strip in app.screen._facts._shown if "11.0 GiB" in strip.text)
+        told = [segment.style for segment in line if segment.style and "GiB" in segment.text]
+        assert [style.color for style in told] == [app.screen._facts.palette.dim.color]
         sampler.devices = sampler.devices[:1]
         app.screen.beat()
         await until_shown(pilot, "This card is not there any more.")

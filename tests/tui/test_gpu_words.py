@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from itertools import pairwise
 
 import msgspec
@@ -12,11 +13,12 @@ from gpu_machines import full_card, machine, process, with_cards
 from rich.cells import cell_len
 
 from tuitrain.devices import Choice, DeviceSample, HistoryPoint
+from tuitrain.devices.names import short_name
 from tuitrain.tui.gpus import cards, facts
 from tuitrain.tui.gpus.history import SPANS, Span, filled, grid, means
 from tuitrain.tui.gpus.layout import arrange
 from tuitrain.tui.gpus.process_list import ProcessList
-from tuitrain.tui.gpus.process_rows import SORTS, arranged, cell, columns, process_rows, unheld, unheld_words
+from tuitrain.tui.gpus.process_rows import SORTS, arranged, cell, columns, process_rows, unheld, unheld_lines
 
 NOW = 1_800_000_000.0
 
@@ -104,11 +106,20 @@ def test_who_has_a_card() -> None:
     assert not cards.is_free(full_card(3, status="lost"))
     assert cards.holders(full_card(0)) == "bob 4.0 GiB, this tuitrain 3.0 GiB"
     assert cards.holders(full_card(0), 16) == "bob 4.0 GiB +1"
+    assert cards.holders(full_card(0), 13) == "bob +1"
     assert cards.holders(full_card(0, processes=None)) == "n/a"
     assert cards.holders(full_card(0, processes=())) == "nobody seen here"
     assert cards.holders(full_card(0, processes=(), mig=True)) == "its instances"
     foreign = process(1, foreign=True, user=None, memory=None)
     assert cards.holders(full_card(0, processes=(foreign, process(2, user=None)))) == "not visible 5.0 GiB, another container"
+
+
+def test_what_holds_a_card_back_fits_its_column() -> None:
+    hot = full_card(0, throttle=("too hot (hardware)", "power cap"))
+    assert cards.held_back(hot) == cards.held_back(hot, 29) == "too hot (hardware), power cap"
+    assert cards.held_back(hot, 28) == "too hot +1"
+    assert cards.held_back(full_card(0, throttle=("too hot (hardware)",)), 10) == "too hot"
+    assert cards.held_back(full_card(0, throttle=()), 3) == "-"
 
 
 def test_numbers_that_are_not_known_are_not_zero() -> None:
@@ -117,7 +128,7 @@ def test_numbers_that_are_not_known_are_not_zero() -> None:
     assert cards.memory(bare) == "n/a"
     assert cards.power(bare) == "n/a"
     assert cards.held_back(bare) == "n/a"
-    names = ("utilization", "temperature", "power", "fan", "state", "clock", "memory utilization", "held back", "bus")
+    names = ("utilization", "temperature", "power", "fan", "state", "clock", "memory utilization", "bus")
     assert [cards.cell(row, name) for name in names] == ["n/a"] * len(names)
     told = {fact.label: fact.value for fact in facts.facts(row, machine(bare).latest())}
     assert {label: value for label, value in told.items() if any(digit in value for digit in "123456789")} == {
@@ -127,17 +138,47 @@ def test_numbers_that_are_not_known_are_not_zero() -> None:
 
 
 def test_the_facts_of_a_card() -> None:
-    one = full_card(1, status="lost", reason="it is gone", ecc_errors=3, throttle=("power cap", "too hot (hardware)"))
+    one = full_card(1, ecc_errors=3, throttle=("power cap", "too hot (hardware)"))
     told = {fact.label: fact for fact in facts.facts(choices(one)[0], machine(one).latest())}
-    assert told["status"].value == "lost: it is gone"
     assert told["held back by"].value == "power cap, too hot (hardware)"
     assert told["ECC"].value == "on, 3 uncorrected"
-    assert all(told[label].loud for label in ("status", "held back by", "ECC"))
+    assert all(told[label].loud for label in ("held back by", "ECC"))
     assert told["bus id"].value == "20:00.0"
     assert told["PCIe"].value == "gen 5 · x16"
     assert told["NVLink received"].value == "19.1 GiB/s"
     host = cards.rows_of(cpu_sampler().latest())[0]
     assert [fact.label for fact in facts.facts(host, cpu_sampler().latest())] == ["usable cores", "CPU", "RAM"]
+
+
+def gone(seconds_ago: float | None) -> dict[str, facts.Fact]:
+    """The facts of a lost card, which was well until then."""
+    lost = DeviceSample(nvml_index=1, cuda_index=1, uuid="GPU-1", name="NVIDIA H100", status="lost", reason="it is gone")
+    snapshot = machine(lost).latest()
+    blank = HistoryPoint(time=snapshot.time, utilization=None, memory_used=None, power=None, temperature=None)
+    past = [msgspec.structs.replace(blank, time=snapshot.time - ago) for ago in range(3599, 0, -1)]
+    if seconds_ago is not None:
+        past[-int(seconds_ago)] = msgspec.structs.replace(past[-int(seconds_ago)], utilization=83.0, memory_used=20 * GIB, temperature=61)
+    return {fact.label: fact for fact in facts.facts(choices(lost)[0], snapshot, past)}
+
+
+def test_a_lost_card_says_when_it_was_seen_and_what_it_told_and_not_that_nothing_is_known() -> None:
+    told = gone(130)
+    assert (told["status"].value, told["status"].loud) == ("lost: it is gone", True)
+    assert re.fullmatch(r"\d\d:\d\d:\d\d, 2 min ago", told["last seen"].value)
+    assert (told["what it told then"].value, told["what it told then"].old) == ("20.0 GiB in use · 83 % busy · 61 °C", True)
+    assert "press d" in told["what to do"].value
+    assert told["uuid"].value == "GPU-1"
+    assert not {"power", "PCIe", "used by", "ECC"} & set(told)
+    assert gone(5)["last seen"].value.endswith(", just now")
+    assert gone(None)["last seen"].value == "not in the last hour"
+    assert "what it told then" not in gone(None)
+
+
+def test_a_card_that_never_answered_was_not_seen() -> None:
+    closed = DeviceSample(nvml_index=0, status="no permission", reason="this user may not open this card")
+    told = {fact.label: fact.value for fact in facts.facts(choices(closed)[0], machine(closed).latest())}
+    assert told["last seen"] == "not since tuitrain was opened"
+    assert told["status"] == "no permission: this user may not open this card"
 
 
 @pytest.mark.parametrize("width", range(70, 200, 7))
@@ -167,13 +208,46 @@ def test_processes_of_instances_stand_under_them_only() -> None:
 def test_memory_that_nobody_holds_is_said_where_it_is_much_and_known() -> None:
     held = full_card(0, memory_used=20 * GIB)
     assert unheld(held) == 13 * GIB
-    assert unheld_words(choices(held)) == ["cuda:0: 13.0 GiB held by no process that is seen here"]
+    assert unheld_lines(choices(held), 72, 1) == ["Held by no process seen here: cuda:0 13 GiB"]
+    assert unheld_lines(choices(full_card(0)), 72, 1) == []
     assert unheld(full_card(0)) is None
     assert unheld(full_card(0, processes=None)) is None
     assert unheld(full_card(0, memory_used=20 * GIB, unified=True)) is None
     assert unheld(full_card(0, memory_used=20 * GIB, processes=(process(1), process(2, memory=None)))) is None
     assert unheld(full_card(0, memory_used=7 * GIB + 299 * 2**20)) is None
     assert unheld(full_card(0, memory_total=4 * GIB, memory_used=GIB, processes=(process(1, memory=GIB - 250 * 2**20),))) == 250 * 2**20
+
+
+@pytest.mark.parametrize("count", [1, 2, 8, 16])
+@pytest.mark.parametrize("width", [72, 112, 192])
+@pytest.mark.parametrize("most", [1, 2, 5])
+def test_memory_that_nobody_holds_fits_its_lines_and_no_card_is_forgotten(count: int, width: int, most: int) -> None:
+    held = choices(*(full_card(index, memory_used=(10 + index) * GIB, processes=()) for index in range(count)))
+    lines = unheld_lines(held, width, most)
+    assert 1 <= len(lines) <= most
+    assert all(cell_len(line) <= width for line in lines)
+    text = " ".join(lines)
+    named = [index for index in range(count) if f"cuda:{index} {10 + index} GiB" in text]
+    assert named == list(range(len(named)))
+    assert named
+    assert text.endswith(f" and {count - len(named)} more") == (len(named) < count)
+    assert len(named) == count or most < 5, "five lines have room for sixteen cards"
+
+
+@pytest.mark.parametrize(
+    ("status", "reason", "width", "said"),
+    [
+        ("lost", "it fell; reboot", 30, "lost: it fell; reboot"),
+        ("lost", "it fell; reboot", 20, "lost: it fell"),
+        ("lost", "it fell; reboot", 12, "lost"),
+        ("reset required", "it needs a reset (sudo x) or y", 33, "reset required: it needs a reset"),
+        ("not responding", "NVML not responding for 6 s", 60, "NVML not responding for 6 s"),
+        ("hidden", "in MIG mode: choose an instance", 10, "hidden: in MIG mode: choose an instance"),
+        ("no permission", None, 60, "no permission"),
+    ],
+)
+def test_trouble_is_cut_between_clauses(status: str, reason: str | None, width: int, said: str) -> None:
+    assert cards.trouble(full_card(0, status=status, reason=reason), width) == said
 
 
 @pytest.mark.parametrize("name", SORTS)
@@ -248,8 +322,12 @@ def test_a_process_of_another_container_is_called_so() -> None:
 
 def test_a_mig_instance_has_the_name_that_tells_it_apart_and_its_number() -> None:
     one = card(0, name="NVIDIA H100 80GB HBM3 MIG 1g.10gb", instance=2, parent="GPU-x", cuda_index=0)
-    assert cards.short(one.name) == "MIG 1g.10gb"
+    assert short_name(one.name) == "MIG 1g.10gb"
     choice, _ = choices(one)
     known = {fact.label: fact.value for fact in facts.facts(choice, machine(one).latest())}
     assert known["CUDA · NVML"] == "cuda:0 · 0.2"
-    assert known["PCIe"] == "n/a"
+    assert "NVML tells its memory and its processes only" in known["everything else"]
+    assert "PCIe" not in known
+    assert [graph.name for graph in cards.graphs_of(choice, machine(one).latest())] == ["memory"]
+    assert cards.name(choice, 11) == "MIG 1g.10gb"
+    assert cards.name(choice, 10) == "1g.10gb"

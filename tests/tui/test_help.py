@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from fake_script import fake_script
 from fakes import FakeSampler, FakeSession, screen_text, seed_cnn
 from kept_runs import until, until_shown
 from textual.pilot import Pilot
@@ -25,7 +26,7 @@ _KEYS_OF_NAMES = {"Esc": "escape", "Enter": "enter", "?": "question_mark", "/": 
 @pytest.fixture
 def app(session: FakeSession, sampler: FakeSampler, tmp_path: Path) -> TuitrainApp:
     keep_three(tmp_path / "runs")
-    return TuitrainApp(session, sampler, seed_cnn(), tmp_path / "runs")
+    return TuitrainApp(session, sampler, seed_cnn(), tmp_path / "runs", write_script=fake_script)
 
 
 def top(app: TuitrainApp) -> PaneScreen:

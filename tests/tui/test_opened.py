@@ -7,7 +7,6 @@ import shutil
 from pathlib import Path
 
 import msgspec
-import psutil
 import pytest
 from fakes import FakeSampler, FakeSession, screen_text, seed_cnn
 from kept_runs import keep, until, until_shown, until_told
@@ -15,11 +14,13 @@ from textual.pilot import Pilot
 
 from tuitrain.config import with_changes
 from tuitrain.runs.label import annotate
+from tuitrain.runs.status import this_process
 from tuitrain.tui.app import TuitrainApp
 from tuitrain.tui.browse.opened_run import OpenedRun
 from tuitrain.tui.screens.log import LogScreen
-from tuitrain.tui.screens.opened import OpenedScreen, SettingsScreen
+from tuitrain.tui.screens.opened import OpenedScreen
 from tuitrain.tui.screens.runs import RunsScreen
+from tuitrain.tui.screens.settings import SettingsScreen
 from tuitrain.tui.widgets.curve import Curve
 from tuitrain.tui.widgets.settings import changed_fields
 
@@ -56,7 +57,7 @@ async def test_everything_that_is_known_of_the_run(
         text = await open_first(pilot, f"✓ {ID}  finished", "┤", "●")
         for words in ("alpha · built-in synthetic data (640)", "step 40/40", "accuracy 62.5 %", "[64, 3, 32, 32] → [64, 10]", "Loss"):
             assert words in text
-        for words in ("Changed from seed-cnn", "lr ", "0.05", "Checkpoints", "3.0 MiB", "finished at step 40", "c all of it"):
+        for words in ("Changed from seed-cnn", "lr ", "0.05", "Checkpoints", "3.0 MiB", "finished at step 40", "s all of it"):
             assert (words in text) == (size[0] >= 100), words
         lines = text.splitlines()
         assert (len(lines), {len(line) for line in lines}) == (size[1], {size[0]})
@@ -72,7 +73,7 @@ async def test_settings_and_checkpoints_in_full(session: FakeSession, sampler: F
     app = make(session, sampler, runs_dir)
     async with app.run_test(size=size) as pilot:
         await open_first(pilot, "step 40/40")
-        await pilot.press("c")
+        await pilot.press("s")
         text = await until_shown(pilot, "Settings and checkpoints", "checkpoints/step-00000040")
         assert "max steps" in text
         assert isinstance(app.screen, SettingsScreen)
@@ -86,7 +87,7 @@ async def test_settings_and_checkpoints_in_full(session: FakeSession, sampler: F
         assert "more" not in end.splitlines()[1]
         await pilot.press("home", "down", "up", "j", "k", "end")
         assert screen_text(app) == end
-        await pilot.press("c")
+        await pilot.press("s")
         await until(pilot, lambda: isinstance(app.screen, OpenedScreen))
 
 
@@ -122,7 +123,7 @@ async def test_log_and_copy(session: FakeSession, sampler: FakeSampler, runs_dir
 
 
 async def test_a_run_of_another_process_is_followed(session: FakeSession, sampler: FakeSampler, runs_dir: Path) -> None:
-    live = {"state": "running", "pid": os.getpid(), "pid_started": psutil.Process().create_time(), "error": None}
+    live = {"state": "running", "pid": os.getpid(), "pid_started": this_process().pid_started, "error": None}
     path = keep(runs_dir, ID, **live)
     app = make(session, sampler, runs_dir)
     async with app.run_test(size=(200, 60)) as pilot:
@@ -137,7 +138,7 @@ async def test_a_run_of_another_process_is_followed(session: FakeSession, sample
 
 
 async def test_a_live_run_whose_folder_goes_away_stays_as_it_was(session: FakeSession, sampler: FakeSampler, runs_dir: Path) -> None:
-    path = keep(runs_dir, ID, state="running", pid=os.getpid(), pid_started=psutil.Process().create_time())
+    path = keep(runs_dir, ID, state="running", pid=os.getpid(), pid_started=this_process().pid_started)
     app = make(session, sampler, runs_dir)
     async with app.run_test(size=WIDE) as pilot:
         await open_first(pilot, f"● {ID}  running")
@@ -146,7 +147,7 @@ async def test_a_live_run_whose_folder_goes_away_stays_as_it_was(session: FakeSe
         assert isinstance(screen, OpenedScreen)
         await until(pilot, lambda: screen.opened.problem is not None)
         await until_told(pilot, "state.json cannot be read: No such file or directory.")
-        await pilot.press("l", "plus", "m", "left", "c", "escape", "escape", "escape")
+        await pilot.press("l", "plus", "m", "left", "s", "escape", "escape", "escape")
         assert app.is_running
 
 
@@ -157,7 +158,7 @@ async def test_a_run_without_a_step(session: FakeSession, sampler: FakeSampler, 
     async with app.run_test(size=size) as pilot:
         text = await open_first(pilot, "◌ lost", "The process that trained it is gone", "shapes come with the first step")
         assert "no checkpoint has been written yet" in text or size[0] < 100
-        await pilot.press("l", "plus", "m", "z", "left", "c", "down", "end", "c", "y", "w", "escape", "o", "escape")
+        await pilot.press("l", "plus", "m", "z", "left", "s", "down", "end", "s", "y", "w", "escape", "o", "escape")
         assert app.is_running
 
 
@@ -167,7 +168,7 @@ async def test_a_damaged_configuration_is_a_sentence(session: FakeSession, sampl
     app = make(session, sampler, runs_dir)
     async with app.run_test(size=(80, 24)) as pilot:
         await open_first(pilot, "✗ ", "run.toml", "this is not valid TOML")
-        await pilot.press("c", "y", "l", "plus", "o", "escape", "w", "p", "escape")
+        await pilot.press("s", "c", "y", "l", "plus", "o", "escape", "w", "p", "escape")
         assert app.is_running
 
 

@@ -96,23 +96,16 @@ async def test_leaving_ends_it_and_its_thread(app: TuitrainApp, trials: FakeTria
 
 
 async def test_leaving_kills_the_process_of_the_trial(
-    session: FakeSession, sampler: FakeSampler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    session: FakeSession, sampler: FakeSampler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hanging_torch: Path
 ) -> None:
-    pid_file = tmp_path / "pid"
-    (tmp_path / "modules" / "torch").mkdir(parents=True)
-    (tmp_path / "modules" / "torch" / "__init__.py").write_text(
-        f"import os, time\nwith open({str(pid_file) + '.new'!r}, 'w') as file: file.write(str(os.getpid()))\n"
-        f"os.rename({str(pid_file) + '.new'!r}, {str(pid_file)!r})\ntime.sleep(60)\n"
-    )
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "modules"))
     monkeypatch.setattr(module, "ProcessTrials", ProcessTrials)
     app = TuitrainApp(session, sampler, seed_cnn(), tmp_path / "runs")
     async with app.run_test(size=SMALL) as pilot:
         await pilot.press("p")
-        await until(pilot, pid_file.exists)
+        await until(pilot, hanging_torch.exists)
         assert "asking torch which devices there are" in screen_text(app)
-        pid = int(pid_file.read_text())
-        assert os.getpriority(os.PRIO_PROCESS, pid) > os.getpriority(os.PRIO_PROCESS, os.getpid())
+        pid = int(hanging_torch.read_text())
+        assert os.getpriority(os.PRIO_PROCESS, pid) >= 10
         await pilot.press("escape")
         await until(pilot, lambda: not psutil.pid_exists(pid))
 

@@ -10,7 +10,6 @@ from pathlib import Path
 from types import ModuleType
 
 import msgspec
-import psutil
 import pytest
 from fakes import RUN, FakeSampler, FakeSession, screen_text, seed_cnn, settle
 from kept_runs import keep, until, until_shown, until_told
@@ -20,6 +19,7 @@ from textual.screen import Screen
 from tuitrain.runs.catalogue import RunSummary
 from tuitrain.runs.label import annotate, rename
 from tuitrain.runs.series import Bin
+from tuitrain.runs.status import this_process
 from tuitrain.tui import format as words
 from tuitrain.tui.app import TuitrainApp
 from tuitrain.tui.browse import run_rows
@@ -50,7 +50,7 @@ def three(runs_dir: Path) -> list[Path]:
 
 def alive(**status: object) -> dict[str, object]:
     """The status of a run that this very process trains."""
-    return {"state": "running", "pid": os.getpid(), "pid_started": psutil.Process().create_time(), **status}
+    return {"state": "running", "pid": os.getpid(), "pid_started": this_process().pid_started, **status}
 
 
 def make(session: FakeSession, sampler: FakeSampler, runs_dir: Path) -> TuitrainApp:

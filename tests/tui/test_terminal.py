@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pyte
 import pytest
+from fake_script import fake_script
 from fakes import FakeSampler, FakeSession, card, screen_text, seed_cnn, settle
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -34,7 +35,7 @@ class OnTerminal(TuitrainApp):
     """The app with an emulated terminal behind it."""
 
     def __init__(self, session: FakeSession, sampler: FakeSampler, size: tuple[int, int] = SIZE) -> None:
-        super().__init__(session, sampler, seed_cnn(), Path("runs"))
+        super().__init__(session, sampler, seed_cnn(), Path("runs"), write_script=fake_script)
         self.terminal = pyte.Screen(*size)
         self.stream = pyte.Stream(self.terminal)
         self.written: list[str] = []

@@ -12,18 +12,21 @@ from textual.events import Key
 from textual.pilot import Pilot
 
 from tuitrain.config import RunConfig
-from tuitrain.events import Notice, Parameter, Parameters
+from tuitrain.events import Notice, Parameter, Parameters, Phases, StepTimes
 from tuitrain.tui.app import TuitrainApp
+from tuitrain.tui.screens.analysis import AnalysisScreen
+from tuitrain.tui.screens.code import CodeScreen
 from tuitrain.tui.screens.compare import CompareScreen
 from tuitrain.tui.screens.doctor import DoctorScreen
 from tuitrain.tui.screens.gpu_card import GpuCardScreen
 from tuitrain.tui.screens.gpus import GpusScreen
 from tuitrain.tui.screens.log import LogScreen
-from tuitrain.tui.screens.opened import OpenedScreen, SettingsScreen
+from tuitrain.tui.screens.opened import OpenedScreen
 from tuitrain.tui.screens.parameters import ParametersScreen
 from tuitrain.tui.screens.predictions import PredictionsScreen
 from tuitrain.tui.screens.preflight import PreflightScreen
 from tuitrain.tui.screens.runs import RunsScreen
+from tuitrain.tui.screens.settings import SettingsScreen
 from tuitrain.tui.screens.training import TrainingScreen
 
 SIZES = [(80, 24), (120, 40), (200, 60)]
@@ -37,7 +40,9 @@ SCREENS = {
     "compare": CompareScreen,
     "predictions": PredictionsScreen,
     "parameters": ParametersScreen,
+    "analysis": AnalysisScreen,
     "log": LogScreen,
+    "code": CodeScreen,
     "gpus": GpusScreen,
     "gpu card": GpuCardScreen,
     "doctor": DoctorScreen,
@@ -63,6 +68,13 @@ def parameters(name: str = "conv1.weight") -> Parameters:
     return Parameters(rows=rows, warnings=(f"{name}: layers in a plain list are not registered.",))
 
 
+def step_times() -> StepTimes:
+    """Of as many replicas as do not fit on a small screen."""
+    part = Phases(forward=0.1, backward=0.2)
+    phases = Phases(data=0.1, forward=0.8, backward=1.6, communication=0.1, update=0.1, other=0.1)
+    return StepTimes(strategy="split", devices=("cpu",) * 8, steps=100, samples=6400, phases=phases, replicas=(part,) * 8)
+
+
 async def strike(pilot: Pilot[None], *keys: str) -> None:
     """Press keys as fast as a person's terminal may send them; `Pilot.press` waits between them until the processor rests."""
     driver = pilot.app._driver
@@ -85,7 +97,7 @@ async def bring(pilot: Pilot[None], session: FakeSession, state: str, *, classes
     if state not in ("preparing",):
         session.begin()
     if state in ("running", "paused", "finished", "failed"):
-        session.say(parameters())
+        session.say(parameters(), step_times())
         session.steps(160)
         session.evaluate()
         session.say(evaluation(classes=classes), Notice(text="a notice"))
@@ -104,7 +116,7 @@ async def go(pilot: Pilot[None], name: str) -> bool:
     app = pilot.app
     assert isinstance(app, TuitrainApp)
     there = app.view.record is not None
-    if not there and name in ("training", "predictions", "parameters"):
+    if not there and name in ("training", "predictions", "parameters", "analysis"):
         return False
     if name == "preflight" and app.view.alive:
         return False
@@ -115,10 +127,12 @@ async def go(pilot: Pilot[None], name: str) -> bool:
         await until(pilot, lambda: isinstance(app.screen, RunsScreen))
     if name in ("launcher", "training"):
         await strike(pilot, "n" if name == "launcher" else "t")
-    elif name in ("log", "predictions", "parameters"):
+    elif name in ("log", "predictions", "parameters", "analysis", "code"):
         await strike(pilot, "t" if there else "n")
         await until(pilot, lambda: app.screen is app.main)
-        await strike(pilot, {"log": "o", "predictions": "p", "parameters": "w"}[name])
+        await strike(pilot, {"log": "o", "predictions": "p", "parameters": "w", "analysis": "i", "code": "C"}[name])
+        if name == "code":
+            await until_shown(pilot, "one device")
     elif name == "preflight":
         await strike(pilot, "n")
         await until(pilot, lambda: app.screen is app.main and app.main.view == "launch")
@@ -136,9 +150,9 @@ async def go(pilot: Pilot[None], name: str) -> bool:
         await until_shown(pilot, *RUN_TEXTS["runs"], "Overlay")
         if name in ("opened", "settings"):
             await strike(pilot, "enter")
-            await until_shown(pilot, "c Settings")
+            await until_shown(pilot, "s Settings")
         if name == "settings":
-            await strike(pilot, "c")
+            await strike(pilot, "s")
         if name == "compare":
             await strike(pilot, "home", "space", "space", "v")
             await until_shown(pilot, *RUN_TEXTS["compare"])

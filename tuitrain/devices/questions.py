@@ -25,10 +25,10 @@ _STATUS: dict[int, Status] = {
 }
 _REASONS: dict[Status, str] = {
     "no permission": "this user may not open this card",
-    "not responding": "the driver got no answer from this card in time",
+    "not responding": "the driver got no answer in time",
     "lost": "this card has fallen off the bus; reboot the machine",
     "reset required": "this card needs a reset (sudo nvidia-smi --gpu-reset -i {index}) or a reboot",
-    "unknown error": "the driver fails for this card and does not say why; reboot if it stays so",
+    "unknown error": "the driver does not say why; reboot if it stays so",
 }
 
 

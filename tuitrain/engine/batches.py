@@ -10,6 +10,9 @@ from tuitrain.engine.augment import crop_flip
 from tuitrain.engine.data import Split, batch
 from tuitrain.engine.models import model_dtype
 
+SPREAD = 1_000_003
+"""Odd, so that different seeds stay different in the lowest 32 bits, which are all that torch's generator for the CPU takes."""
+
 
 class Batches:
     """The batches of an epoch, ready for the model: a function of seed, epoch and step alone, so that a run can go on anywhere.
@@ -44,11 +47,11 @@ class Batches:
         index = self._shuffled(epoch)[rows] if self._config.shuffle else rows
         inputs, labels = batch(self._split, index, self._dtype, self._config.batch_dim)
         if self._config.augment == "crop-flip":
-            inputs = crop_flip(inputs, self._config.seed * 2**31 + step)
+            inputs = crop_flip(inputs, self._config.seed * SPREAD + step)
         return inputs, labels
 
     def _shuffled(self, epoch: int) -> Tensor:
         if self._order is None or self._order_epoch != epoch:
-            order = torch.randperm(len(self._split), generator=torch.Generator().manual_seed(self._config.seed * 2**20 + epoch))
+            order = torch.randperm(len(self._split), generator=torch.Generator().manual_seed(self._config.seed * SPREAD + epoch))
             self._order, self._order_epoch = order.to(self._split.labels.device), epoch
         return self._order

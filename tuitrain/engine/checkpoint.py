@@ -1,22 +1,20 @@
-"""A checkpoint on disk: a folder that is whole or not there, and holds all that an exact continuation needs.
+"""A checkpoint on disk, read: a folder that is whole or not there, and holds all that an exact continuation needs.
 
     step-00000500/
       model.safetensors, optimizer.safetensors, random.safetensors    tensors
-      state.json       position in the run, optimizer's numbers, Python's and NumPy's generators, number of torch threads
+      state.json       position in the run, optimizer's numbers, Python's and NumPy's generators, what the run trained on
       manifest.json    format, kind, step, SHA-256 of each file above
 
-Nothing here is ever unpickled.
+Nothing here is ever unpickled. `tuitrain.engine.snapshot` writes them.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
 import random
-import shutil
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,15 +23,20 @@ import safetensors.torch
 import torch
 from torch import Tensor, nn
 
-from tuitrain.events import CheckpointKind
-
 FORMAT = 1
 MANIFEST = "manifest.json"
+STATE = "state.json"
+TENSORS = ("model", "optimizer", "random")
 BEST = "best"
+_PIECE = 1 << 20
 
 
 class BadCheckpoint(Exception):
     """A checkpoint that cannot be used: one sentence that names the folder and the file."""
+
+
+class OtherFormat(BadCheckpoint):
+    """A checkpoint that may be good, but not for this version of tuitrain."""
 
 
 @dataclass(frozen=True)
@@ -65,72 +68,53 @@ class Contents:
     random: dict[str, Tensor]
     state: dict[str, Any]
 
+    @property
+    def origin(self) -> dict[str, Any]:
+        """What the run trained on when it was saved: see `snapshot.take`."""
+        return dict(self.state.get("origin", {}))
+
 
 def folder_name(step: int) -> str:
     """The name of the checkpoint after `step` steps; names sort by step."""
     return f"step-{step:08d}"
 
 
-def write(
-    parent: Path,
-    kind: CheckpointKind,
-    position: Position,
-    model: nn.Module,
-    optimizer: torch.optim.Optimizer,
-    devices: Sequence[torch.device],
-) -> Path:
-    """Save everything under `parent`; the folder gets its final name when all of it is on disk.
-
-    Args:
-        devices: those of the run, whose random generators belong to it.
-
-    Raises:
-        OSError: it could not be written; nothing is left of it.
-    """
-    parent.mkdir(parents=True, exist_ok=True)
-    final = parent / folder_name(position.step)
-    temporary = parent / f".{final.name}"
-    shutil.rmtree(temporary, ignore_errors=True)
-    try:
-        temporary.mkdir()
-        files = _files(position, model, optimizer, devices)
-        hashes = {name: _write_file(temporary / name, content) for name, content in files.items()}
-        manifest = {"format": FORMAT, "kind": kind, "step": position.step, "files": hashes}
-        _write_file(temporary / MANIFEST, _json(manifest))
-        _sync_folder(temporary)
-        temporary.rename(final)
-    except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
-        raise
-    _sync_folder(parent)
-    return final
-
-
-def write_text(path: Path, text: str) -> None:
-    """Replace a small text file in one go.
-
-    Raises:
-        OSError: it could not be written; the old one is still there.
-    """
-    temporary = path.with_name(f".{path.name}")
-    _write_file(temporary, text.encode())
-    os.replace(temporary, path)
-    _sync_folder(path.parent)
-
-
 def load(folder: Path) -> Contents:
     """Read a checkpoint, on the CPU.
 
     Raises:
-        BadCheckpoint: a file is missing or not as it was written, or the format is another one.
+        OtherFormat: another version of tuitrain wrote it.
+        BadCheckpoint: a file is missing or not as it was written.
     """
-    files = _checked_files(folder)
+    expected = _expected(folder)
+    files = {name: _read(folder, name) for name in expected}
+    for name, content in files.items():
+        if hashlib.sha256(content).hexdigest() != expected[name]:
+            raise _not_as_written(folder, name)
     try:
-        state = json.loads(files["state.json"])
-        model, optimizer, generators = (safetensors.torch.load(files[f"{name}.safetensors"]) for name in ("model", "optimizer", "random"))
+        state = json.loads(files[STATE])
+        model, optimizer, generators = (safetensors.torch.load(files[f"{name}.safetensors"]) for name in TENSORS)
         return Contents(Position(**state["position"]), model, optimizer, generators, state)
     except (KeyError, TypeError, ValueError) as error:
         raise BadCheckpoint(f"{folder.name}: it lacks what a checkpoint holds ({type(error).__name__}: {error}).") from error
+
+
+def verify(folder: Path) -> None:
+    """Read a checkpoint's files again, piece by piece.
+
+    Raises:
+        BadCheckpoint: as `load` does.
+    """
+    for name, expected in _expected(folder).items():
+        found = hashlib.sha256()
+        try:
+            with (folder / name).open("rb") as file:
+                while piece := file.read(_PIECE):
+                    found.update(piece)
+        except OSError as error:
+            raise _unreadable(folder, name, error) from None
+        if found.hexdigest() != expected:
+            raise _not_as_written(folder, name)
 
 
 def restore(contents: Contents, model: nn.Module, optimizer: torch.optim.Optimizer, *devices: torch.device) -> None:
@@ -155,32 +139,18 @@ def restore(contents: Contents, model: nn.Module, optimizer: torch.optim.Optimiz
     torch.set_rng_state(contents.random["cpu"])
     if "cuda" in contents.random:
         # A row for each CUDA device, in the run's order.
-        for device, state in zip(_cuda(devices), contents.random["cuda"], strict=False):
+        for device, state in zip(cuda_devices(devices), contents.random["cuda"], strict=False):
             torch.cuda.set_rng_state(state, device)
 
 
 def checkpoints(parent: Path) -> list[Path]:
     """The folders of complete checkpoints, oldest first; whether their content is good `load` says."""
-    if not parent.is_dir():
-        return []
-    return sorted(path for path in parent.glob("step-*") if (path / MANIFEST).is_file())
+    return [path for path in saved_folders(parent) if (path / MANIFEST).is_file()]
 
 
-def newest(parent: Path) -> Contents | None:
-    """The newest checkpoint that is as it was written, where there is one."""
-    for folder in reversed(checkpoints(parent)):
-        try:
-            return load(folder)
-        except BadCheckpoint:
-            continue
-    return None
-
-
-def forget_after(parent: Path, step: int) -> None:
-    """Delete what was saved after `step`: a run that goes on from there saves these steps again."""
-    for folder in checkpoints(parent):
-        if folder.name > folder_name(step):
-            shutil.rmtree(folder, ignore_errors=True)
+def saved_folders(parent: Path) -> list[Path]:
+    """The folders that have a checkpoint's name, oldest first."""
+    return sorted(parent.glob("step-*")) if parent.is_dir() else []
 
 
 def best(parent: Path) -> Path | None:
@@ -192,43 +162,9 @@ def best(parent: Path) -> Path | None:
     return next((path for path in checkpoints(parent) if path.name == name), None)
 
 
-# -- what is in the files ---------------------------------------------------------------------------------------------
-
-
-def _files(position: Position, model: nn.Module, optimizer: torch.optim.Optimizer, devices: Sequence[torch.device]) -> dict[str, bytes]:
-    optimizer_tensors, optimizer_numbers = _split_optimizer(optimizer)
-    generators = {"cpu": torch.get_rng_state()}
-    if cuda := _cuda(devices):
-        generators["cuda"] = torch.stack([torch.cuda.get_rng_state(device) for device in cuda])
-    kind, keys, *rest = np.random.get_state()
-    state = {
-        "position": asdict(position),
-        "optimizer": optimizer_numbers,
-        "random": {"python": random.getstate(), "numpy": [kind, np.asarray(keys).tolist(), *rest]},
-        "threads": torch.get_num_threads(),
-        "torch": torch.__version__,
-    }
-    return {
-        "model.safetensors": _tensors(model.state_dict()),
-        "optimizer.safetensors": _tensors(optimizer_tensors),
-        "random.safetensors": _tensors(generators),
-        "state.json": _json(state),
-    }
-
-
-def _cuda(devices: Sequence[torch.device]) -> list[torch.device]:
+def cuda_devices(devices: Sequence[torch.device]) -> list[torch.device]:
+    """The GPUs among a run's devices, each once."""
     return [device for device in dict.fromkeys(devices) if device.type == "cuda"]
-
-
-def _split_optimizer(optimizer: torch.optim.Optimizer) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """The optimizer's state as tensors, named `0.momentum_buffer`, and everything else."""
-    document = optimizer.state_dict()
-    tensors: dict[str, Tensor] = {}
-    others: dict[str, dict[str, Any]] = {}
-    for index, values in document["state"].items():
-        tensors |= {f"{index}.{name}": value for name, value in values.items() if isinstance(value, Tensor)}
-        others[str(index)] = {name: value for name, value in values.items() if not isinstance(value, Tensor)}
-    return tensors, {"groups": document["param_groups"], "state": others}
 
 
 def _optimizer_state(contents: Contents) -> dict[str, Any]:
@@ -244,49 +180,37 @@ def _match_layout(optimizer: torch.optim.Optimizer) -> None:
     """Files hold contiguous tensors; in training an optimizer's state has the memory format of its parameter."""
     for parameter, values in optimizer.state.items():
         for name, value in values.items():
-            if isinstance(value, Tensor) and value.shape == parameter.shape:
+            if isinstance(value, Tensor) and value.dim() and value.shape == parameter.shape:
                 values[name] = torch.empty_like(parameter, dtype=value.dtype, requires_grad=False).copy_(value)
 
 
-def _tensors(named: Mapping[str, Any]) -> bytes:
-    # Cloned, because safetensors refuses tensors that share memory, as tied weights do.
-    return safetensors.torch.save({name: value.detach().to("cpu", copy=True).contiguous() for name, value in named.items()})
-
-
-def _json(document: Mapping[str, Any]) -> bytes:
-    return json.dumps(document, indent=1, allow_nan=False).encode()
-
-
-# -- files ------------------------------------------------------------------------------------------------------------
-
-
-def _checked_files(folder: Path) -> dict[str, bytes]:
+def _expected(folder: Path) -> dict[str, str]:
+    """The hash of each file, by its name, as the manifest has them."""
+    content = _read(folder, MANIFEST)
     try:
-        manifest = json.loads((folder / MANIFEST).read_bytes())
-        if manifest["format"] != FORMAT:
-            raise BadCheckpoint(f"{folder.name}: its format is {manifest['format']}, and this version reads {FORMAT}.")
-        expected = {str(name): str(value) for name, value in manifest["files"].items()}
-        files = {name: (folder / Path(name).name).read_bytes() for name in expected}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "its manifest is damaged"
-        raise BadCheckpoint(f"{folder.name}: it cannot be read: {reason}.") from error
-    for name, content in files.items():
-        if hashlib.sha256(content).hexdigest() != expected[name]:
-            raise BadCheckpoint(f"{folder.name}: {name} is not as it was written (SHA-256 differs).")
-    return files
+        manifest = json.loads(content)
+        found, files = manifest["format"], manifest["files"]
+        expected = {Path(name).name: str(value) for name, value in files.items()}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise BadCheckpoint(f"{folder.name}: its {MANIFEST} is damaged.") from error
+    if found != FORMAT and isinstance(found, int):
+        age = "a newer" if found > FORMAT else "an older"
+        raise OtherFormat(f"{folder.name}: {age} tuitrain wrote it (format {found}, and this one reads {FORMAT}); use that tuitrain.")
+    if found != FORMAT or not {STATE, *(f"{name}.safetensors" for name in TENSORS)} <= set(expected):
+        raise BadCheckpoint(f"{folder.name}: its {MANIFEST} is damaged.")
+    return expected
 
 
-def _write_file(path: Path, content: bytes) -> str:
-    with path.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    return hashlib.sha256(content).hexdigest()
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
+def _read(folder: Path, name: str) -> bytes:
     try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        return (folder / name).read_bytes()
+    except OSError as error:
+        raise _unreadable(folder, name, error) from None
+
+
+def _unreadable(folder: Path, name: str, error: OSError) -> BadCheckpoint:
+    return BadCheckpoint(f"{folder.name}: {name} cannot be read: {error.strerror or error}.")
+
+
+def _not_as_written(folder: Path, name: str) -> BadCheckpoint:
+    return BadCheckpoint(f"{folder.name}: {name} is not as it was written (SHA-256 differs).")

@@ -46,15 +46,15 @@ class CudaClock:
 
     def __init__(self, device: torch.device) -> None:
         self._device = device
-        self._start = _cuda_mark(device)
+        self._start = cuda_mark(device)
 
     def restart(self) -> None:
         """See `StepClock`."""
-        self._start = _cuda_mark(self._device)
+        self._start = cuda_mark(self._device)
 
     def tick(self) -> Seconds:
         """See `StepClock`."""
-        start, end = self._start, _cuda_mark(self._device)
+        start, end = self._start, cuda_mark(self._device)
         self._start = end
         return lambda: start.elapsed_time(end) / 1000
 
@@ -64,7 +64,8 @@ def step_clock(device: torch.device) -> StepClock:
     return CudaClock(device) if device.type == "cuda" else HostClock()
 
 
-def _cuda_mark(device: torch.device) -> torch.cuda.Event:
+def cuda_mark(device: torch.device) -> torch.cuda.Event:
+    """A moment in the queue of what `device` does."""
     mark = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
     mark.record(torch.cuda.current_stream(device))
     return mark

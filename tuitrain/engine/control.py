@@ -34,6 +34,10 @@ class Control(Protocol):
         """The next request, or `None`; with `wait` it blocks until there is one."""
         ...
 
+    def recorded(self) -> object:
+        """Wait, for some seconds at most, until the events that were yielded are on disk. Called in the thread that writes checkpoints."""
+        ...
+
     @property
     def ending(self) -> bool:
         """Whether a stop or an interrupt has been asked for and not yet taken; long phases look at it."""

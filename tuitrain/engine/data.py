@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Generator
-from pathlib import Path
 
-from tuitrain.config import DATA, ConfigError, RunConfig, allowed, is_import_string
+from tuitrain.config import RunConfig
 from tuitrain.engine.cifar import batches_folder, read_cifar10
 from tuitrain.engine.custom import load_custom
 from tuitrain.engine.download import fetch_cifar10
@@ -14,8 +12,7 @@ from tuitrain.engine.imagefolder import load_imagefolder
 from tuitrain.engine.samples import Dataset, Interrupted, Split, batch, rows_of, to_device
 from tuitrain.engine.synthetic import random_samples, synthetic_images
 from tuitrain.events import Notice, Progress
-from tuitrain.paths import find_cifar10
-from tuitrain.text import clean, nearest
+from tuitrain.paths import data_folder, find_cifar10
 
 __all__ = ["Dataset", "Interrupted", "Split", "batch", "fetch_cifar10", "load_data", "rows_of", "to_device"]
 
@@ -40,14 +37,13 @@ def load_data(config: RunConfig, ending: Callable[[], bool]) -> Generator[Notice
         return read_cifar10(folder, "cifar10")
     if config.data == "auto":
         return (yield from _auto())
-    folder = Path(os.path.abspath(os.path.expanduser(config.data)))
-    if is_import_string(config.data) and not folder.exists():
+    own = data_folder(config.data)
+    if own is None:
         return load_custom(config)
-    _check_folder(config.data, folder)
-    batches = batches_folder(folder)
+    batches = batches_folder(own)
     if batches is not None:
-        return read_cifar10(batches, str(folder))
-    return (yield from load_imagefolder(folder, ending))
+        return read_cifar10(batches, str(own))
+    return (yield from load_imagefolder(own, ending))
 
 
 def _synthetic() -> Dataset:
@@ -64,27 +60,3 @@ def _auto() -> Generator[Notice | Progress, None, Dataset]:
     text = "Data: the built-in synthetic images, because CIFAR-10 is not on this machine; --data cifar10 downloads it (170 MB)."
     yield Notice(text=text)
     return _synthetic()
-
-
-def _check_folder(value: str, folder: Path) -> None:
-    """Raises: ConfigError: `value` names no data set and no folder either."""
-    if folder.is_dir():
-        return
-    shown = clean(str(folder))
-    if folder.exists():
-        raise ConfigError(f"data: {shown} is a file; it must be {allowed('data')}.")
-    if os.sep in value or value.startswith(("~", ".")):
-        raise ConfigError(f"data: the folder {shown} does not exist.{_nearest_folder(folder)}")
-    known = ", ".join(DATA)
-    raise ConfigError(
-        f"data: {clean(value)!r} is neither one of {known}, nor a folder, nor an import string like my_package.data:make_data."
-        f"{nearest(value, DATA)}"
-    )
-
-
-def _nearest_folder(folder: Path) -> str:
-    try:
-        names = os.listdir(folder.parent)
-    except OSError:
-        return ""
-    return clean(nearest(folder.name, names))

@@ -5,33 +5,56 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import msgspec
 import torch
 
-from tuitrain.config import ConfigError, RunConfig
+from tuitrain.config import ConfigError, RunConfig, is_import_string
 from tuitrain.engine import checkpoint
+from tuitrain.engine.cifar import batches_folder
 from tuitrain.engine.script import data_part, header, model_part, training_part
-from tuitrain.events import RunStarted
+from tuitrain.events import DataKind, RunStarted
+from tuitrain.paths import find_cifar10
 from tuitrain.text import clean
 
 
-def script(config: RunConfig, started: RunStarted, threads: int | None = None) -> str:
+def script(config: RunConfig, started: RunStarted | None = None, threads: int | None = None) -> str:
     """The run as a standalone script: the same batches, the same arithmetic, the same losses.
 
     It prints `step N loss X` for every step and, where there is test data, `epoch E test loss SUM accuracy A`.
 
     Args:
-        config: the resolved configuration of the run, as in its `run.toml`.
-        started: the run's first event; it says what kind the data is, and whether there is test data.
+        config: the configuration of the run as in its `run.toml`: devices and strategy are named.
+        started: the run's first event; it says what kind the data is, and whether there is test data. Without one, what a start would
+            find now: then `data` may be "auto".
         threads: torch's number of threads in the run, where that is known: on the CPU it is part of the result.
 
     Raises:
-        ConfigError: no script is written for the run's strategy.
+        ConfigError: without `started`, the data is a folder that is not there.
     """
-    if config.strategy == "ddp":
-        raise ConfigError("--format py: no script is written for the strategy ddp; a run with split learns the same and has one.")
-    has_test = started.test_samples > 0
-    parts = [header(config, started.data, threads), data_part(config, started.data), model_part(config, started.data)]
-    return "\n\n".join(part.strip("\n") + "\n" for part in (*parts, training_part(config, started.data, has_test)))
+    if started is None:
+        config, kind, has_test = _expected(config)
+    else:
+        kind, has_test = started.data, started.test_samples > 0
+    parts = [header(config, kind, threads), data_part(config, kind), model_part(config, kind), training_part(config, kind, has_test)]
+    return "\n\n".join(part.strip("\n") + "\n" for part in parts)
+
+
+def _expected(config: RunConfig) -> tuple[RunConfig, DataKind, bool | None]:
+    """What a start would find as `config.data`, unread: the configuration that names it, its kind, whether it has a test set."""
+    data = config.data
+    if data == "random":
+        return config, "random", False
+    if data == "synthetic" or (data == "auto" and find_cifar10() is None):
+        return msgspec.structs.replace(config, data="synthetic"), "synthetic", True
+    if data in ("auto", "cifar10"):
+        return msgspec.structs.replace(config, data="cifar10"), "cifar10", True
+    folder = Path(os.path.abspath(os.path.expanduser(data)))
+    if is_import_string(data) and not folder.exists():
+        return config, "custom", None
+    if not folder.is_dir():
+        raise ConfigError(f"data: the folder {clean(str(folder))} does not exist.")
+    kind: DataKind = "cifar10" if batches_folder(folder) else "imagefolder"
+    return msgspec.structs.replace(config, data=str(folder)), kind, True
 
 
 def export_weights(folder: Path, output: Path) -> Path:

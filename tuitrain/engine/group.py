@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import queue
+import os
+import socket
+import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
@@ -13,37 +15,50 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from tuitrain.config import ConfigError
 from tuitrain.engine.control import Request
+from tuitrain.text import clean
 
 # Waiting for another rank is not bounded here: a pause or an evaluation may take hours. The host sees a rank that hangs.
 _PATIENCE = timedelta(days=7)
 _REQUESTS: tuple[Request, ...] = ("pause", "resume", "stop", "interrupt", "checkpoint")
+_PAUSED_SECONDS = 0.1
 
 
 class Group:
-    """The ranks of a run. Every method but `ask` is called by all ranks, in the same order; torch's process group is open.
+    """The ranks of a run. Every method is called by all ranks, in the same order; torch's process group is open.
+
+    Args:
+        device: this rank's own.
+        asked: the next thing that this rank's host asks for, or `None`; it does not wait.
 
     Attributes:
-        rank: this process's number; rank 0 leads: it saves, evaluates, and hears what is asked for.
+        rank: this process's number; rank 0 leads: it saves, evaluates and tells.
+        local_rank: its number on its machine.
         size: how many ranks there are.
-        agreed: requests that all ranks obey next.
+        devices: those of all ranks; one of another machine than rank 0's has the machine's name before it.
+        hosts: the names of all ranks' machines.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, device: torch.device, asked: Callable[[], Request | None]) -> None:
         self.rank, self.size = dist.get_rank(), dist.get_world_size()
-        self.agreed: deque[Request] = deque()
-        self._asked: queue.SimpleQueue[Request] = queue.SimpleQueue()
+        self.local_rank = int(os.environ.get("LOCAL_RANK", self.rank))
+        self._agreed: deque[Request] = deque()
+        self._asked = asked
         # Beside NCCL too: what is agreed on must not wait for the GPUs.
         self._talk = dist.new_group(backend="gloo", timeout=_PATIENCE)
+        places = self.gather((int(os.environ.get("GROUP_RANK", 0)), clean(socket.gethostname()), str(device)))
+        self.hosts: tuple[str, ...] = tuple(host for _, host, _ in places)
+        self.devices: tuple[str, ...] = tuple(f"{host}/{name}" if machine != places[0][0] else name for machine, host, name in places)
 
     @property
     def leads(self) -> bool:
         """This is rank 0."""
         return self.rank == 0
 
-    def ask(self, request: Request) -> None:
-        """Let the ranks agree on a request; on rank 0, from any thread."""
-        self._asked.put(request)
+    def own(self, devices: Sequence[torch.device]) -> torch.device:
+        """This rank's own of its machine's `devices`; the only one where the launcher lets the process see no other."""
+        return devices[self.local_rank % len(devices)]
 
     def sum(self, loss: Tensor, *, flag: bool) -> tuple[Tensor, bool]:
         """Add up what each rank has, and agree on the next request.
@@ -55,25 +70,26 @@ class Group:
         Returns:
             The sum, and whether any rank wants something.
         """
-        code = float(self._next_code())
+        wishes = self._wishes()
         if loss.is_cuda:
             dist.all_reduce(loss)
-            word = torch.tensor([code, float(flag)], dtype=torch.float64)
+            word = torch.tensor([0.0, float(flag), *wishes], dtype=torch.float64)
             dist.all_reduce(word, group=self._talk)
         else:
-            word = torch.stack([torch.tensor(code, dtype=torch.float64), torch.tensor(float(flag), dtype=torch.float64), loss.double()])
+            word = torch.cat([loss.double().reshape(1), torch.tensor([float(flag), *wishes], dtype=torch.float64)])
             dist.all_reduce(word, group=self._talk)
-            loss = word[2]
-        request, flags = word[:2].tolist()
-        self._agree(int(request))
+            loss = word[0]
+        flags, *wanted = word[1:].tolist()
+        self._agree(wanted)
         return loss, flags > 0
 
     def share(self, value: Any) -> Any:
-        """What rank 0 gives, on every rank; a request that waits goes with it."""
-        box = [(value, self._next_code())]
+        """What rank 0 gives, on every rank; what is asked of rank 0 goes with it."""
+        box = [(value, self._wishes())] if self.leads else [None]
         dist.broadcast_object_list(box, src=0, group=self._talk)
-        shared, code = box[0]
-        self._agree(code)
+        assert box[0] is not None
+        shared, wishes = box[0]
+        self._agree(wishes)
         return shared
 
     def gather(self, value: Any) -> list[Any]:
@@ -82,32 +98,45 @@ class Group:
         dist.all_gather_object(found, value, group=self._talk)
         return found
 
-    def wait_for_request(self) -> Request:
-        """The next request, as rank 0 hears it."""
-        box: list[Request] = [self._asked.get() if self.leads else "resume"]
-        dist.broadcast_object_list(box, src=0, group=self._talk)
-        return box[0]
+    def must_agree(self, facts: Mapping[str, str]) -> None:
+        """Check that all ranks know the same; each fact has the name of a field.
+
+        Raises:
+            ConfigError: two do not, on every rank.
+        """
+        found = self.gather(dict(facts))
+        for rank, theirs in enumerate(found):
+            for field, value in found[0].items():
+                if theirs[field] != value:
+                    here, there = f"{value} on {self.hosts[0]} (rank 0)", f"{theirs[field]} on {self.hosts[rank]} (rank {rank})"
+                    raise ConfigError(f"{field}: it is {here} and {there}; all machines must train with the same.")
+
+    def take(self, *, wait: bool) -> Request | None:
+        """The next request that all ranks know of, whichever of them heard it; `wait` blocks until there is one."""
+        while wait and not self._agreed:
+            time.sleep(_PAUSED_SECONDS)
+            word = torch.tensor(self._wishes(), dtype=torch.float64)
+            dist.all_reduce(word, group=self._talk)
+            self._agree(word.tolist())
+        return self._agreed.popleft() if self._agreed else None
 
     @contextmanager
     def leader_first(self) -> Iterator[None]:
-        """The others do what is inside after rank 0 has: it leaves them a download or a cache."""
-        if not self.leads:
+        """What is inside rank 0 does first, then the first rank of each other machine, then all others: it leaves a download or a cache."""
+        turn = 0 if self.leads else 1 if self.local_rank == 0 else 2
+        for _ in range(turn):
             dist.barrier(group=self._talk)
         yield
-        if self.leads:
+        for _ in range(turn, 2):
             dist.barrier(group=self._talk)
 
-    def _next_code(self) -> int:
-        if not self.leads:
-            return 0
-        try:
-            return 1 + _REQUESTS.index(self._asked.get_nowait())
-        except queue.Empty:
-            return 0
+    def _wishes(self) -> list[float]:
+        """A 1 in the place of what this rank is asked for: one request at a time, so that they stay in order."""
+        request = self._asked()
+        return [float(request == each) for each in _REQUESTS]
 
-    def _agree(self, code: int) -> None:
-        if code:
-            self.agreed.append(_REQUESTS[code - 1])
+    def _agree(self, wishes: list[float]) -> None:
+        self._agreed += [request for request, count in zip(_REQUESTS, wishes, strict=True) if count]
 
 
 def is_lost_peer(error: BaseException) -> bool:

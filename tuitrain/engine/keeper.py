@@ -4,74 +4,171 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import nn
 
 from tuitrain.config import RunConfig
-from tuitrain.engine import checkpoint
+from tuitrain.engine import checkpoint, snapshot
+from tuitrain.engine.checkpoint import BadCheckpoint, Position
 from tuitrain.engine.failures import first_line
+from tuitrain.engine.snapshot import Snapshot
 from tuitrain.events import Checkpoint, CheckpointKind, Notice
+
+Told = Checkpoint | Notice
 
 
 class Keeper:
-    """Saves one run's checkpoints. A save that fails is a notice: training is worth more than one checkpoint.
+    """Saves one run's checkpoints: copied in the training thread, written in another. A save that fails is a notice: training is worth
+    more than one checkpoint.
+
+    One is written at a time. What came of it is told by the next call of `news`, `drain` or `save`.
 
     Args:
         parent: the folder for checkpoints.
         config: how often to save and how many to keep.
         devices: those of the run.
+        origin: what the run trains on, see `snapshot.take`.
+        recorded: waits until the losses that were told are on disk. Whoever goes on from a checkpoint does not make them again.
     """
 
     def __init__(
-        self, parent: Path, config: RunConfig, model: nn.Module, optimizer: torch.optim.Optimizer, devices: Sequence[torch.device]
+        self,
+        parent: Path,
+        config: RunConfig,
+        model: nn.Module,
+        optimizer: torch.optim.Optimizer,
+        devices: Sequence[torch.device],
+        origin: Mapping[str, Any],
+        recorded: Callable[[], object] = lambda: None,
     ) -> None:
-        self._parent = parent
+        self._recorded = recorded
         self._config = config
         self._model = model
         self._optimizer = optimizer
         self._devices = devices
+        self._origin = origin
+        self._shelf = Shelf(parent, config.keep_checkpoints)
         self._saved_at = time.monotonic()
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix="tuitrain-save")
+        self._flight: Future[list[Told]] | None = None
+
+    def went_on_from(self, position: Position) -> None:
+        """The run was at `position` when it was saved last, in another process, and goes on from there."""
+        self._shelf.saved = position
 
     def due(self, step: int) -> bool:
-        """Whether the configuration asks for a checkpoint after `step`."""
+        """Whether the configuration asks for a checkpoint after `step`. One that only the clock asks for waits for the one before."""
         every = self._config.checkpoint_every_steps
         if every is not None and step % every == 0:
             return True
-        return time.monotonic() - self._saved_at >= self._config.checkpoint_every_minutes * 60
+        late = time.monotonic() - self._saved_at >= self._config.checkpoint_every_minutes * 60
+        return late and (self._flight is None or self._flight.done())
 
-    def save(self, kind: CheckpointKind, position: checkpoint.Position, *, best: bool = False) -> Iterator[Checkpoint | Notice]:
-        """Save, tell so, and delete what is no longer kept. A step that is saved already is only told again.
+    def save(self, kind: CheckpointKind, position: Position, *, best: bool = False) -> Iterator[Told]:
+        """Copy everything, and let it be written; a position that is saved already is only told again.
 
         Args:
             kind: why it is saved.
             position: where the run is.
             best: its test accuracy is the highest so far.
         """
+        yield from self.drain()
         self._saved_at = time.monotonic()
+        taken: Snapshot | None = None
+        if position != self._shelf.saved:
+            try:
+                taken = snapshot.take(position, self._model, self._optimizer, self._devices, self._origin)
+            except Exception as error:  # a model whose state is no tensors, or no memory for the copies
+                yield _not_saved(position, error)
+                return
+        self._flight = self._writer.submit(self._put, kind, position, taken, best=best)
+
+    def news(self) -> Iterator[Told]:
+        """What is known by now of the checkpoint that is being written; never waits."""
+        if self._flight is not None and self._flight.done():
+            yield from self.drain()
+
+    def drain(self) -> Iterator[Told]:
+        """Wait until all that was saved is on disk, and tell so."""
+        if self._flight is not None:
+            told, self._flight = self._flight.result(), None
+            yield from told
+
+    def close(self) -> None:
+        """Wait for the writing thread, and end it."""
+        self._writer.shutdown()
+
+    def _put(self, kind: CheckpointKind, position: Position, taken: Snapshot | None, *, best: bool) -> list[Told]:
+        if taken is not None:
+            self._recorded()
+        return self._shelf.put(kind, position, taken, best=best)
+
+
+class Shelf:
+    """The checkpoints on disk, for one thread at a time.
+
+    Attributes:
+        saved: the position of the newest one.
+    """
+
+    def __init__(self, parent: Path, keep: int) -> None:
+        self.saved: Position | None = None
+        self._parent = parent
+        self._keep = keep
+        self._verified: set[str] = set()
+
+    def put(self, kind: CheckpointKind, position: Position, taken: Snapshot | None, *, best: bool) -> list[Told]:
+        """Write a checkpoint and delete what is no longer kept; what there is to tell.
+
+        Args:
+            taken: `None` when it is on disk already.
+            best: note it as the one with the best test accuracy.
+        """
         folder = self._parent / checkpoint.folder_name(position.step)
+        told: list[Told] = []
         try:
-            if not folder.exists():
-                checkpoint.write(self._parent, kind, position, self._model, self._optimizer, self._devices)
-            yield Checkpoint(step=position.step, path=str(folder), kind=kind)
+            if taken is not None:
+                self._verified.discard(folder.name)
+                snapshot.write(self._parent, kind, taken)
+                self.saved = position
+            told.append(Checkpoint(step=position.step, path=str(folder), kind=kind))
             if best:
-                checkpoint.write_text(self._parent / checkpoint.BEST, f"{folder.name}\n")
-                yield Checkpoint(step=position.step, path=str(folder), kind="best")
+                snapshot.write_text(self._parent / checkpoint.BEST, f"{folder.name}\n")
+                told.append(Checkpoint(step=position.step, path=str(folder), kind="best"))
             self._delete_old()
-        except Exception as error:  # a full disk, but also a model whose state is no tensors
-            reason = error.strerror if isinstance(error, OSError) and error.strerror else first_line(error)
-            yield Notice(level="warning", text=f"The checkpoint at step {position.step} could not be saved: {reason}. Training goes on.")
+        except Exception as error:  # a full disk, and whatever else: the run goes on
+            told.append(_not_saved(position, error))
+        return told
 
     def _delete_old(self) -> None:
-        best = checkpoint.best(self._parent)
-        for folder in checkpoint.checkpoints(self._parent)[: -self._config.keep_checkpoints]:
-            if folder == best:
-                continue
-            # Renamed first: nobody may find a half-deleted checkpoint under a good name.
-            doomed = folder.with_name(f".old-{folder.name}")
-            with suppress(OSError):
-                folder.rename(doomed)
-                shutil.rmtree(doomed, ignore_errors=True)
+        """Keep the best and the newest that are as they were written; older ones go when so many of these have been read again."""
+        best, good = checkpoint.best(self._parent), 0
+        for folder in reversed(checkpoint.checkpoints(self._parent)):
+            if good < self._keep:
+                good += self._is_good(folder)
+            elif folder != best:
+                # Renamed first: nobody may find a half-deleted checkpoint under a good name.
+                doomed = folder.with_name(f".old-{folder.name}")
+                with suppress(OSError):
+                    folder.rename(doomed)
+                    shutil.rmtree(doomed, ignore_errors=True)
+
+    def _is_good(self, folder: Path) -> bool:
+        if folder.name not in self._verified:
+            try:
+                checkpoint.verify(folder)
+            except BadCheckpoint:
+                return False
+            self._verified.add(folder.name)
+        return True
+
+
+def _not_saved(position: Position, error: Exception) -> Notice:
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else first_line(error)
+    return Notice(level="warning", text=f"The checkpoint at step {position.step} could not be saved: {reason}. Training goes on.")

@@ -91,11 +91,17 @@ class LossLog:
         log_every: a `Step` event comes at step 1, every `log_every`-th, every 100th, and where `add` is told `last`.
         fresh_memory: gives the bytes of tensors on each replica's device in steps after which statistics are told, else `None`; without
             it this process's devices are asked once a second.
+        timed: its times are told with the statistics, and its laps begin anew with the clock.
     """
 
     def __init__(
-        self, device: torch.device, log_every: int, fresh_memory: Callable[[], tuple[int | None, ...] | None] | None = None
+        self,
+        device: torch.device,
+        log_every: int,
+        fresh_memory: Callable[[], tuple[int | None, ...] | None] | None = None,
+        timed: Strategy | None = None,
     ) -> None:
+        self._timed = timed
         self._fresh_memory = fresh_memory or self._memory_if_due
         self._cuda = device.type == "cuda"
         self._log_every = log_every
@@ -111,6 +117,8 @@ class LossLog:
     def restart_clock(self) -> None:
         """Leave the time since the last step out: it went into evaluation, saving or a pause."""
         self._clock.restart()
+        if self._timed is not None:
+            self._timed.laps.restart()
 
     def add(self, step: int, epoch: int, loss: Tensor, samples: int, lr: float, strategy: Strategy, *, last: bool) -> None:
         """Note a step that `strategy` has just done.
@@ -215,6 +223,8 @@ class LossLog:
         if done.memory is not None:
             yield self._stats(done, replica_losses, done.memory)
             yield from done.held
+            if self._timed is not None and (times := self._timed.times()) is not None:
+                yield times
             self._since_stats.clear()
 
     def _note_replicas(self, done: _Done, seconds: float) -> None:

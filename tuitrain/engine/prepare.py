@@ -6,6 +6,7 @@ import platform
 from collections.abc import Generator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 import torch
@@ -36,6 +37,7 @@ class Prepared:
         modules: the model, and its copies on other devices where the strategy keeps some.
         batches: the training samples, batch by batch.
         total_steps: at which step the run is finished.
+        environment: what else the losses depend on, see `environment`.
     """
 
     config: RunConfig
@@ -44,6 +46,7 @@ class Prepared:
     modules: dict[torch.device, nn.Module]
     batches: Batches
     total_steps: int
+    environment: dict[str, str | int]
     group: Group | None = None
 
     @property
@@ -51,12 +54,19 @@ class Prepared:
         """The one whose parameters are updated."""
         return self.modules[self.devices[0]]
 
+    @property
+    def origin(self) -> dict[str, Any]:
+        """What decides the losses and may be another when the run goes on later; the number of samples may not."""
+        device = self.config.device if self.group is None else ",".join(self.group.devices)
+        where = {"device": device, "strategy": self.config.strategy, "train_samples": len(self.dataset.train)}
+        return {**where, **self.environment}
+
     def started(self, resumed_from: int | None = None) -> RunStarted:
         """The event that says so; `resumed_from` is the step that the run goes on after."""
         test = self.dataset.test
         return RunStarted(
             recipe=self.config.recipe,
-            device=tuple(self.config.device.split(",")),
+            device=tuple(self.config.device.split(",")) if self.group is None else self.group.devices,
             strategy=self.config.strategy,
             data=self.dataset.kind,
             parameters=sum(parameter.numel() for parameter in self.model.parameters()),
@@ -74,32 +84,36 @@ def prepare(
     """Load the data, build the model, and try it on two samples; fills in `control.resolved` and `control.environment`.
 
     Args:
-        devices: one for each replica.
-        group: the ranks that train together; each has its own of the devices.
+        devices: one for each replica of this machine.
+        group: the ranks that train together; each has its own of its machine's devices.
 
     Raises:
         ConfigError: something does not exist, does not fit, or has no room.
         data.Interrupted: the person asked to end.
     """
     resolved = msgspec.structs.replace(config, device=",".join(map(str, devices)), strategy=resolve(config, devices))
-    check_even(config, len(devices), [config.batch_size])
+    count = len(devices) if group is None else group.size
+    check_even(config, count, [config.batch_size])
     for device in dict.fromkeys(devices):
         yield from precision_notices(config, device)
     with nullcontext() if group is None else group.leader_first():
         dataset = yield from _load(config, control)
+    if group is not None:
+        group.must_agree({"data": f"{dataset.kind} with {len(dataset.train):,} training and {len(dataset.test or ()):,} test samples"})
     batches = Batches(dataset.train, config)
     total = min(config.epochs * batches.per_epoch, config.max_steps or 2**63)
-    check_even(config, len(devices), batches.sizes(total))
+    check_even(config, count, batches.sizes(total))
     model = build_model(config)
-    own = devices if group is None else (devices[group.rank],)
+    own = devices if group is None else (group.own(devices),)
     dataset, modules = _placed(model, dataset, resolved, own)
     seed_replicas(config.seed, own)
     _try_out(modules[own[0]], dataset, config, own[0])
-    yield from nature_notices(resolved, model, devices)
+    yield from nature_notices(resolved, model, devices if group is None else own * count)
     resolved = msgspec.structs.replace(resolved, data=dataset.source)
     control.resolved = resolved
     control.environment = environment(devices)
-    return Prepared(resolved, own, dataset, modules, Batches(dataset.train, resolved), total, group)
+    batches = Batches(dataset.train, resolved)
+    return Prepared(resolved, own, dataset, modules, batches, total, control.environment, group)
 
 
 def _load(config: RunConfig, control: Control) -> Generator[Event, None, Dataset]:

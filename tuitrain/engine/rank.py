@@ -1,4 +1,7 @@
-"""What each process of a group runs: it hears from its host what to train, trains its part, and on rank 0 tells what happens."""
+"""What each process of a group runs: it hears from its host what to train, trains its part, and on rank 0 tells what happens.
+
+It speaks to its host before it imports torch: that takes seconds, in which neither of the two may be gone unseen.
+"""
 
 from __future__ import annotations
 
@@ -11,26 +14,18 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Sequence
-from datetime import timedelta
 from pathlib import Path
-from typing import Any, TypeVar, cast
-
-import torch.distributed as dist
-from torch.distributed.distributed_c10d import PrefixStore
-from torch.distributed.rendezvous import rendezvous
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from tuitrain.config import ConfigError, RunConfig
-from tuitrain.engine.checkpoint import forget_after, newest
-from tuitrain.engine.control import Request
-from tuitrain.engine.failures import first_line
-from tuitrain.engine.group import Group, is_lost_peer
-from tuitrain.engine.train import train
 from tuitrain.events import Event, RunEnded, RunStarted, Step
 from tuitrain.wire import ADDRESS, LOST_PEER, Alive, Ask, Begin, Folder, Hello, RankFailed, Refused, Resolved, Unpacker, pack
 
+if TYPE_CHECKING:
+    from tuitrain.engine.control import Request
+    from tuitrain.engine.world import World
+
 BEAT_SECONDS = 1.0
-# Longer than any evaluation or save of rank 0, for which the others wait. Whoever hangs is seen by the host.
-PATIENCE = timedelta(days=1)
 GOODBYE_SECONDS = 20.0
 
 Message = TypeVar("Message", bound=Event)
@@ -76,7 +71,7 @@ class Line:
             while piece := file.read(1 << 16):
                 for message in unpacker.feed(piece):
                     if isinstance(message, Ask):
-                        self.asked(cast(Request, message.request))
+                        self.asked(cast("Request", message.request))
                     else:
                         self._inbox.put(message)
         self._leave()
@@ -94,28 +89,32 @@ class Line:
 
 
 class RankControl:
-    """The host's side of the run, as `engine.control.Control` says; requests are obeyed when all ranks have agreed on them."""
+    """The host's side of the run, as `engine.control.Control` says; what is asked for is obeyed when all ranks have agreed on it."""
 
-    def __init__(self, group: Group, folder: str | None) -> None:
+    def __init__(self, folder: str | None) -> None:
         self.folder = Path(folder or "")
         self.resolved: RunConfig | None = None
         self.environment: dict[str, Any] = {}
         self.free_cuda_devices: Callable[[], Sequence[int]] = list
         self.ending = False
-        self._group = group
+        self._asked: queue.SimpleQueue[Request] = queue.SimpleQueue()
 
     def placed(self, devices: Sequence[str]) -> None:
         """The host has seen to the priority: processes inherit it."""
 
+    def recorded(self) -> None:
+        """The host writes what it has heard also when this process is killed."""
+
     def take(self, *, wait: bool) -> Request | None:
-        """The next request that all ranks know of."""
-        if self._group.agreed:
-            return self._group.agreed.popleft()
-        return self._group.wait_for_request() if wait else None
+        """The next request."""
+        try:
+            return self._asked.get(block=wait)
+        except queue.Empty:
+            return None
 
     def ask(self, request: Request) -> None:
         """The host asks; from the line's thread."""
-        self._group.ask(request)
+        self._asked.put(request)
         if request in ("stop", "interrupt"):
             self.ending = True
 
@@ -127,6 +126,9 @@ def main() -> None:
     try:
         _train(line, line.wait_for(Begin))
     except Exception as error:  # whatever it is, the launcher sees the code and the log has the rest
+        from tuitrain.engine.failures import first_line
+        from tuitrain.engine.group import is_lost_peer
+
         code = LOST_PEER if is_lost_peer(error) else 1
         if code == LOST_PEER:
             print(f"another rank has gone: {first_line(error)}", file=sys.stderr)
@@ -139,44 +141,37 @@ def main() -> None:
 
 
 def _train(line: Line, begin: Begin) -> None:
-    cuda = "cuda" in begin.config.device
-    if cuda:
-        import torch
+    import torch
 
-        torch.cuda.set_device(begin.config.device.split(",")[int(os.environ["RANK"])])
-    store, rank, size = next(rendezvous("env://", timeout=PATIENCE))
-    # The launcher's store outlives the ranks: each start has keys of its own, or it would find the addresses of ranks that have died.
-    store = PrefixStore(f"start {os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}", store)
-    dist.init_process_group("nccl" if cuda else "gloo", store=store, rank=rank, world_size=size, timeout=PATIENCE)
-    group = Group()
-    control = RankControl(group, begin.folder)
+    from tuitrain.engine.world import World
+
+    device = torch.device(begin.config.device.split(",")[int(os.environ["LOCAL_RANK"])])
+    control = RankControl(begin.folder)
     line.asked = control.ask
-    if begin.folder is not None and group.leads:
-        kept = newest(control.folder / "checkpoints")
-        forget_after(control.folder / "checkpoints", kept.position.step if kept else 0)
     try:
-        for event in train(begin.config, control, group=group):
-            if group.leads:
-                _tell(line, control, event, new=begin.folder is None)
-            elif isinstance(event, RunEnded) and event.state == "failed":
-                line.send(RankFailed(rank=group.rank, step=event.step, text=event.error or "it failed"))
-                time.sleep(GOODBYE_SECONDS)  # the host ends all ranks
+        world = World(begin.config, control, device)
+        for event in world.events():
+            _tell(line, control, world, event, new=begin.folder is None)
     except ConfigError as error:
         line.send(Refused(text=str(error)))
         time.sleep(GOODBYE_SECONDS)
 
 
-def _tell(line: Line, control: RankControl, event: Event, *, new: bool) -> None:
+def _tell(line: Line, control: RankControl, world: World, event: Event, *, new: bool) -> None:
+    failed = isinstance(event, RunEnded) and event.state == "failed"
     if isinstance(event, RunStarted):
         assert control.resolved is not None
         line.send(Resolved(config=control.resolved, environment=control.environment))
-    line.send(event)
+    if isinstance(event, RunEnded) and failed and not world.group.leads:
+        line.send(RankFailed(rank=world.group.rank, step=event.step, text=event.error or "it failed"))
+    elif world.group.leads or world.group.local_rank == 0:
+        line.send(event)
     if isinstance(event, RunStarted) and new:
         control.folder = Path(line.wait_for(Folder).path)
     elif isinstance(event, Step):
         line.step = event.step
-    elif isinstance(event, RunEnded) and event.state == "failed":
-        time.sleep(GOODBYE_SECONDS)  # the others would take an end for a death
+    elif failed:
+        time.sleep(GOODBYE_SECONDS)  # the others would take an end for a death; the host ends all ranks
 
 
 if __name__ == "__main__":

@@ -16,6 +16,8 @@ from tuitrain.engine.losses import LossLog
 from tuitrain.engine.models import model_dtype
 from tuitrain.engine.optim import autocast, make_criterion, make_optimizer, update
 from tuitrain.engine.prepare import Prepared
+from tuitrain.engine.resume import CHECKPOINTS
+from tuitrain.engine.seeding import seed_rank
 from tuitrain.engine.strategies import Strategy
 from tuitrain.engine.strategies.choose import make_strategy
 from tuitrain.engine.strategies.distributed import Distributed
@@ -34,11 +36,13 @@ class Run:
         doing: "training" or "evaluating", for the sentence about what failed.
         where: the devices, for the same sentence.
         leads: this process tells of the run and saves it; in a group only rank 0 does.
+        take: gives the next request to obey; in a group all ranks get it after the same step.
     """
 
     def __init__(self, prepared: Prepared, control: Control) -> None:
         config, model, devices = prepared.config, prepared.model, prepared.devices
         self.control = control
+        self.take = control.take if prepared.group is None else prepared.group.take
         self.where = " or ".join(map(str, dict.fromkeys(devices)))
         self.batches = prepared.batches
         self.total_steps = prepared.total_steps
@@ -50,10 +54,10 @@ class Run:
             modules = {device: cast(nn.Module, torch.compile(module)) for device, module in modules.items()}
         self.strategy: Strategy = make_strategy(config, devices, modules, criterion, prepared.group)
         account = self.strategy.fresh_memory if isinstance(self.strategy, Distributed) else None
-        self.losses = LossLog(devices[0], config.log_every_steps, account)
-        self.keeper = Keeper(control.folder / "checkpoints", config, model, self.optimizer, devices)
+        self.losses = LossLog(devices[0], config.log_every_steps, account, self.strategy)
+        self.keeper = Keeper(control.folder / CHECKPOINTS, config, model, self.optimizer, devices, prepared.origin, control.recorded)
         self.leads = prepared.group is None or prepared.group.leads
-        self._group = prepared.group
+        self._group, self._seed = prepared.group, config.seed
         self._model, self._devices = model, devices
         self._classes = prepared.dataset.classes
         self._evaluator: Evaluator | None = None
@@ -92,7 +96,15 @@ class Run:
             self.epoch, self.position = self.epoch + 1, -1
         self.step += 1
         self.position += 1
+        if not self.leads and self._group is not None:
+            seed_rank(self._seed, self._group.rank, self.step)
         self.evaluated = self._is_best = False
+
+    def rest_of_times(self) -> Iterator[Event]:
+        """Where the time of the steps went that was not told yet; in a group all ranks ask."""
+        times = self.strategy.times(last=True)
+        if self.leads and times is not None:
+            yield times
 
     def evaluate(self) -> Iterator[Event]:
         """Evaluate where there is test data; `evaluated` stays false when the person asks to end meanwhile."""
@@ -122,10 +134,13 @@ class Run:
         Raises:
             BadCheckpoint: it belongs to another model or optimizer.
         """
-        restore(contents, self._model, self.optimizer, *self._devices)
         position = contents.position
+        if isinstance(self.strategy, Distributed):
+            self.strategy.settle(*self.batches.get(position.epoch, 0, position.step))
+        restore(contents, self._model, self.optimizer, *self._devices)
         self.step, self.epoch, self.position = position.step, position.epoch, position.batches - 1
         self.evaluated, self._best_accuracy = position.evaluated, position.best_accuracy
+        self.keeper.went_on_from(position)
 
     def save(self, kind: CheckpointKind) -> Iterator[Event]:
         """A checkpoint of this step. The losses up to it come first, so that nothing is saved after one that is not finite."""

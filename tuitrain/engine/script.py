@@ -8,6 +8,7 @@ import json
 import msgspec
 
 from tuitrain.config import RunConfig, is_import_string
+from tuitrain.engine import script_ranks as ranks
 from tuitrain.engine.augment import crop_flip
 from tuitrain.engine.imagefolder import mixing_key
 from tuitrain.engine.models import BUILT_IN, takes_rows
@@ -22,7 +23,10 @@ _ALL_FOUR = "train_inputs, train_labels, test_inputs, test_labels"
 def header(config: RunConfig, kind: DataKind, threads: int | None) -> str:
     """Title, imports and device."""
     on_gpu = "cuda" in config.device
-    lines = [f"# {clean(config.title())}: a training run in plain PyTorch, exported by tuitrain.", "", *_imports(config, kind), ""]
+    lines = [f"# {clean(config.title())}: a training run in plain PyTorch, exported by tuitrain."]
+    if config.strategy == "ddp":
+        lines += ranks.run_lines(config)
+    lines += ["", *_imports(config, kind), ""]
     lines += [f"seed = {config.seed}", *device_lines(config)]
     if on_gpu and config.deterministic:
         lines.append("torch.backends.cudnn.deterministic = True  # the same seed gives the same losses")
@@ -42,7 +46,9 @@ def data_part(config: RunConfig, kind: DataKind) -> str:
         load = "train_inputs, train_labels = random_samples(seed)"
         return f"{_title('data: random numbers')}\n{inspect.getsource(random_samples)}\n\n{load}"
     if kind == "cifar10":
-        folder = _DOWNLOADED if config.data == "cifar10" else _GIVEN.format(folder=_literal(config.data))
+        folder = _GIVEN.format(folder=_literal(config.data))
+        if config.data == "cifar10":
+            folder = "\n".join(ranks.download_lines()) + "\n" if config.strategy == "ddp" else _DOWNLOADED
         return f"{_title('data: CIFAR-10')}\n{_CIFAR}\n\n{folder}{_ALL_FOUR} = load_cifar10(folder)"
     if kind == "imagefolder":
         load = _LOAD_IMAGES.format(folder=_literal(config.data))
@@ -69,8 +75,8 @@ def model_part(config: RunConfig, kind: DataKind) -> str:
     return "\n".join([*lines, f"criterion = {criterion}", f"optimizer = {_optimizer(config)}"])
 
 
-def training_part(config: RunConfig, kind: DataKind, has_test: bool) -> str:
-    """How a batch is made, the training loop, and the test at each epoch's end."""
+def training_part(config: RunConfig, kind: DataKind, has_test: bool | None) -> str:
+    """How a batch is made, the training loop, and the test at each epoch's end; `None`: only the data will say whether there is a test."""
     dtype = "torch.float64" if config.precision == "fp64" else "torch.float32"
     lines = [_title("training") + f"batch_size = {config.batch_size}", f"epochs = {config.epochs}"]
     if config.max_steps is not None:
@@ -89,11 +95,15 @@ def training_part(config: RunConfig, kind: DataKind, has_test: bool) -> str:
         lines += [inspect.getsource(crop_flip), ""]
     if config.strategy == "split":
         lines += [*split_function(config), "", ""]
+    elif config.strategy == "ddp":
+        lines += [*ranks.functions(config), "", ""]
     lines += ["step = 0", "for epoch in range(1, epochs + 1):", "    model.train()", *_epoch(config)]
-    if has_test:
-        lines += ["", *_test(config)]
+    if has_test is not False:
+        lines += ["", *_test(config, certain=bool(has_test))]
     if config.max_steps is not None:
         lines += ["", "    if step == max_steps:", "        break"]
+    if config.strategy == "ddp":
+        lines += ["", "dist.destroy_process_group()"]
     return "\n".join(lines)
 
 
@@ -102,24 +112,34 @@ def _epoch(config: RunConfig) -> list[str]:
     rows = "slice(start, start + batch_size)"
     if config.shuffle:
         rows = "order[start : start + batch_size]"
-        lines.append("    generator = torch.Generator().manual_seed(seed * 2**20 + epoch)")
+        lines.append("    generator = torch.Generator().manual_seed(seed * 1_000_003 + epoch)")
         lines.append("    order = torch.randperm(len(train_inputs), generator=generator)")
     lines += ["    for start in range(0, len(train_inputs), batch_size):", "        step += 1"]
     lines.append(f"        inputs, labels = batch(train_inputs, train_labels, {rows})")
     if config.augment == "crop-flip":
-        lines.append("        inputs = crop_flip(inputs, seed * 2**31 + step)")
-    lines += _SPLIT_UPDATE if config.strategy == "split" else [*_forward(config, " " * 8), "", *_UPDATE]
+        lines.append("        inputs = crop_flip(inputs, seed * 1_000_003 + step)")
+    if config.strategy == "split":
+        lines += _SPLIT_UPDATE
+    elif config.strategy == "ddp":
+        lines += ranks.step_lines(config, _forward(config, " " * 8))
+    else:
+        lines += [*_forward(config, " " * 8), "", *_UPDATE]
     return [*lines, "        if step == max_steps:", "            break"] if config.max_steps is not None else lines
 
 
-def _test(config: RunConfig) -> list[str]:
-    return [*_TEST_BEFORE, *_forward(config, " " * 12), *_TEST_AFTER]
+def _test(config: RunConfig, *, certain: bool) -> list[str]:
+    # DistributedDataParallel talks to the other ranks, which do not test; the model inside of it does not.
+    model = "model.module" if config.strategy == "ddp" else "model"
+    lines = [*_TEST_BEFORE, *_forward(config, " " * 12, model), *_TEST_AFTER]
+    if not certain:
+        lines = ["    if test is not None:", *(f"    {line}" for line in lines)]
+    return ranks.on_rank_0(lines) if config.strategy == "ddp" else lines
 
 
-def _forward(config: RunConfig, indent: str) -> list[str]:
-    lines = ["outputs = model(inputs)"]
+def _forward(config: RunConfig, indent: str, model: str = "model") -> list[str]:
+    lines = [f"outputs = {model}(inputs)"]
     if config.precision == "bf16" and config.strategy != "dp":
-        lines = ["with torch.autocast(device.type, torch.bfloat16):", "    outputs = model(inputs)"]
+        lines = ["with torch.autocast(device.type, torch.bfloat16):", f"    {lines[0]}"]
     if config.output_device is not None:
         lines.append("labels = labels.to(outputs.device)")
     lines.append(f"loss = criterion({'outputs.float()' if config.precision == 'bf16' else 'outputs'}, labels)")
@@ -137,6 +157,10 @@ def _imports(config: RunConfig, kind: DataKind) -> list[str]:
         others |= {"import torchvision"}
     if needs_copy(config):
         standard |= {"import copy"}
+    if config.strategy == "ddp":
+        standard |= {"import os"} if ranks.needs_environment(config) else set()
+        standard |= {"import hashlib"} if ranks.draws(config) else set()
+        others |= {"import torch.distributed as dist", "from torch.nn.parallel import DistributedDataParallel"}
     if _is_own(config):
         standard |= {"import random", "from types import SimpleNamespace"}
         others |= {"import numpy as np"}
@@ -170,7 +194,7 @@ def _literal(value: object) -> str:
 
 
 def _title(text: str) -> str:
-    return f"# -- {text} " + "-" * (90 - len(text)) + "\n\n"
+    return f"# -- {text} " + "-" * (61 - len(text)) + "\n\n"
 
 
 _CIFAR = '''def load_cifar10(folder):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tuitrain.config import RunConfig, parse_device
+from tuitrain.engine import script_ranks as ranks
 
 
 def names(config: RunConfig) -> tuple[str, ...]:
@@ -13,6 +14,8 @@ def names(config: RunConfig) -> tuple[str, ...]:
 
 def device_lines(config: RunConfig) -> list[str]:
     """`device`, which holds the data and the parameters, and `devices` where there are replicas; the CPU where there is no GPU."""
+    if config.strategy == "ddp":
+        return ranks.device_lines(config)
     wanted = names(config)
     on_gpu = any(name.startswith("cuda") for name in wanted)
     if config.strategy not in ("split", "dp"):
@@ -38,7 +41,8 @@ def replica_lines(config: RunConfig) -> list[str]:
         if config.compile:
             lines += ["models = {where: torch.compile(replica) for where, replica in models.items()}", "model = models[device]"]
         return [*lines, "copies = [replica for replica in models.values() if replica is not model]"]
-    return ["model = torch.compile(model)"] if config.compile else []
+    lines = ["model = torch.compile(model)"] if config.compile else []
+    return [*lines, *ranks.replica_lines(config)] if config.strategy == "ddp" else lines
 
 
 def needs_copy(config: RunConfig) -> bool:

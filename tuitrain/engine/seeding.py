@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import hashlib
 import random
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -30,20 +31,24 @@ def seed_replicas(seed: int, devices: Sequence[torch.device]) -> None:
 
 
 def seed_rank(seed: int, rank: int, step: int) -> None:
-    """Seed a rank after the first in a way of its own, for the steps after `step`, so that no two drop the same places."""
-    if rank:
-        torch.manual_seed((seed + rank * 2**32 + step * 2**40) % 2**63)
+    """Seed a rank after the first for one step, so that no two drop the same places, and a run that goes on later drops the same ones.
+
+    Hashed, because torch's generator for the CPU takes no more than the lowest 32 bits.
+    """
+    mixed = int.from_bytes(hashlib.blake2b(f"{seed} {rank} {step}".encode(), digest_size=4).digest(), "big")
+    seed_everything(mixed)
 
 
 @contextmanager
 def run_settings(config: RunConfig, devices: Sequence[torch.device]) -> Iterator[None]:
-    """Seeds, cuDNN's flags, the current CUDA device and the C library's way with memory for one run; as before afterwards.
+    """Seeds, cuDNN's flags, torch's threads, the current CUDA device and the C library's way with memory for one run; as before afterwards.
 
     The first of the run's devices, where it is a CUDA device, is the current one.
 
     On CUDA the memory that the run leaves in torch's cache is given back, so that other people on the machine can have it.
     """
     deterministic, benchmark = torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark
+    threads = torch.get_num_threads()
     seed_everything(config.seed)
     torch.backends.cudnn.deterministic = config.deterministic
     torch.backends.cudnn.benchmark = not config.deterministic
@@ -54,6 +59,7 @@ def run_settings(config: RunConfig, devices: Sequence[torch.device]) -> Iterator
             yield
     finally:
         torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark = deterministic, benchmark
+        torch.set_num_threads(threads)
         if any(device.type == "cuda" for device in devices):
             gc.collect()
             with suppress(RuntimeError):  # a broken CUDA context has nothing to give back

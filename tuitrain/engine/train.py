@@ -9,38 +9,48 @@ import msgspec
 import torch
 
 from tuitrain.config import ConfigError, RunConfig
-from tuitrain.engine.checkpoint import Contents, newest
+from tuitrain.engine.checkpoint import BadCheckpoint, Contents
 from tuitrain.engine.control import Control as Control
 from tuitrain.engine.data import Interrupted
 from tuitrain.engine.failures import RunFailed, describe, is_out_of_memory
 from tuitrain.engine.group import Group, is_lost_peer
 from tuitrain.engine.parameters import notices, parameters_event
 from tuitrain.engine.placement import place
-from tuitrain.engine.prepare import prepare
+from tuitrain.engine.prepare import Prepared, prepare
+from tuitrain.engine.resume import CHECKPOINTS, NoCheckpoint, check_fits, of_group, required, restore_threads
 from tuitrain.engine.run import Run
-from tuitrain.engine.seeding import run_settings, seed_rank
+from tuitrain.engine.seeding import run_settings
 from tuitrain.engine.strategies.choose import resolve
-from tuitrain.events import EndState, Event, RunEnded, State
+from tuitrain.events import EndState, Event, Notice, RunEnded, State
 
 Spread = Callable[[RunConfig, Control], Iterator[Event]]
 
 
 def train(config: RunConfig, control: Control, *, group: Group | None = None, spread: Spread | None = None) -> Iterator[Event]:
-    """Train a network as `config` says; everything that happens comes as events, in the order of steps.
+    """Train a network as `config` says; everything that happens comes as events, in the order of steps; a `Checkpoint` when it is on disk.
 
     Before `RunStarted` come only `Notice` and `Progress`, and nothing was made on disk. After it the host sets `control.folder`
-    and asks for the next event. The last event is `RunEnded`, also when training fails; without a `RunStarted` before it
-    the run was asked to end before it began.
+    and asks for the next event. Where that is absolute from the first, the run in it goes on from its newest valid checkpoint.
+    The last event is `RunEnded`, also when training fails; without a `RunStarted` before it the run was asked to end before it began,
+    or has failed because it has no checkpoint to go on from.
 
     Args:
         config: what to train.
         control: the host's side.
-        group: the ranks that this process is one of. Where `control.folder` holds a checkpoint already, they go on from it.
+        group: the ranks that this process is one of. Without a checkpoint to go on from they begin anew.
         spread: trains a run of the strategy ddp, with the devices named, in processes of their own.
 
     Raises:
         ConfigError: before `RunStarted`: the configuration, the device, the data or the model cannot be trained with.
     """
+    try:
+        yield from _train_there(config, control, group, spread)
+    except NoCheckpoint as error:
+        yield RunEnded(state="failed", step=0, error=str(error))
+
+
+def _train_there(config: RunConfig, control: Control, group: Group | None, spread: Spread | None) -> Iterator[Event]:
+    """In this process or, for ddp, where `spread` says."""
     placement = place(config.device, control.free_cuda_devices)
     names = tuple(map(str, placement.devices))
     control.placed(names)
@@ -48,29 +58,35 @@ def train(config: RunConfig, control: Control, *, group: Group | None = None, sp
     if group is None and resolve(config, placement.devices) == "ddp":
         if spread is None:
             raise ConfigError("strategy: ddp needs a process for each device, and nothing can start them here; use split.")
+        if control.folder.is_absolute():
+            yield from required(control.folder / CHECKPOINTS)
         yield from spread(msgspec.structs.replace(config, device=",".join(names), strategy="ddp"), control)
         return
-    own = placement.devices if group is None else (placement.devices[group.rank],)
+    own = placement.devices if group is None else (group.own(placement.devices),)
     with run_settings(config, own):
         yield from _train(config, control, placement.devices, group)
 
 
 def _train(config: RunConfig, control: Control, devices: tuple[torch.device, ...], group: Group | None) -> Iterator[Event]:
+    again, kept = yield from _going_on(config, control, devices, group)
     try:
         prepared = yield from prepare(config, control, devices, group)
     except Interrupted:
         yield RunEnded(state=_asked_end(control), step=0)
         return
-    again = group is not None and control.folder.is_absolute()
-    kept = newest(control.folder / "checkpoints") if again else None
-    yield prepared.started((kept.position.step if kept else 0) if again else None)
+    run: Run | None = None
+    inexact: list[Notice] = []
+    if kept is not None:
+        inexact += check_fits(kept, prepared.origin, prepared.batches.per_epoch)
+        run, kept = _restored(prepared, control, kept), None
+    yield prepared.started((run.step if run else 0) if again else None)
     yield State(state="running")
+    yield from inexact
     parameters = parameters_event(prepared.model)
     yield parameters
     yield from notices(parameters)
-    run = Run(prepared, control)
+    run = run or Run(prepared, control)
     try:
-        _go_on(run, config, group, kept)
         end = yield from _loop(run)
     except Exception as error:  # whatever goes wrong in training ends this run, and only this run
         if group is not None and is_lost_peer(error):
@@ -78,39 +94,78 @@ def _train(config: RunConfig, control: Control, devices: tuple[torch.device, ...
         yield from _fail(run, error)
     else:
         yield RunEnded(state=end, step=run.step)
+    finally:
+        run.keeper.close()
 
 
-def _go_on(run: Run, config: RunConfig, group: Group | None, kept: Contents | None) -> None:
-    if kept is not None:
-        run.go_on_from(kept)
+def _going_on(
+    config: RunConfig, control: Control, devices: tuple[torch.device, ...], group: Group | None
+) -> Generator[Event, None, tuple[bool, Contents | None]]:
+    """Whether the run began before, and the checkpoint that it goes on from, with torch's threads as they were."""
+    again, kept = control.folder.is_absolute(), None
     if group is not None:
-        seed_rank(config.seed, group.rank, run.step)
+        again, kept = yield from of_group(control.folder, group)
+    elif again:
+        kept = yield from required(control.folder / CHECKPOINTS)
+    if kept is not None:
+        names = map(str, devices) if group is None else group.devices
+        restore_threads(kept, ",".join(names), resolve(config, devices))
+    return again, kept
+
+
+def _restored(prepared: Prepared, control: Control, kept: Contents) -> Run:
+    """The run as it was when it was saved.
+
+    Raises:
+        ConfigError: it was another model.
+    """
+    run = Run(prepared, control)
+    try:
+        run.go_on_from(kept)
+    except BadCheckpoint as error:
+        raise ConfigError(f"model: {error}") from error
+    return run
 
 
 def _loop(run: Run) -> Generator[Event, None, EndState]:
-    """Step after step until the run is finished or was asked to end."""
-    while not run.steps_done:
+    """Step after step until the run is finished or was asked to end, and all that was saved is on disk."""
+    end: EndState | None = None
+    if run.step and not run.evaluated and (run.epoch_done or run.steps_done):
+        # It goes on from the end of an epoch, before its evaluation.
+        end = yield from _close_step(run)
+    while end is None and not run.steps_done:
         yield from _step(run)
-        if run.epoch_done or run.steps_done:
-            yield from _close_epoch(run)
-        elif run.keeper.due(run.step):
-            yield from run.save("last")
-        if run.steps_done and run.evaluated:
-            break
-        end = yield from _obey(run)
-        if end is not None:
-            yield from run.save("last")
-            return end
-    return "finished"
+        end = yield from _close_step(run)
+    if end in ("stopped", "interrupted"):
+        yield from run.save("last")
+    yield from run.keeper.drain()
+    return end or "finished"
+
+
+def _close_step(run: Run) -> Generator[Event, None, EndState | None]:
+    """What follows a step: evaluation and saving where they are due, and what was asked for; how the run ends, where it does."""
+    if run.epoch_done or run.steps_done:
+        yield from _close_epoch(run)
+    elif run.keeper.due(run.step):
+        yield from run.save("last")
+    yield from run.keeper.news()
+    if run.steps_done and run.evaluated:
+        return "finished"
+    return (yield from _obey(run))
 
 
 def _step(run: Run) -> Iterator[Event]:
     """Forward, backward, update. The loss stays on the device; its events follow later."""
     run.advance()
+    laps = run.strategy.laps
+    laps.lap("other")
     inputs, labels = run.batches.get(run.epoch, run.position, run.step)
+    laps.lap("data")
     loss = run.strategy.step(inputs, labels)
     run.update()
     run.optimizer.zero_grad()
+    laps.lap("update")
+    laps.tick(len(labels))
     lr = run.optimizer.param_groups[0]["lr"]
     if not run.leads:
         return
@@ -121,6 +176,7 @@ def _step(run: Run) -> Iterator[Event]:
 def _close_epoch(run: Run) -> Iterator[Event]:
     """Evaluate and save, at the end of an epoch or of the run. Asked to end meanwhile, it leaves the saving to the end."""
     yield from run.losses.rest()
+    yield from run.rest_of_times()
     yield from run.evaluate()
     if run.evaluated:
         yield from run.save("epoch" if run.epoch_done else "last")
@@ -129,7 +185,7 @@ def _close_epoch(run: Run) -> Iterator[Event]:
 def _obey(run: Run) -> Generator[Event, None, EndState | None]:
     """Do what was asked for since the last step; while paused, wait here."""
     paused = False
-    while (request := run.control.take(wait=paused)) is not None:
+    while (request := run.take(wait=paused)) is not None:
         if request in ("stop", "interrupt"):
             return "stopped" if request == "stop" else "interrupted"
         if request == "checkpoint":
@@ -141,6 +197,8 @@ def _obey(run: Run) -> Generator[Event, None, EndState | None]:
             yield State(state="running")
             run.losses.restart_clock()
         paused = request == "pause" or (paused and request != "resume")
+        if paused:
+            yield from run.keeper.drain()
     return None
 
 
@@ -156,6 +214,7 @@ def _fail(run: Run, error: Exception) -> Iterator[Event]:
             failure = earlier
         except RuntimeError:
             pass  # the device is gone, and the last losses with it
+    yield from run.keeper.drain()
     yield RunEnded(state="failed", step=failure.step, error=str(failure))
 
 

@@ -1,18 +1,11 @@
-"""A few timed steps of one configuration, in a process of its own (`main`).
-
-The request is one line of JSON on stdin, the answer one JSON object on stdout; whatever the model prints goes to stderr. The process ends
-when its stdin is closed, so that it does not outlive the one that asked.
-"""
+"""A few timed steps of one configuration."""
 
 from __future__ import annotations
 
-import os
-import shutil
 import statistics
-import sys
-import threading
 import time
 from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import cast
 
@@ -38,8 +31,8 @@ class _Alone(Control):
 
     ending = False
 
-    def __init__(self, folder: Path, free: tuple[int, ...]) -> None:
-        self.folder = folder
+    def __init__(self, free: tuple[int, ...]) -> None:
+        self.folder = Path()
         self.resolved = None
         self.environment = {}
         self.free_cuda_devices = lambda: free
@@ -49,6 +42,9 @@ class _Alone(Control):
 
     def placed(self, devices: Sequence[str]) -> None:
         """Nothing to prepare."""
+
+    def recorded(self) -> None:
+        """Nothing is kept."""
 
     def take(self, *, wait: bool) -> Request | None:
         """Never anything."""
@@ -127,7 +123,12 @@ def _training(config: RunConfig, steps: int, ask: Trial, spread: Spread | None =
         checkpoint_every_minutes=1e9,
         max_restarts=0,
     )
-    return cast("Generator[Event, None, None]", train(changed, _Alone(Path(ask.folder), ask.free), spread=spread))
+    control = _Alone(ask.free)
+    with closing(cast("Generator[Event, None, None]", train(changed, control, spread=spread))) as events:
+        for event in events:
+            if isinstance(event, RunStarted):
+                control.folder = Path(ask.folder)
+            yield event
 
 
 def _samples(batch_size: int, started: RunStarted, step: int) -> int:
@@ -199,29 +200,3 @@ def _fits(config: RunConfig, ask: Trial) -> bool:
     finally:
         events.close()
     return False
-
-
-# -- the process ----------------------------------------------------------------------------------------------------------
-
-
-def main(spread: Spread | None = None) -> None:
-    """Read the request, measure, answer; `spread` as for `measure`."""
-    answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
-    line = b""
-    while not line.endswith(b"\n"):
-        piece = os.read(0, 65536)
-        if not piece:
-            sys.exit("no request came on stdin")
-        line += piece
-    ask = msgspec.json.decode(line, type=Trial)
-    threading.Thread(target=_end_with_the_one_that_asked, args=(ask.folder,), daemon=True).start()
-    answers.write(msgspec.json.encode(measure(ask, spread)))
-    answers.flush()
-
-
-def _end_with_the_one_that_asked(folder: str) -> None:
-    while os.read(0, 4096):
-        pass
-    shutil.rmtree(folder, ignore_errors=True)
-    os._exit(1)

@@ -18,7 +18,7 @@ from tuitrain.recipes import load_environment, load_recipe
 from tuitrain.runs.errors import RunError
 from tuitrain.runs.folder import CHECKPOINTS, CONFIG
 from tuitrain.runs.label import read_label
-from tuitrain.runs.status import STATE, is_lost, read_status
+from tuitrain.runs.status import STATE, InQueue, has_process, is_lost, read_status
 from tuitrain.text import clean, nearest
 
 _ID_TIME = re.compile(r"(\d{4})(\d{2})(\d{2})-(\d{2})(\d{2})-")
@@ -50,11 +50,29 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     note: str = ""
     error: str | None = None
     broken: str | None = None
+    queue: InQueue | None = None
 
     @property
     def live(self) -> bool:
-        """Whether a process trains it now."""
-        return self.state in LIVE_STATES
+        """Whether a process trains it now, or waits for its turn."""
+        return self.state in LIVE_STATES and not self.left
+
+    @property
+    def waits(self) -> bool:
+        """Whether it is in the queue and its turn has not come."""
+        return self.queue is not None and (self.left or not self.queue.turn)
+
+    @property
+    def left(self) -> bool:
+        """Whether it is in the queue and no process waits for its turn."""
+        return self.queue is not None and self.pid is None
+
+    @property
+    def state_words(self) -> str:
+        """The state as it is shown: a live run that no screen shows is "detached"."""
+        if self.waits:
+            return f"{self.state}, nobody waits" if self.left else self.state
+        return f"{self.state}, detached" if self.live and not self.attached else self.state
 
     def to_json(self) -> dict[str, Any]:
         """The run as `runs --json` prints it."""
@@ -62,7 +80,7 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
         return {field: msgspec.to_builtins(getattr(self, field)) for field in fields}
 
 
-_INTERNAL = ("path", "note", "error", "broken")
+_INTERNAL = ("path", "note", "error", "broken", "queue")
 
 
 def list_runs(runs_dir: Path) -> list[RunSummary]:
@@ -84,7 +102,8 @@ def folders(runs_dir: Path) -> list[str]:
     """
     try:
         with os.scandir(runs_dir) as entries:
-            return [entry.path for entry in entries if not entry.name.startswith(".") and entry.is_dir()]
+            visible = (entry for entry in entries if not entry.name.startswith("."))
+            return [entry.path for entry in visible if entry.is_dir() or (entry.is_symlink() and _leads_nowhere(entry.path))]
     except FileNotFoundError:
         return []
     except OSError as error:
@@ -92,8 +111,21 @@ def folders(runs_dir: Path) -> list[str]:
 
 
 def is_run(folder: Path) -> bool:
-    """Whether a folder holds a run, be it a damaged one."""
-    return any(os.path.exists(folder / name) for name in (STATE, CONFIG))
+    """Whether a folder holds a run, be it a damaged one. Of one that cannot be looked into the name says so."""
+    for name in (STATE, CONFIG):
+        try:
+            os.stat(folder / name)
+            return True
+        except PermissionError:
+            return bool(_ID_TIME.match(folder.name))
+        except OSError:
+            pass
+    return bool(_ID_TIME.match(folder.name)) and _leads_nowhere(folder)
+
+
+def _leads_nowhere(folder: str | Path) -> bool:
+    """Whether it is a link to something that is not there, such as a disk that is not mounted."""
+    return os.path.islink(folder) and not os.path.exists(folder)
 
 
 def newest_first(run: RunSummary) -> tuple[str, str]:
@@ -165,7 +197,7 @@ def checkpoints(folder: Path) -> list[dict[str, Any]]:
 
 
 def delete(runs_dir: Path, ref: str) -> RunSummary:
-    """Remove a run with all its files; it is gone from every list before the first file goes.
+    """Remove a run with all its files, or the link to it; it is gone from every list before the first file goes.
 
     Returns:
         The run as it was.
@@ -178,7 +210,10 @@ def delete(runs_dir: Path, ref: str) -> RunSummary:
     hidden = run.path.with_name(f".deleted-{secrets.token_hex(4)}-{run.path.name}")
     try:
         run.path.rename(hidden)
-        shutil.rmtree(hidden)
+        if hidden.is_symlink():
+            hidden.unlink()
+        else:
+            shutil.rmtree(hidden)
     except OSError as error:
         raise RunError(f"RUN: {run.run} cannot be removed: {clean(str(error))}.") from None
     return run
@@ -225,12 +260,15 @@ def summarize(folder: Path, now: float) -> RunSummary:
             note=label.note_or(""),
             broken=str(error),
         )
+    state: RunState = "lost" if is_lost(status, now) else status.state
+    queue = status.queue if state == "queued" else None
     return RunSummary(
         path=folder,
         run=status.run,
         name=status.name,
         recipe=status.recipe,
-        state="lost" if is_lost(status, now) else status.state,
+        state=state,
+        attached=status.attached if state in LIVE_STATES else 0,
         device=status.device,
         strategy=status.strategy,
         data=status.data,
@@ -240,9 +278,10 @@ def summarize(folder: Path, now: float) -> RunSummary:
         accuracy=status.accuracy,
         started=status.started,
         host=status.host,
-        pid=status.pid,
+        pid=None if queue is not None and not has_process(status, now) else status.pid or None,
         note=status.note,
         error=status.error,
+        queue=queue,
     )
 
 

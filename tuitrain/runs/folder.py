@@ -1,4 +1,4 @@
-"""The folder of a run: made whole or not at all, and kept up to date while the run lives."""
+"""The folder of a run: made whole or not at all, and kept up to date while the run lives, also when it goes on later."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tuitrain.events import RunStarted
 from tuitrain.recipes import to_toml
 from tuitrain.runs.files import sync_folder, write_atomically
 from tuitrain.runs.logtail import LogLine
-from tuitrain.runs.status import STATE, RunStatus, this_process, utc
+from tuitrain.runs.status import STATE, InQueue, RunStatus, read_status, this_process, utc
 from tuitrain.runs.store import MetricsWriter
 from tuitrain.text import clean
 
@@ -63,14 +63,17 @@ class RunFolder:
         return self.path.name
 
     @classmethod
-    def create(cls, runs_dir: Path, config: RunConfig, started: RunStarted, environment: Mapping[str, Any]) -> RunFolder:
+    def create(
+        cls, runs_dir: Path, config: RunConfig, started: RunStarted, environment: Mapping[str, Any], *, queue: InQueue | None = None
+    ) -> RunFolder:
         """Make the folder of a new run of this process.
 
         Args:
             runs_dir: where the runs are; made when missing, for the owner alone.
             config: the resolved configuration.
-            started: what the engine said of the run.
+            started: what the engine said of the run; of a queued one, what is known of it already.
             environment: what else decides the run's numbers, for the table `environment` of run.toml.
+            queue: its place in the queue, of a run that has not begun.
 
         Raises:
             ConfigError: it cannot be written; nothing is left behind.
@@ -80,13 +83,44 @@ class RunFolder:
             runs_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
             for _ in range(_ATTEMPTS):
                 run = new_id(config.name or "custom" if config.recipe == "custom" else config.recipe, now)
-                status = _first_status(run, config, started, now)
+                status = msgspec.structs.replace(_first_status(run, config, started, now), queue=queue)
                 if _make(runs_dir, status, to_toml(config, environment)):
                     return cls(runs_dir / run, status)
         except (OSError, sqlite3.Error) as error:
             reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
             raise ConfigError(f"--runs-dir: {clean(str(runs_dir))} cannot be written: {clean(reason)}.") from None
         raise ConfigError(f"--runs-dir: {clean(str(runs_dir))} has no free name for this run.")
+
+    @classmethod
+    def open(cls, path: Path) -> RunFolder:
+        """The folder of a run that was made before, for the process that has its claim.
+
+        Raises:
+            RunError: its state cannot be read.
+        """
+        return cls(path, read_status(path))
+
+    def take_over(self) -> None:
+        """`state.json` says that this process prepares to go on with the run.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        process = msgspec.structs.asdict(this_process())
+        status = msgspec.structs.replace(self.status, state="queued", ended=None, error=None, heartbeat=time.time(), **process)
+        self.write_state(status)
+
+    def begin_again(self, config: RunConfig, started: RunStarted, environment: Mapping[str, Any]) -> None:
+        """The run goes on with another configuration; it keeps its id and the time of its first start. A queued one starts here.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        write_atomically(self.path / CONFIG, to_toml(config, environment).encode())
+        status, before = _first_status(self.id, config, started, time.time()), self.status
+        if before.queue is None:
+            status = msgspec.structs.replace(status, started=before.started, step=before.step, epoch=before.epoch)
+        self.write_state(status)
 
     def write_state(self, status: RunStatus) -> None:
         """Replace `state.json`.

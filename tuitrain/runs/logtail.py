@@ -43,6 +43,11 @@ class LogTail:
             self.total += 1
         return line
 
+    def clear(self) -> None:
+        """Keep none of the lines so far; they still count."""
+        with self._lock:
+            self._lines.clear()
+
     def since(self, seen: int) -> tuple[list[LogLine], int]:
         """The kept lines that were added after the first `seen` ones, and the `total` that belongs to them."""
         with self._lock:
@@ -62,7 +67,8 @@ def describe(event: events.Event) -> tuple[LogLevel, str] | None:
             return event.level, event.text
         case events.RunStarted():
             samples = f"{event.train_samples:,} training and {event.test_samples:,} test samples"
-            return "info", f"{event.recipe} on {', '.join(event.device)} ({event.strategy}), {event.data} data: {samples}"
+            again = f"; going on after step {event.resumed_from:,}" if event.resumed_from is not None else ""
+            return "info", f"{event.recipe} on {', '.join(event.device)} ({event.strategy}), {event.data} data: {samples}{again}"
         case events.State():
             return "info", event.state
         case events.Eval():

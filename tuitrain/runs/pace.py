@@ -31,7 +31,7 @@ class Rate:
 class Stopwatch:
     """Seconds that a run was running; one thread starts and stops it, any thread reads it."""
 
-    def __init__(self, clock: Callable[[], float], seconds: float = 0.0) -> None:
+    def __init__(self, clock: Callable[[], float], seconds: float) -> None:
         self._clock = clock
         # Seconds kept, and since when it runs: one tuple, so that a reader never sees half a change.
         self._kept: tuple[float, float | None] = (seconds, None)

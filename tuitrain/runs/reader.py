@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from tuitrain.events import Checkpoint, Eval, Event, GpuSample, Notice, Replicas, ReplicaStats, State, Step
+from tuitrain.events import Checkpoint, Eval, Event, GpuSample, Notice, Replicas, ReplicaStats, State, Step, StepTimes
 from tuitrain.runs.errors import RunError
 from tuitrain.runs.schema import FACTOR, LEVELS, LOSS, VERSION, Column
 from tuitrain.runs.series import Bin, Series, Tally
@@ -207,8 +207,14 @@ class MetricsReader:
         """The newest statistics of the replicas."""
         return self._newest("replica_stats", ReplicaStats)
 
-    def _newest(self, table: str, kind: type[E]) -> E | None:
-        rows = self._query(f"SELECT event FROM {table} ORDER BY step DESC LIMIT 1")
+    def step_times(self) -> StepTimes | None:
+        """Where the time of all measured steps went, summed up; files of older versions do not say."""
+        # A run that goes on gets the table while readers have the file open.
+        there = self._query("SELECT name FROM sqlite_master WHERE name = 'step_times'")
+        return self._newest("step_times", StepTimes, by="id") if there else None
+
+    def _newest(self, table: str, kind: type[E], by: str = "step") -> E | None:
+        rows = self._query(f"SELECT event FROM {table} ORDER BY {by} DESC LIMIT 1")
         try:
             return msgspec.json.decode(rows[0][0], type=kind) if rows else None
         except msgspec.MsgspecError as error:

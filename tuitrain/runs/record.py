@@ -2,8 +2,8 @@
 
 One thread calls `apply`; any other thread reads. An attribute is a number, a text or an immutable event and is replaced whole; lists only
 grow (read them by index or take a copy); `loss` announces a point when it is complete; `log` has its own lock. So a reader sees every
-single value whole, while two values read one after the other may be one batch of events apart. When a group of processes goes on from
-a checkpoint, curves and lists are replaced by what they were up to there.
+single value whole, while two values read one after the other may be one batch of events apart. When a run goes on from a checkpoint,
+curves and lists are replaced by what they were up to there.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from tuitrain.runs.history import DeviceHistory
 from tuitrain.runs.logtail import LogTail, describe
 from tuitrain.runs.pace import Rate, Stopwatch
 from tuitrain.runs.series import Curve, Series
+from tuitrain.runs.times import sum_of
 
 if TYPE_CHECKING:
     from tuitrain.runs.stored import StoredRun
@@ -32,10 +33,9 @@ class RunRecord:
     Args:
         config: what the run was started with.
         clock: seconds that only grow.
-        ran_seconds: how long it has run before.
     """
 
-    def __init__(self, config: RunConfig, clock: Callable[[], float] = time.monotonic, ran_seconds: float = 0.0) -> None:
+    def __init__(self, config: RunConfig, clock: Callable[[], float] = time.monotonic) -> None:
         self.config = config
         """As asked for; the host may put the resolved one in its place ("auto" replaced by what was taken)."""
         self.started: events.RunStarted | None = None
@@ -46,6 +46,8 @@ class RunRecord:
         self.stored: StoredRun | None = None
         """Where the curves come from when the record was read from the run's folder."""
         self.state: RunState = "queued"
+        self.attached = 0
+        """How many screens show the run; the host sets it."""
         self.phase: events.Progress | None = None
         """What goes on where no steps are made (decoding, evaluating ...), or `None`."""
         self.step = 0
@@ -71,6 +73,8 @@ class RunRecord:
         self.replicas: events.Replicas | None = None
         """The newest pattern of shapes."""
         self.replica_stats: events.ReplicaStats | None = None
+        self.step_times: events.StepTimes | None = None
+        """Where the time of all measured steps went, summed up."""
         self.parameters: events.Parameters | None = None
         self.predictions: events.Predictions | None = None
         """On the test samples, at the newest evaluation."""
@@ -81,7 +85,7 @@ class RunRecord:
         self._clock = clock
         self._rate = Rate()
         self._rate_step = 0
-        self._running = Stopwatch(clock, ran_seconds)
+        self._running = Stopwatch(clock, 0.0)
         self._stepped_at = clock()
         self.eval_seconds = 0.0
         """How long the newest evaluation took."""
@@ -122,6 +126,10 @@ class RunRecord:
         evaluations = math.ceil(steps / started.steps_per_epoch) if started.test_samples else 0
         return steps * self._samples_per_step(started) / rate + evaluations * self.eval_seconds
 
+    def ran_before(self, seconds: float) -> None:
+        """The run was running for so long before this record was made."""
+        self._running = Stopwatch(self._clock, seconds)
+
     def begin_after(self, step: int) -> None:
         """The events that come next are about what was done after `step`."""
         self.step = self._rate_step = step
@@ -150,6 +158,8 @@ class RunRecord:
                 self.replicas = event
             case events.ReplicaStats():
                 self.replica_stats = event
+            case events.StepTimes():
+                self.step_times = sum_of(self.step_times, event)
             case events.Checkpoint():
                 self.checkpoints.append(event)
                 self.phase = None

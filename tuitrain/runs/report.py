@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from tuitrain.recipes import to_toml
-from tuitrain.runs import catalogue
+from tuitrain.runs import catalogue, queue
 from tuitrain.runs.catalogue import RunSummary
 from tuitrain.text import clean
 
@@ -29,7 +29,8 @@ def runs(runs_dir: Path, *, as_json: bool) -> str:
     if not found:
         return f"no runs in {clean(str(runs_dir))} yet; `tuitrain run seed-cnn` makes one"
     problems = [run.broken for run in found if run.broken]
-    return "\n".join([*_table([_HEADER, *map(_row, found)]), *problems])
+    places = queue.places(found)
+    return "\n".join([*_table([_HEADER, *(_row(run, places.get(run.path)) for run in found)]), *problems])
 
 
 def show(runs_dir: Path, ref: str, *, as_json: bool) -> str:
@@ -46,7 +47,8 @@ def show(runs_dir: Path, ref: str, *, as_json: bool) -> str:
     facts = {
         "run": run.run,
         "name": run.name,
-        "state": f"{run.state}: {run.error}" if run.error else run.state,
+        "state": f"{run.state}: {run.error}" if run.error else run.state_words,
+        "queue": run.queue.words if run.queue and run.live else "",
         "device": ", ".join(run.device),
         "strategy": run.strategy,
         "data": run.data,
@@ -62,11 +64,12 @@ def show(runs_dir: Path, ref: str, *, as_json: bool) -> str:
     return "\n".join([*lines, *(["checkpoints", *saved] if saved else []), "configuration", *_indented(to_toml(config))])
 
 
-def _row(run: RunSummary) -> tuple[str, ...]:
+def _row(run: RunSummary, place: int | None) -> tuple[str, ...]:
     step, epoch = (f"{run.step:,}", str(run.epoch)) if run.step else ("", "")
     started = run.started[:16].replace("T", " ")
     numbers = (step, epoch, _number(run.loss, ".4f"), _number(run.accuracy, ".1%"))
-    return (run.run, run.state, ", ".join(run.device), run.data, *numbers, started)
+    state = run.state_words if place is None else queue.place_in_words(run, place)
+    return (run.run, state, ", ".join(run.device), run.data, *numbers, started)
 
 
 def _table(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -6,17 +6,17 @@ import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from tuitrain.config import RunConfig
 from tuitrain.events import Eval, State
 from tuitrain.recipes import load_recipe
-from tuitrain.runs.folder import CONFIG
+from tuitrain.runs.folder import CONFIG, METRICS
 from tuitrain.runs.label import read_label
+from tuitrain.runs.logtail import LOG_LINES
 from tuitrain.runs.network import read_parameters, read_predictions
 from tuitrain.runs.reader import MetricsReader
 from tuitrain.runs.record import RunRecord
-from tuitrain.runs.schema import TIME
+from tuitrain.runs.schema import LEARNING_RATE, LOSS, SPEED, TIME
 from tuitrain.runs.status import RunStatus, is_lost, read_status
-from tuitrain.runs.stored import stored_run
+from tuitrain.runs.stored import StoredRun, stored_run
 
 # Enough for the speed of the last two seconds.
 _PACE_EVENTS = 256
@@ -32,7 +32,7 @@ def load_record(path: Path) -> RunRecord:
     status = read_status(path)
     stored = stored_run(path)
     config = read_label(path).over(load_recipe(str(path / CONFIG)))
-    record = stored.metrics.ask(lambda reader: _replay(config, status, reader))
+    record = stored.metrics.ask(lambda reader: _replay(RunRecord(config), status, reader))
     record.path, record.stored = path, stored
     record.loss, record.times, record.learning_rate, record.speed = stored.loss, stored.times, stored.learning_rate, stored.speed
     record.devices = stored.devices()
@@ -43,15 +43,43 @@ def load_record(path: Path) -> RunRecord:
     return record
 
 
-def _replay(config: RunConfig, status: RunStatus, reader: MetricsReader) -> RunRecord:
-    """A record to which everything happened that is more than a curve."""
-    record = RunRecord(config, ran_seconds=_running_seconds(reader.states(), status))
-    record.apply(status.as_started())
+def take_up(record: RunRecord, path: Path) -> int:
+    """Fill the empty record of a run that goes on with what its folder `path` keeps, the curves in memory.
+
+    Nothing has been applied to the record yet, and nothing is until this returns.
+
+    Returns:
+        How many lines were added to its log and are in the folder's already.
+
+    Raises:
+        RunError: the state or the metrics cannot be read.
+    """
+    with MetricsReader(path / METRICS) as reader:
+        _replay(record, read_status(path), reader)
+        record.loss, record.times = reader.series(LOSS), reader.series(TIME)
+        record.learning_rate, record.speed = reader.series(LEARNING_RATE), reader.series(SPEED)
+    # It has not started yet in this process.
+    record.path, record.run, record.started = path, path.name, None
+    # Not the shared one of those who look at the run: the record's histories grow by themselves.
+    kept = StoredRun(path)
+    record.devices = kept.devices()
+    record.parameters, record.predictions = read_parameters(path), read_predictions(path)
+    record.log.clear()
+    for line in kept.log().tail(LOG_LINES):
+        record.log.add(line.level, line.text, line.time)
+    return record.log.total
+
+
+def _replay(record: RunRecord, status: RunStatus, reader: MetricsReader) -> RunRecord:
+    """The record, to which everything happened that is more than a curve."""
+    record.ran_before(_running_seconds(reader.states(), status))
+    if (started := status.as_started()) is not None:
+        record.apply(started)
     evals = reader.evals()
     for timed in (reader.notices(), reader.checkpoints(), evals):
         for _, event in timed:
             record.apply(event)
-    for newest in (reader.replicas(), reader.replica_stats()):
+    for newest in (reader.replicas(), reader.replica_stats(), reader.step_times()):
         if newest is not None:
             record.apply(newest)
     steps = reader.last_step_events(_PACE_EVENTS)

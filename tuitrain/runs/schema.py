@@ -37,6 +37,11 @@ CREATE TABLE {column.pyramid} (
 """
 
 
+STEP_TIMES = """
+CREATE TABLE step_times (id INTEGER PRIMARY KEY CHECK (id = 1), event BLOB NOT NULL);
+"""
+"""One row: where the time of all measured steps went, summed up."""
+
 SCHEMA = f"""
 CREATE TABLE losses (step INTEGER PRIMARY KEY, epoch INTEGER NOT NULL, loss REAL, time REAL NOT NULL);
 CREATE TABLE step_events (step INTEGER PRIMARY KEY, lr REAL, samples_per_second REAL);
@@ -49,6 +54,7 @@ CREATE TABLE states (id INTEGER PRIMARY KEY, time REAL NOT NULL, state TEXT NOT 
 CREATE TABLE gpu_samples (
     time REAL NOT NULL, device TEXT NOT NULL, memory_used INTEGER, utilization INTEGER, power REAL, temperature INTEGER
 );
+{STEP_TIMES}
 {"".join(map(pyramid_schema, GATHERED))}
 """
 

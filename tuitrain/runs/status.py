@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import socket
+import sys
 import time
 from datetime import datetime, timezone
 from pathlib import Path
@@ -22,8 +23,21 @@ HEARTBEAT_SECONDS = 60.0
 """A run on another host whose heartbeat is older than this is lost."""
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
-# The start time of a process is computed from the clock, which may be set a little between two readings.
+# Elsewhere than on Linux the start time is computed from the clock, which may be set a little between two readings.
 _START_TOLERANCE = 2.0
+
+
+class InQueue(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Of a run that is queued and has not begun."""
+
+    since: float
+    """When it came (Unix seconds): the order of the queue."""
+    cwd: str = ""
+    """Where it was queued: what its configuration names is looked for there."""
+    turn: bool = False
+    """Its devices are free, and it prepares to train on them."""
+    words: str = ""
+    """What it waits for."""
 
 
 class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,6 +55,8 @@ class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
     epoch: int = 0
     loss: float | None = None
     accuracy: float | None = None
+    attached: int = 0
+    """How many screens show it while it is live."""
     started: str
     """ISO 8601, UTC."""
     ended: str | None = None
@@ -48,8 +64,10 @@ class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Unix seconds."""
     host: str
     pid: int
+    """0 where a queued run has no process."""
     pid_started: float | None = None
-    """When the process started, Unix seconds: a later process may get the same pid."""
+    """When the process started: a later process may get the same pid. Seconds after the machine did, which no clock that is set changes;
+    Unix seconds where the system is not Linux."""
     boot_id: str | None = None
     error: str | None = None
     parameters: int
@@ -57,9 +75,13 @@ class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
     test_samples: int
     steps_per_epoch: int
     total_steps: int
+    queue: InQueue | None = None
+    """`device` is then what it waits for: names, or `auto` and how many as a configuration says it."""
 
-    def as_started(self) -> RunStarted:
-        """What the run said when it began."""
+    def as_started(self) -> RunStarted | None:
+        """What the run said when it began; `None` where it never did."""
+        if not self.steps_per_epoch:
+            return None
         return RunStarted(
             run=self.run,
             recipe=self.recipe,
@@ -83,6 +105,7 @@ class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
             epoch=record.epoch,
             loss=record.last_loss if record.last_loss is not None and math.isfinite(record.last_loss) else None,
             accuracy=record.best_accuracy,
+            attached=record.attached if record.live else 0,
             ended=None if record.live else (self.ended or utc(now)),
             heartbeat=now,
             error=record.error,
@@ -120,7 +143,8 @@ def read_status(folder: Path) -> RunStatus:
     label = read_label(folder)
     told = {"name": label.name_or(texts["name"]), "note": label.note_or(texts["note"])}
     device = tuple(map(clean, status.device))
-    return msgspec.structs.replace(status, **{**texts, **told, "run": clean(folder.name), "device": device})
+    queue = status.queue and msgspec.structs.replace(status.queue, words=clean(status.queue.words))
+    return msgspec.structs.replace(status, **{**texts, **told, "run": clean(folder.name), "device": device, "queue": queue})
 
 
 class ThisProcess(msgspec.Struct, frozen=True):
@@ -138,20 +162,40 @@ def this_process() -> ThisProcess:
 
 
 def is_lost(status: RunStatus, now: float) -> bool:
-    """Whether a run that calls itself live has no process any more."""
-    if status.state not in LIVE_STATES:
+    """Whether a run that calls itself live has no process any more; one that has not begun loses nothing by that."""
+    return status.state in LIVE_STATES and status.queue is None and not has_process(status, now)
+
+
+def has_process(status: RunStatus, now: float) -> bool:
+    """Whether the process that wrote a run's `state.json` is still there; `now` is Unix seconds."""
+    if not status.pid:
         return False
     if status.host != socket.gethostname():
-        return now - status.heartbeat > HEARTBEAT_SECONDS
-    if status.boot_id is not None and status.boot_id != _boot_id():
+        return now - status.heartbeat <= HEARTBEAT_SECONDS
+    return not has_ended(ThisProcess(status.host, status.pid, status.pid_started, status.boot_id))
+
+
+def has_ended(process: ThisProcess) -> bool:
+    """Whether a process of this host is there no more; its pid may be another one's by now, and the machine may have started anew."""
+    if process.boot_id is not None and process.boot_id != _boot_id():
         return True
-    start = _start_time(status.pid)
-    return start is None or (status.pid_started is not None and abs(start - status.pid_started) > _START_TOLERANCE)
+    start = _start_time(process.pid)
+    return start is None or (process.pid_started is not None and abs(start - process.pid_started) > _START_TOLERANCE)
 
 
 def _start_time(pid: int) -> float | None:
-    """When process `pid` started, Unix seconds; `None` when there is none that runs."""
-    # Only a live run needs it: a list of a thousand ended ones does without the import.
+    """When process `pid` started, as `RunStatus.pid_started` says; `None` when there is none that runs."""
+    if sys.platform != "linux":
+        return _start_on_other_systems(pid)
+    try:
+        # The name in parentheses may hold anything; the state is the first field after it, the start the twentieth.
+        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] in (b"Z", b"X") else int(fields[19]) / os.sysconf("SC_CLK_TCK")
+
+
+def _start_on_other_systems(pid: int) -> float | None:
     import psutil
 
     try:

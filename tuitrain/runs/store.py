@@ -11,6 +11,7 @@ import math
 import sqlite3
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +21,26 @@ from tuitrain import events
 from tuitrain.events import Event
 from tuitrain.runs.errors import RunError
 from tuitrain.runs.reader import MetricsReader
-from tuitrain.runs.schema import FACTOR, GATHERED, LEVELS, SCHEMA, VERSION, Column, forget_buckets, gather_buckets, pyramid_schema
+from tuitrain.runs.schema import (
+    FACTOR,
+    GATHERED,
+    LEVELS,
+    SCHEMA,
+    STEP_TIMES,
+    VERSION,
+    Column,
+    forget_buckets,
+    gather_buckets,
+    pyramid_schema,
+)
+from tuitrain.runs.times import sum_of
 
 __all__ = ["MetricsReader", "MetricsWriter"]
 
 # Long enough for a reader to finish, short enough that the thread that commits stays in step with the run.
 BUSY_SECONDS = 0.5
+# A full disk stays full; a lock goes, and then nothing of the run is lost.
+LOCKED_SECONDS = 45.0
 
 _STEP_TABLES = ("losses", "step_events", "evals", "replicas", "replica_stats", "checkpoints")
 
@@ -57,6 +72,10 @@ class MetricsWriter:
         now = time.time()
         self._buffer.extend((now, event) for event in batch)
 
+    def note_waiting(self, moment: float) -> None:
+        """The run has waited since `moment` (Unix seconds) for a process to go on with it."""
+        self._buffer.append((moment, events.State(state="queued")))
+
     def commit(self) -> bool:
         """Write what was appended, in one transaction.
 
@@ -82,14 +101,14 @@ class MetricsWriter:
         self.error = None
         return True
 
-    def close(self, timeout: float = 5.0) -> int:
-        """Commit for the last time, trying for at most about `timeout` seconds, and close the file.
+    def close(self, timeout: float = 5.0, locked: float = LOCKED_SECONDS) -> int:
+        """Commit for the last time, trying for at most about `timeout` seconds, or `locked` where others lock the file, and close it.
 
         Returns:
             How many events could not be written; 0 when all is well.
         """
-        end = time.monotonic() + timeout
-        while not self.commit() and time.monotonic() < end:
+        begun = time.monotonic()
+        while not self.commit() and time.monotonic() - begun < (locked if "locked" in (self.error or "") else timeout):
             time.sleep(0.05)
         self._connection.close()
         return len(self._buffer)
@@ -105,11 +124,13 @@ class MetricsWriter:
         if version == 0:
             self._connection.executescript(f"BEGIN IMMEDIATE; {SCHEMA} PRAGMA user_version = {VERSION}; COMMIT;")
         else:
-            self._add_pyramids()
+            self._add_tables()
 
-    def _add_pyramids(self) -> None:
-        """Files that were made before a column had its pyramid get it now."""
+    def _add_tables(self) -> None:
+        """Files that were made before a table was thought of get it now."""
         tables = {name for (name,) in self._connection.execute("SELECT name FROM sqlite_master")}
+        if "step_times" not in tables:
+            self._connection.execute(STEP_TIMES)
         for column in GATHERED:
             if column.pyramid not in tables:
                 self._connection.execute("BEGIN IMMEDIATE")
@@ -134,6 +155,8 @@ class MetricsWriter:
                 self._insert("replicas", event.step, msgspec.json.encode(event))
             case events.ReplicaStats():
                 self._insert("replica_stats", event.step, msgspec.json.encode(event))
+            case events.StepTimes():
+                self._add_times(event)
             case events.Checkpoint():
                 # The folder's name only: a run that is copied elsewhere keeps its checkpoints.
                 self._insert("checkpoints", event.step, event.kind, Path(event.path).name, now)
@@ -151,6 +174,13 @@ class MetricsWriter:
 
     def _insert(self, table: str, *row: Any) -> None:
         self._connection.execute(f"INSERT OR REPLACE INTO {table} VALUES ({', '.join('?' * len(row))})", row)
+
+    def _add_times(self, event: events.StepTimes) -> None:
+        rows = self._connection.execute("SELECT event FROM step_times").fetchall()
+        before = None
+        with suppress(msgspec.MsgspecError):  # what is damaged begins anew
+            before = msgspec.json.decode(rows[0][0], type=events.StepTimes) if rows else None
+        self._insert("step_times", 1, msgspec.json.encode(sum_of(before, event)))
 
     def _write_losses(self, event: events.Losses) -> None:
         rows = (

@@ -1,17 +1,24 @@
-"""The run's curves for TensorBoard, written by tensorboard's own writer."""
+"""The run's curves for TensorBoard, as tensorboard's own records."""
 
 from __future__ import annotations
 
+import io
+import itertools
+import math
+import os
+import socket
 import sys
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
-from tuitrain.events import Eval, Event, Step
+from tuitrain.events import Checkpoint, Eval, Event, RunEnded, RunStarted, Step
 
-FLUSH_SECONDS = 5
-_QUEUED_EVENTS = 1000
+_VERSION = "brain.Event:2"
+_PREFIX = "events.out.tfevents."
 
 
 class TensorBoardWriter:
@@ -20,38 +27,105 @@ class TensorBoardWriter:
     At the steps of step events: `train_loss`, `learning_rate`, `samples_per_second`. At the index of the epoch, from 0: `test_loss` (the
     sum over test batches), `test_loss_mean`, `test_accuracy`.
 
+    A run that goes on from a checkpoint makes the steps after it again: a mark tells TensorBoard to forget them. What is at an epoch's
+    index no mark takes back, so it is written when a checkpoint holds the epoch, or the run has ended.
+
     Raises:
-        OSError: the file cannot be made; `write` and `close` raise it when it cannot be written.
+        OSError: the file cannot be made; `write` and `close` raise it when it cannot be written. What they were given is then written the
+            next time.
     """
+
+    _numbers = itertools.count()
 
     def __init__(self, folder: Path) -> None:
         # tensorboard imports tensorflow where that is installed, for seconds and with warnings on the screen; a module of
         # this name is its own way to say no.
         sys.modules.setdefault("tensorboard.compat.notf", ModuleType("tensorboard.compat.notf"))
         from tensorboard.compat.proto.event_pb2 import Event as Record
+        from tensorboard.compat.proto.event_pb2 import SessionLog
         from tensorboard.compat.proto.summary_pb2 import Summary
-        from tensorboard.summary.writer.event_file_writer import EventFileWriter
+        from tensorboard.summary.writer.record_writer import RecordWriter
 
-        self._record, self._summary = Record, Summary
-        self._writer = EventFileWriter(str(folder), max_queue_size=_QUEUED_EVENTS, flush_secs=FLUSH_SECONDS)
+        self._record, self._summary, self._session = Record, Summary, SessionLog
+        self._evals: list[Eval] = []
+        before = sorted(folder.glob(f"{_PREFIX}*"))
+        folder.mkdir(exist_ok=True)
+        name = f"{_PREFIX}{int(time.time()):010d}.{socket.gethostname()}.{os.getpid()}.{next(self._numbers)}"
+        # Without a buffer: what was written stays when the process is killed, and is known to be there when it was.
+        self._file = (folder / name).open("xb", buffering=0)
+        self._whole = 0
+        self._waiting = io.BytesIO()
+        self._records = RecordWriter(self._waiting)
+        _put_before(before, {folder / name})
+        self._add_record(file_version=_VERSION)
 
     def write(self, batch: Iterable[Event]) -> None:
-        """Queue what TensorBoard shows of these events; it is on disk some seconds later."""
+        """Write what TensorBoard shows of these events."""
         for event in batch:
             match event:
                 case Step():
                     values = {"train_loss": event.loss, "learning_rate": event.lr, "samples_per_second": event.samples_per_second}
                     self._add(event.step, values)
                 case Eval():
-                    values = {"test_loss": event.loss_sum, "test_loss_mean": event.loss, "test_accuracy": event.accuracy}
-                    self._add(event.epoch - 1, values)
+                    self._evals.append(event)
+                case Checkpoint() | RunEnded():
+                    self._write_evals(event.step)
+                case RunStarted(resumed_from=int(step)):
+                    self._forget_after(step)
                 case _:
                     pass
+        self._flush()
 
     def close(self) -> None:
-        """Write what is queued, close the file and join the writer's thread."""
-        self._writer.close()
+        """Write what is left, and close the file."""
+        self._write_evals(math.inf)
+        try:
+            self._flush()
+        finally:
+            self._file.close()
+
+    def _write_evals(self, step: float) -> None:
+        """Those up to `step`."""
+        while self._evals and self._evals[0].step <= step:
+            event = self._evals.pop(0)
+            values = {"test_loss": event.loss_sum, "test_loss_mean": event.loss, "test_accuracy": event.accuracy}
+            self._add(event.epoch - 1, values)
+
+    def _forget_after(self, step: int) -> None:
+        self._write_evals(step)
+        self._evals = []
+        start = self._session(status=self._session.START)
+        self._add_record(step=step + 1, session_log=start)
 
     def _add(self, step: int, values: dict[str, float]) -> None:
         summary = self._summary(value=[self._summary.Value(tag=tag, simple_value=value) for tag, value in values.items()])
-        self._writer.add_event(self._record(wall_time=time.time(), step=step, summary=summary))
+        self._add_record(step=step, summary=summary)
+
+    def _add_record(self, **content: Any) -> None:
+        self._records.write(self._record(wall_time=time.time(), **content).SerializeToString())
+
+    def _flush(self) -> None:
+        """Append the records that wait, whole ones only: what follows a torn one is never read."""
+        content = self._waiting.getvalue()
+        try:
+            rest = memoryview(content)
+            while rest:
+                rest = rest[self._file.write(rest) or 0 :]
+        except OSError:
+            with suppress(OSError):
+                self._file.truncate(self._whole)
+                self._file.seek(self._whole)
+            raise
+        self._whole += len(content)
+        self._waiting.seek(0)
+        self._waiting.truncate()
+
+
+def _put_before(old: list[Path], new: set[Path]) -> None:
+    """Rename old files where they would not come first: TensorBoard reads by name, which holds the time of a clock that may be set."""
+    if not old or not new or max(old) < min(new):
+        return
+    began = int(min(new).name.removeprefix(_PREFIX).split(".")[0])
+    for place, path in enumerate(old):
+        rest = path.name.removeprefix(_PREFIX).partition(".")[2]
+        path.rename(path.with_name(f"{_PREFIX}{began - len(old) + place:010d}.{rest}"))

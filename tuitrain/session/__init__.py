@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Protocol
 
 from tuitrain.config import RunConfig
@@ -15,11 +16,12 @@ class Session(Protocol):
 
     record: RunRecord | None
     refusal: str | None
+    screen_attached: bool
 
     @property
     def state(self) -> SessionState: ...
 
-    def start(self, config: RunConfig) -> None: ...
+    def start(self, config: RunConfig, *, resume: Path | None = None) -> None: ...
 
     def pause(self) -> None: ...
 
@@ -30,6 +32,10 @@ class Session(Protocol):
     def interrupt(self) -> None: ...
 
     def checkpoint(self) -> None: ...
+
+    def let_go(self, timeout: float) -> bool: ...
+
+    def stop_after_all(self) -> None: ...
 
     def subscribe(self, listener: Listener) -> None: ...
 

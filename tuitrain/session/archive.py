@@ -18,17 +18,24 @@ from tuitrain.runs.tensorboard import TensorBoardWriter
 class Archive:
     """Writes into one run folder; after it is made, all calls come from one thread.
 
+    Args:
+        folder: the run folder.
+        logged: how many lines of the record's log are in the folder's already.
+        waited_since: when the process that trained the run before was last heard of, where it did not say how the run ended.
+
     Raises:
         RunError: the metrics cannot be opened.
     """
 
-    def __init__(self, folder: RunFolder) -> None:
+    def __init__(self, folder: RunFolder, *, logged: int = 0, waited_since: float | None = None) -> None:
         self._folder = folder
         self._metrics = MetricsWriter(folder.path / METRICS)
+        if waited_since is not None:
+            self._metrics.note_waiting(waited_since)
         self._tensorboard: TensorBoardWriter | None = None
         self._curves: list[Event] = []
         self._network: dict[type, Parameters | Predictions] = {}
-        self._logged = 0
+        self._logged = logged
         self._said: set[str] = set()
 
     def append(self, batch: Sequence[Event]) -> None:
@@ -61,8 +68,9 @@ class Archive:
         # Made here and not in __init__: tensorboard takes a tenth of a second to import, which the training thread need not wait for.
         if self._tensorboard is None:
             self._tensorboard = TensorBoardWriter(self._folder.path / TENSORBOARD)
-        self._tensorboard.write(self._curves)
-        self._curves = []
+        # What cannot be written now it keeps itself for the next time.
+        curves, self._curves = self._curves, []
+        self._tensorboard.write(curves)
 
     def _write_network(self) -> None:
         for kind, event in list(self._network.items()):

@@ -28,6 +28,8 @@ class Control:
         self.free_cuda_devices = free_cuda_devices
         self.output: Callable[[str], object] = lambda line: None
         """Takes what processes of the run printed, a line at a time; the host sets it."""
+        self.recorded: Callable[[], object] = lambda: None
+        """See `engine.control.Control`; the host sets it."""
         self._requests: queue.SimpleQueue[Request] = queue.SimpleQueue()
         self._ending = threading.Event()
 
@@ -48,6 +50,14 @@ class Control:
             return self._requests.get(block=wait)
         except queue.Empty:
             return None
+
+    def asked_to_end(self, timeout: float) -> Request | None:
+        """A stop or an interrupt that comes within `timeout` seconds; what else comes is for a run that trains, and is dropped."""
+        ending = self._ending.wait(timeout)
+        while (request := self.take(wait=ending)) is not None:
+            if request in ("stop", "interrupt"):
+                return request
+        return None
 
     @property
     def ending(self) -> bool:

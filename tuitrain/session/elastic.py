@@ -1,4 +1,8 @@
-"""The elastic group: hosts one run as a process for each device, with torch's own launcher; from outside it is like any other training."""
+"""The elastic group: hosts one run as a process for each device, with torch's own launcher; from outside it is like any other training.
+
+Of several machines the one that `rdzv_endpoint` names hosts the run. On each other one the group has no `RunStarted`: it says that it
+joined a run, and how that ended.
+"""
 
 from __future__ import annotations
 
@@ -8,17 +12,21 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import PurePath
+
+import msgspec
 
 from tuitrain.config import ConfigError, RunConfig
 from tuitrain.events import EndState, Event, Losses, Notice, Progress, RunEnded, RunStarted
 from tuitrain.session.control import Control, Request
 from tuitrain.session.ranks import Peer, Ranks
 from tuitrain.text import clean
-from tuitrain.wire import LOST_PEER, Alive, Ask, Begin, Died, Folder, Hello, RankFailed, Refused, Resolved
+from tuitrain.wire import LOST_PEER, Alive, Ask, Begin, Died, Folder, Hello, Joined, Met, RankFailed, Refused, Regroup, Resolved
 
 LOGS = "ranks"
 _RECEIVE_SECONDS = 0.1
 _GOODBYE_SECONDS = 5.0
+_MEETING = "; waiting for the machines to meet again."
 _PREFIX = re.compile(r"rank (\d+):")
 
 
@@ -43,9 +51,11 @@ def elastic_train(config: RunConfig, control: Control, *, agent: str, rank: str,
     Raises:
         ConfigError: before `RunStarted`: the ranks cannot train with it.
     """
-    yield Progress(phase=f"starting {len(config.device.split(','))} processes")
+    where = f"; waiting for the other machines at {config.rdzv_endpoint}" if config.rdzv_endpoint else ""
+    count = len(config.device.split(","))
+    yield Progress(phase=f"starting {count} {'process' if count == 1 else 'processes'}{where}")
     try:
-        ranks = Ranks(agent, rank, len(config.device.split(",")), config.max_restarts)
+        ranks = Ranks(agent, rank, config)
     except OSError as error:
         raise ConfigError(f"strategy: ddp cannot start its processes: {error.strerror or error}; use split.") from None
     group = _Group(config, control, ranks, bounds or Bounds())
@@ -61,10 +71,13 @@ class _Group:
 
     def __init__(self, config: RunConfig, control: Control, ranks: Ranks, bounds: Bounds) -> None:
         self._config, self._control, self._ranks, self._bounds = config, control, ranks, bounds
-        self._devices = config.device.split(",")
+        self._devices = dict(enumerate(config.device.split(",")))
+        """By rank, of this machine's ranks."""
+        self._several = config.rdzv_endpoint is not None
+        self._joined: Joined | None = None
         self._requests: list[Request] = []
         self._asked_to_end: tuple[Request, float] | None = None
-        self._started = self._ended = False
+        self._started = self._ended = self._dead = False
         self._step = 0
         self._restarted: str | None = None
         self._unanswered: str | None = None
@@ -93,7 +106,7 @@ class _Group:
             if rank := _PREFIX.match(line):
                 self._last_words[int(rank[1])] = clean(line[rank.end() :].strip())
         self._unkept += lines
-        if not self._started or not self._unkept:
+        if not self._started or not self._control.folder.is_absolute() or not self._unkept:
             return
         lines, self._unkept = self._unkept, []
         folder = self._control.folder / LOGS
@@ -108,10 +121,18 @@ class _Group:
     def _take(self, peer: Peer, message: Event) -> Iterator[Event]:
         match message:
             case Hello():
-                folder = str(self._control.folder) if self._started else None
+                folder = str(self._control.folder) if self._control.folder.is_absolute() else None
                 self._ranks.send(peer, Begin(config=self._config, folder=folder))
             case Alive():
                 peer.named = False
+            case Met():
+                self._dead = False
+                self._devices = dict(zip(sorted(message.pids), self._devices.values(), strict=True))
+                self._ranks.expect(message.pids)
+            case Regroup():
+                yield from self._regroup(gone=message.gone)
+            case Joined():
+                yield from self._join(message)
             case Resolved():
                 self._control.resolved, self._control.environment = message.config, message.environment
             case Refused():
@@ -120,7 +141,7 @@ class _Group:
                 yield self._end("failed", message.text)
             case RankFailed():
                 self._step = max(self._step, message.step)
-                yield self._end("failed", f"{self._name(message.rank)}: {message.text}")
+                yield self._end("failed", message.text)
             case Died():
                 yield from self._died(message)
             case RunStarted():
@@ -137,15 +158,27 @@ class _Group:
             where = f"from step {event.resumed_from}" if event.resumed_from else "from the beginning"
             yield Notice(level="warning", text=self._restarted.format(where=where))
             self._restarted = None
+        new = not self._control.folder.is_absolute()
         yield event
         self._step = event.resumed_from or 0
-        if not self._started:
+        self._started = True
+        if new:
             # The host has made the folder when it asks for the next event.
-            self._started = True
             self._ranks.send(peer, Folder(path=str(self._control.folder)))
+
+    def _join(self, message: Joined) -> Iterator[Event]:
+        self._joined, self._started, self._restarted = message, True, None
+        first, last = min(self._devices), max(self._devices)
+        ranks = f"rank {first}" if first == last else f"ranks {first}-{last}"
+        where = f"the run {PurePath(message.folder).name} on {message.host} as {ranks}"
+        yield Notice(text=f"Joined {where}.")
+        yield message
+        yield Progress(phase=f"training in {where}; its curve is there")
 
     def _finish(self, event: RunEnded) -> Iterator[Event]:
         self._ended = True
+        if self._joined is not None:
+            event = msgspec.structs.replace(event, run=PurePath(self._joined.folder).name)
         if not self._started and self._asked_to_end is not None:
             event = RunEnded(state=_end_state(self._asked_to_end[0]), step=0)
         if event.state != "failed":
@@ -153,9 +186,10 @@ class _Group:
         yield event
 
     def _died(self, message: Died) -> Iterator[Event]:
-        for peer in self._ranks.peers:
-            peer.number = None
+        self._group_ends()
         what = self._unanswered or f"{self._name(message.rank)} died ({_how(message.exitcode)})"
+        if self._several and message.exitcode == LOST_PEER:
+            what = "A rank on another machine has gone"
         self._unanswered = None
         if self._asked_to_end is not None:
             yield Notice(level="warning", text=f"{what} before the run had stopped; what came after the last checkpoint is not saved.")
@@ -163,6 +197,8 @@ class _Group:
         elif message.restart:
             self._restarted = f"{what}; the group started again {{where}}, restart {message.restart} of {self._config.max_restarts}."
             yield Progress(phase="starting the group again")
+            if self._several:
+                yield Notice(level="warning", text=f"{what}{_MEETING}")
         else:
             most = self._config.max_restarts
             used = f"all {most} restarts are used up" if most else "max_restarts is 0"
@@ -172,12 +208,23 @@ class _Group:
             said = f" It said last: {last}" if last and message.exitcode > 0 else ""
             yield self._end("failed", f"{what}, and {used}.{said}")
 
+    def _regroup(self, *, gone: bool) -> Iterator[Event]:
+        self._group_ends()
+        what = "A machine has gone" if gone else "Another machine came"
+        self._restarted = f"{what}; the group started again {{where}}."
+        yield Notice(level="warning" if gone else "info", text=f"{what}{_MEETING}")
+
+    def _group_ends(self) -> None:
+        """All ranks of this machine are dead, or will be in a moment."""
+        self._dead = True
+        self._ranks.forget_numbers()
+
     def _forward(self) -> None:
         while (request := self._control.take(wait=False)) is not None:
             self._requests.append(request)
             if request in ("stop", "interrupt") and self._asked_to_end is None:
                 self._asked_to_end = (request, time.monotonic())
-        leader = self._ranks.rank(0)
+        leader = self._ranks.rank(min(self._devices))
         if leader is not None and self._started:
             for request in self._requests:
                 self._ranks.send(leader, Ask(request=request))
@@ -185,14 +232,15 @@ class _Group:
 
     def _look_for_silence(self) -> Iterator[Event]:
         now = time.monotonic()
-        for peer in self._ranks.peers:
+        for peer in (*self._ranks.peers, *self._ranks.expected):
             silent = now - peer.heard
             if peer.number is None or silent < self._bounds.silent:
                 continue
             who = f"rank {peer.number} ({self._devices[peer.number]}, pid {peer.pid})"
             if not peer.named:
                 peer.named = True
-                yield Notice(level="warning", text=f"{who} has not answered for {silent:.0f} s; the others wait for it.")
+                does = "has not answered" if peer.line else "was started and has not said a word"
+                yield Notice(level="warning", text=f"{who} {does} for {silent:.0f} s; the others wait for it.")
             if silent >= self._bounds.hung and self._unanswered is None:
                 self._unanswered = f"{who} did not answer for {silent:.0f} s and was killed"
                 self._ranks.kill(peer)
@@ -210,11 +258,11 @@ class _Group:
             raise ConfigError(f"strategy: {text} before the run began: {'; '.join(self._unkept[-1:]) or 'it said nothing'}.")
 
     def _end_in_time(self) -> Iterator[Event]:
-        """A stop before the run began is obeyed at once; one that the ranks do not obey, after a while."""
+        """A stop while there are no ranks is obeyed at once; one that the ranks do not obey, after a while."""
         if self._asked_to_end is None or self._ended:
             return
         request, since = self._asked_to_end
-        if not self._started:
+        if not self._started or self._dead:
             yield self._end(_end_state(request))
         elif time.monotonic() - since > self._bounds.stop:
             seconds = self._bounds.stop
@@ -224,7 +272,8 @@ class _Group:
 
     def _end(self, state: EndState, error: str | None = None) -> RunEnded:
         self._ended = True
-        return RunEnded(state=state, step=self._step, error=error)
+        run = PurePath(self._joined.folder).name if self._joined else ""
+        return RunEnded(run=run, state=state, step=self._step, error=error)
 
     def _name(self, rank: int) -> str:
         return f"rank {rank} ({self._devices[rank]})"

@@ -1,4 +1,4 @@
-"""The processes of a group as their host sees them: the launcher, one connection for each rank, and what they print."""
+"""The processes of a group on this machine as their host sees them: the launcher, one connection for each rank, and what they print."""
 
 from __future__ import annotations
 
@@ -18,18 +18,25 @@ from pathlib import Path
 
 import msgspec
 
+from tuitrain.config import RunConfig
 from tuitrain.events import Event
 from tuitrain.wire import ADDRESS, Hello, Unpacker, pack
 
 END_SECONDS = 3.0
+HERE = "127.0.0.1:0"
+"""Where the ranks of one machine meet: any free port."""
 _PIECE = 1 << 16
+_LONGEST_ADDRESS = 107
 
 
 @dataclass
 class Peer:
-    """One connection. `heard`: when it last said something. `number` is the rank, `None` for the launcher."""
+    """One connection, or with no `line` a rank that was started and has not said a word yet.
 
-    line: socket.socket
+    `heard`: when it last said something, or was started. `number` is the rank, `None` for the launcher.
+    """
+
+    line: socket.socket | None
     heard: float
     number: int | None = None
     pid: int = 0
@@ -43,19 +50,20 @@ class Ranks:
 
     Args:
         agent, rank: the modules that the launcher and each rank run.
-        count: how many ranks there are.
-        max_restarts: how often the launcher starts them again.
+        config: its devices have a rank each.
 
     Raises:
         OSError: no process can be started.
     """
 
-    def __init__(self, agent: str, rank: str, count: int, max_restarts: int) -> None:
+    def __init__(self, agent: str, rank: str, config: RunConfig) -> None:
         self.peers: list[Peer] = []
+        self.expected: list[Peer] = []
+        """Ranks that have not said a word yet."""
         self.output: list[str] = []
         """Lines that the ranks and the launcher printed and nobody has taken yet."""
         self._pids: dict[int, float] = {}
-        self._folder = Path(tempfile.mkdtemp(prefix="tuitrain-"))
+        self._folder = _private_folder()
         self._selector = selectors.DefaultSelector()
         self._rest = b""
         self._listener = socket.socket(socket.AF_UNIX)
@@ -64,7 +72,8 @@ class Ranks:
             self._listener.bind(str(address))
             self._listener.listen()
             self._listener.setblocking(False)
-            command = [sys.executable, "-m", agent, "--ranks", str(count), "--max-restarts", str(max_restarts), "--rank-module", rank]
+            command = [sys.executable, "-m", agent, "--rank-module", rank, "--ranks", str(len(config.device.split(",")))]
+            command += ["--max-restarts", str(config.max_restarts), "--nnodes", config.nnodes, "--endpoint", config.rdzv_endpoint or HERE]
             quiet = {"TORCH_CPP_LOG_LEVEL": "ERROR", "LOGLEVEL": "ERROR"}
             self.process = subprocess.Popen(
                 command,
@@ -100,8 +109,24 @@ class Ranks:
 
     def send(self, peer: Peer, message: Event) -> None:
         """Tell one of them; one that has gone hears nothing."""
+        assert peer.line is not None
         with suppress(OSError):
             peer.line.sendall(pack(message))
+
+    def expect(self, pids: dict[int, int]) -> None:
+        """These ranks (process by rank) were started; any of them may have spoken already."""
+        known = {peer.pid for peer in self.peers}
+        self.expected = [
+            Peer(None, time.monotonic(), number, pid, self._pids.setdefault(pid, _started(pid)))
+            for number, pid in pids.items()
+            if pid not in known
+        ]
+
+    def forget_numbers(self) -> None:
+        """The ranks have died: what their connections still say is nobody's."""
+        self.expected = []
+        for peer in self.peers:
+            peer.number = None
 
     def kill(self, peer: Peer) -> None:
         """End a rank that obeys nothing."""
@@ -142,6 +167,7 @@ class Ranks:
         self._selector.register(line, selectors.EVENT_READ, peer)
 
     def _read(self, peer: Peer) -> Iterator[tuple[Peer, Event]]:
+        assert peer.line is not None
         try:
             piece = peer.line.recv(_PIECE)
             messages = peer.unpacker.feed(piece)
@@ -152,12 +178,13 @@ class Ranks:
             if isinstance(message, Hello):
                 peer.number, peer.pid = message.rank, message.pid
                 peer.pid_started = self._pids[message.pid] = _started(message.pid)
+                self.expected = [other for other in self.expected if other.pid != message.pid]
             yield peer, message
         if not piece:
             self._forget(peer)
 
     def _forget(self, peer: Peer) -> None:
-        if peer in self.peers:
+        if peer in self.peers and peer.line is not None:
             self.peers.remove(peer)
             self._selector.unregister(peer.line)
             peer.line.close()
@@ -172,6 +199,19 @@ class Ranks:
             self._selector.unregister(self.process.stdout)
         *lines, self._rest = (self._rest + piece).split(b"\n")
         self.output += [line.decode(errors="replace") for line in lines]
+
+
+def _private_folder() -> Path:
+    """A new folder of this user's alone, with a path that leaves room for the name of a socket.
+
+    Raises:
+        OSError: none can be made.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="tuitrain-"))
+    if len(os.fsencode(folder / "host")) <= _LONGEST_ADDRESS:
+        return folder
+    folder.rmdir()
+    return Path(tempfile.mkdtemp(prefix="tuitrain-", dir="/tmp"))
 
 
 def _started(pid: int) -> float:

@@ -31,15 +31,26 @@ class Recorder:
         self.archive: Archive | None = None
         self.afterwards: Callable[[], None] | None = None
         """Called last of all, from this thread, when everything is written and told."""
+        self.beat: Callable[[], None] | None = None
+        """Called once a second as long as there is no archive."""
+        self.release: Callable[[], None] | None = None
+        """Called when everything is written, before the listeners hear that it is over."""
         self._record = record
         self._listeners = listeners
-        self._events: queue.SimpleQueue[Event | None] = queue.SimpleQueue()
+        self._events: queue.SimpleQueue[Event | threading.Event | None] = queue.SimpleQueue()
+        self._marks: list[threading.Event] = []
         self._thread = threading.Thread(target=self._run, name="tuitrain-record")
         self._thread.start()
 
     def put(self, event: Event) -> None:
         """Queue an event; never waits."""
         self._events.put(event)
+
+    def wait_until_written(self, timeout: float) -> bool:
+        """Let what is queued be written at once, and wait for that; whether it was tried in time. Not for the recorder's own thread."""
+        mark = threading.Event()
+        self._events.put(mark)
+        return mark.wait(timeout)
 
     def finish(self) -> None:
         """Let the thread write what is queued, tell the listeners so, and end."""
@@ -61,19 +72,28 @@ class Recorder:
                 self.archive.append(batch)
                 if (
                     not more
+                    or self._marks
                     or time.monotonic() - committed >= COMMIT_SECONDS
                     or any(isinstance(event, _WRITTEN_AT_ONCE) for event in batch)
                 ):
                     batch += self._save(self.archive, last=not more)
                     committed = time.monotonic()
+            elif self.beat is not None and more and time.monotonic() - committed >= COMMIT_SECONDS:
+                self.beat()
+                committed = time.monotonic()
+            while self._marks:
+                self._marks.pop().set()
             if batch:
                 self._tell(batch)
+        if self.release is not None:
+            self.release()
         self._tell([])
         if self.afterwards is not None:
             self.afterwards()
 
     def _next_batch(self) -> tuple[list[Event], bool]:
-        """What comes within a batch's time after the first event, and whether more may come; empty after a second without any."""
+        """What comes within a batch's time after the first event, or up to a mark, and whether more may come; empty after a second without
+        any."""
         batch: list[Event] = []
         end = time.monotonic() + COMMIT_SECONDS
         while True:
@@ -83,6 +103,9 @@ class Recorder:
                 return batch, True
             if event is None:
                 return batch, False
+            if isinstance(event, threading.Event):
+                self._marks.append(event)
+                return batch, True
             if not batch:
                 end = time.monotonic() + BATCH_SECONDS
             batch.append(event)

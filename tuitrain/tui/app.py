@@ -19,29 +19,35 @@ from textual.screen import Screen
 from tuitrain.config import RunConfig
 from tuitrain.events import Event
 from tuitrain.runs.logtail import LogTail
+from tuitrain.text import clean
 from tuitrain.tui import kept_theme
+from tuitrain.tui.code.writer import Writer
+from tuitrain.tui.hosts.beside import Beside
+from tuitrain.tui.hosts.outside import OtherProcesses, Outside
 from tuitrain.tui.launch.fetch import Download, Fetch
+from tuitrain.tui.leaving import Leaving
 from tuitrain.tui.look import DARK, LIGHT, for_terminal
-from tuitrain.tui.messages import RunChanged
+from tuitrain.tui.messages import GoOn, OpenRun, RunChanged, StartBeside
 from tuitrain.tui.run_view import RunLike, RunView
 from tuitrain.tui.screens.base import PaneScreen
 from tuitrain.tui.screens.training import TrainingScreen
 from tuitrain.tui.terminal.capture import Capture
 from tuitrain.tui.terminal.glyphs import AsciiFilter, speaks_utf8
+from tuitrain.tui.terminal.lasting import LastingApp
 from tuitrain.tui.terminal.late_keys import LateKeysApp
-from tuitrain.tui.terminal.thrift import ThriftyApp
 from tuitrain.tui.widgets.devices import SamplerLike
 from tuitrain.tui.widgets.keybar import key_name
 
 if TYPE_CHECKING:
     from tuitrain.runs.record import RunRecord
     from tuitrain.session import Session
+    from tuitrain.tui.code.script import Subject, WriteScript
+    from tuitrain.tui.hosts.going_on import More
 
-_POLL_SECONDS = 0.1
 
-
-class TuitrainApp(LateKeysApp[None], ThriftyApp[None]):
-    """The app. It returns when the person quits and the run, if one was training, has ended; its exit code is then 0.
+class TuitrainApp(LateKeysApp[None], LastingApp[None]):
+    """The app. It returns when the person quits and the run, if one was training, has ended or is another process's; its exit code is
+    then 0. It also returns when its terminal has gone, and then the run may go on: see `leaving`.
 
     Args:
         session: hosts the run.
@@ -49,8 +55,12 @@ class TuitrainApp(LateKeysApp[None], ThriftyApp[None]):
         launch: what the launcher begins with.
         runs_dir: where the runs are kept.
         start_at_once: start `launch` without waiting for Enter.
+        resume: with `start_at_once`, the folder of the run that goes on with `launch`.
+        attach: the folder of a kept or live run to open at once.
         capture: where the process's prints come from; it must be entered around `run`.
         download: fetches CIFAR-10; without it the app offers no download. Its thread is cancelled when the app closes: `fetch.join` waits.
+        write_script: writes a run as a script; without it the app shows no code. `scripts.join` waits for its threads.
+        outside: other processes; the real ones where nothing else is given.
     """
 
     CSS_PATH = Path(__file__).with_name("tuitrain.tcss")
@@ -64,6 +74,8 @@ class TuitrainApp(LateKeysApp[None], ThriftyApp[None]):
         Binding("o", "log", "Log"),
         Binding("w", "parameters", "Parameters"),
         Binding("p", "predictions", "Predictions"),
+        Binding("i", "analysis", "Analysis", tooltip="Where the time of the steps went"),
+        Binding("C", "code", "Code", tooltip="The run as a plain PyTorch script"),
         Binding("question_mark", "help", "Help"),
         Binding("q", "quit", "Quit"),
         Binding("ctrl+l", "repaint", "Repaint the screen", show=False),
@@ -78,20 +90,29 @@ class TuitrainApp(LateKeysApp[None], ThriftyApp[None]):
         runs_dir: Path,
         *,
         start_at_once: bool = False,
+        resume: Path | None = None,
+        attach: Path | None = None,
         capture: Capture | None = None,
         download: Download | None = None,
+        write_script: WriteScript | None = None,
+        outside: Outside | None = None,
     ) -> None:
         self._ascii = [] if speaks_utf8(os.environ, getattr(sys.__stdout__, "encoding", None)) else [AsciiFilter()]
         super().__init__()
         self.view = RunView(session)
         self.fetch = Fetch(download)
+        self.scripts = Writer(write_script)
+        self.outside = outside or OtherProcesses()
+        self.beside = Beside(self, self.view, self.outside, runs_dir)
+        self.leaving = Leaving(self, self.outside)
         self._sampler = sampler
         self._launch = launch
         self._runs_dir = runs_dir
         self._start_at_once = start_at_once
+        self._resume = resume
+        self._open_first = attach
         self._capture = capture
         self._log_before = LogTail()
-        self._quitting = False
         self._announced: RunRecord | None = None
         for theme in (DARK, LIGHT):
             self.register_theme(for_terminal(theme, self.console.color_system))
@@ -119,12 +140,17 @@ class TuitrainApp(LateKeysApp[None], ThriftyApp[None]):
     def on_mount(self) -> None:
         """Listen to the session and to what is printed."""
         self.view.session.subscribe(self._heard)
+        self.view.session.screen_attached = True
         self.theme_changed_signal.subscribe(self, lambda _: self._theme_changed())
         if self._capture is not None:
             self._capture.take_prints()
             self._capture.send_to(self._printed)
         if self._start_at_once:
-            self.call_after_refresh(lambda: self.main.start(self._launch))
+            self.call_after_refresh(lambda: self.main.start(self._launch, resume=self._resume))
+        # Not before the first frame.
+        self.call_after_refresh(lambda: self.run_worker(self.beside.revive()))
+        if self._open_first is not None:
+            self.post_message(OpenRun(self._open_first, clean(self._open_first.name)))
 
     def on_unmount(self) -> None:
         """Let a download end."""
@@ -188,6 +214,8 @@ class TuitrainApp(LateKeysApp[None], ThriftyApp[None]):
             "training": self.view.record is not None and not (front is self.main and not launching),
             "parameters": self.subject.record is not None and not launching,
             "predictions": self.subject.record is not None and not launching,
+            "analysis": self.subject.record is not None and not launching,
+            "code": self.scripts.possible,
         }
         return works.get(action, True)
 
@@ -214,7 +242,7 @@ class TuitrainApp(LateKeysApp[None], ThriftyApp[None]):
         from tuitrain.tui.screens.runs import RunsScreen
 
         self._to_main()
-        self.push_screen(RunsScreen(self.view, self._runs_dir))
+        self.push_screen(RunsScreen(self.view, self._runs_dir, outside=self.outside))
 
     def action_gpus(self) -> None:
         """Show what the cards do, and who is on them."""
@@ -242,6 +270,24 @@ class TuitrainApp(LateKeysApp[None], ThriftyApp[None]):
 
         self.push_screen(PredictionsScreen(self.subject))
 
+    def action_analysis(self) -> None:
+        """Show where the time of the run's steps went."""
+        from tuitrain.tui.screens.analysis import AnalysisScreen
+
+        self.push_screen(AnalysisScreen(self.subject))
+
+    def action_code(self) -> None:
+        """Show the script of the run, or of what the launcher holds where there is none."""
+        from tuitrain.tui.screens.code import CodeScreen
+
+        front = next((screen for screen in reversed(self.screen_stack) if isinstance(screen, PaneScreen)), self.main)
+        shown = front.shown_run()
+        subject: Subject | None = shown if isinstance(shown, Path) else self.main.proposal(shown)
+        if subject is None:
+            self.notify("A field of the launcher is not right yet: see the sentence beside it.", severity="warning")
+        else:
+            self.push_screen(CodeScreen(self.subject, subject, self.scripts))
+
     def action_log(self) -> None:
         """Show the whole log of the run."""
         from tuitrain.tui.screens.log import LogScreen
@@ -256,28 +302,52 @@ class TuitrainApp(LateKeysApp[None], ThriftyApp[None]):
 
     async def action_quit(self) -> None:
         """Leave at once, or ask first while a run is alive."""
-        from tuitrain.tui.screens.ask import QuitDialog
+        self.leaving.ask()
 
-        if not self.view.alive:
-            self.exit()
-        elif self._quitting:
-            self.notify("Stopping: the last checkpoint is being written.", timeout=3)
-        elif not isinstance(self.screen, QuitDialog):
-            self.push_screen(QuitDialog(), self._quit_answered)
+    def hang_up(self) -> None:
+        """The terminal has gone: the screen ends, and a run that trains here goes on."""
+        self.leaving.hang_up()
 
-    def _quit_answered(self, answer: str | None) -> None:
-        if answer != "stop":
-            return
-        self._quitting = True
-        self.view.session.stop()
-        self.main.show("run")
-        self.notify("Stopping: tuitrain closes when the last checkpoint is written.", timeout=30)
-        self.set_interval(_POLL_SECONDS, self._leave_when_ended)
+    def terminate(self, number: int) -> None:
+        """A signal asks the process to end."""
+        self.leaving.terminate(number)
 
-    def _leave_when_ended(self) -> None:
-        self.main.run_changed()
-        if not self.view.alive:
-            self.exit()
+    # -- runs of other processes, and kept ones ---------------------------------------------------------------------------
+
+    def on_open_run(self, message: OpenRun) -> None:
+        """Show a run of another process, or a kept one."""
+        from tuitrain.tui.screens.opened import OpenedScreen
+
+        self.push_screen(OpenedScreen(message.path, message.title, outside=self.outside, sampler=self._sampler))
+
+    def on_start_beside(self, message: StartBeside) -> None:
+        """Start a run in a process of its own."""
+        self.run_worker(self.beside.start(message.config, message.devices, self.main.refused_beside))
+
+    def on_go_on(self, message: GoOn) -> None:
+        """Go on with a kept run, or one that is paused."""
+        self.run_worker(self.beside.go_on(message.path))
+
+    def say(self, sentence: str, *, wrong: bool = False) -> None:
+        """Tell the person."""
+        self.notify(sentence, severity="warning" if wrong else "information", markup=False, timeout=10 if wrong else 5)
+
+    def go_on_here(self, config: RunConfig, path: Path) -> None:
+        """Go on with a kept run, and show it."""
+        self._to_main()
+        self.main.start(config, resume=path)
+
+    async def ask_to_queue(self, devices: str, sentence: str) -> str | None:
+        """Ask whether a run is to wait for devices that are in use."""
+        from tuitrain.tui.screens.ask import QueueDialog
+
+        return await self.push_screen_wait(QueueDialog(devices, sentence))
+
+    async def ask_for_more(self, more: More) -> int | None:
+        """Ask how much longer a finished run is to train."""
+        from tuitrain.tui.screens.more import MoreDialog
+
+        return await self.push_screen_wait(MoreDialog(more))
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """What the palette offers: every key that works now, and the themes."""

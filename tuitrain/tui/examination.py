@@ -5,10 +5,12 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
+from tuitrain.session.background import Background
 from tuitrain.text import clean
 
 if TYPE_CHECKING:
@@ -59,7 +61,7 @@ class MachineDoctor:
         return as_text(report)
 
 
-class Examination:
+class Examination(Background):
     """One examination, or one test of how the GPUs talk to one another, at a time.
 
     Args:
@@ -70,6 +72,7 @@ class Examination:
     """
 
     def __init__(self, doctor: Doctor, sampler: SamplerLike, runs_dir: Path, changed: Callable[[], None]) -> None:
+        super().__init__("tuitrain-doctor", changed)
         self.report: Report | None = None
         """The newest one; it stays while another examination is under way."""
         self.steps: Sequence[str] = ()
@@ -81,56 +84,23 @@ class Examination:
         self._doctor = doctor
         self._sampler = sampler
         self._runs_dir = runs_dir
-        self._changed = changed
-        self._began = 0.0
-        self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
-        self._busy = False
-
-    @property
-    def busy(self) -> bool:
-        """Whether something is under way."""
-        return self._busy
-
-    @property
-    def seconds(self) -> float:
-        """How long it has been under way."""
-        return time.monotonic() - self._began
 
     def examine(self) -> None:
         """Look at everything; nothing happens while something is under way."""
-        self._begin(self._examine)
+        self._start(self._examine)
 
     def all_reduce(self) -> None:
         """Test how the GPUs talk to one another, and put what comes of it into the report; nothing happens while something is under way."""
         if self.report is not None:
-            self._begin(self._all_reduce)
+            self._start(self._all_reduce)
 
-    def stop(self) -> None:
-        """Ask what is under way to end; it then changes nothing any more."""
-        self._stop.set()
-
-    def join(self, timeout: float) -> bool:
-        """Wait at most `timeout` seconds for the thread to end; whether it has."""
-        if self._thread is not None:
-            self._thread.join(timeout)
-        return self._thread is None or not self._thread.is_alive()
-
-    def _begin(self, work: Callable[[threading.Event], Report]) -> None:
-        if self._busy:
+    def _start(self, work: Callable[[threading.Event], Report]) -> None:
+        if self.busy:
             return
-        self._busy, self._began = True, time.monotonic()
         self.steps, self.problem, self.asked_for = (), None, None
-        self._stop = threading.Event()
-        # A daemon: what it waits for are processes and files, no torch, and the app must be able to leave before it.
-        self._thread = threading.Thread(target=self._run, args=(work, self._stop), name="tuitrain-doctor", daemon=True)
-        self._thread.start()
+        self._begin(partial(self._work, work))
 
-    def _run(self, work: Callable[[threading.Event], Report], stop: threading.Event) -> None:
-        from tuitrain.session.threads import yield_to_the_screen
-
-        # The processes that this thread starts have its priority.
-        yield_to_the_screen()
+    def _work(self, work: Callable[[threading.Event], Report], stop: threading.Event) -> None:
         problem, report = None, None
         try:
             report = work(stop)
@@ -139,8 +109,6 @@ class Examination:
             problem = clean(f"The examination failed ({type(error).__name__}{': ' if first else ''}{first}).")
         if not stop.is_set():
             self.report, self.problem = report or self.report, problem
-        self._busy = False
-        self._changed()
 
     def _examine(self, stop: threading.Event) -> Report:
         self._say("what NVML says")

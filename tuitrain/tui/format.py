@@ -25,6 +25,14 @@ def gib(size: float | None) -> str:
     return f"{value:.0f}" if value >= 99.5 or (value == int(value) and value >= 10) else f"{value:.1f}"
 
 
+def filled(used: float | None, total: float | None) -> str:
+    """How many bytes of a memory are in use: "7.0/80 GiB". What is in use keeps its tenths, so that no digit jumps as it grows."""
+    if used is None:
+        return NONE if total is None else f"{NONE}/{gib(total)} GiB"
+    value = used / 2**30
+    return f"{value:.{0 if value >= 99.5 else 1}f}/{gib(total)} GiB"
+
+
 def size(value: float | None) -> str:
     """Bytes with a unit: "412 MiB", "1.2 GiB"."""
     if value is None:

@@ -1,8 +1,12 @@
-"""What comes to the app from other threads."""
+"""What comes to the app from other threads and from its screens."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from textual.message import Message
+
+from tuitrain.config import RunConfig
 
 
 class RunChanged(Message, bubble=False):
@@ -11,3 +15,29 @@ class RunChanged(Message, bubble=False):
     def can_replace(self, message: Message) -> bool:
         """A newer one says as much as all before it."""
         return isinstance(message, RunChanged)
+
+
+class StartBeside(Message):
+    """The person wants a run in a process of its own; it would take `devices` now."""
+
+    def __init__(self, config: RunConfig, devices: tuple[str, ...]) -> None:
+        super().__init__()
+        self.config = config
+        self.devices = devices
+
+
+class OpenRun(Message):
+    """The person wants to see the run in folder `path`, called `title` until it is read."""
+
+    def __init__(self, path: Path, title: str) -> None:
+        super().__init__()
+        self.path = path
+        self.title = title
+
+
+class GoOn(Message):
+    """The person wants the run in folder `path` to go on."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.path = path

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import errno
 
+from tuitrain.devices.doctor.driver import CONTAINER_AGAIN, LAST_LINES
 from tuitrain.devices.doctor.facts import Facts, Node
 from tuitrain.devices.doctor.model import Check
 from tuitrain.devices.doctor.subject import Subject, cards
 
 CONTAINER = Subject("container", "Container", "the marks of a container, /dev/nvidia*, and NVIDIA_VISIBLE_DEVICES")
 NODES = Subject("device-nodes", "Device files", "opening every /dev/nvidia0, /dev/nvidia1, …")
-_GIVE = {
-    "Docker": "docker run --gpus all …",
-    "Podman": "podman run --device nvidia.com/gpu=all …",
-    "Kubernetes": "In the pod's resources: limits: {nvidia.com/gpu: 1}",
-    "Apptainer": "apptainer exec --nv …",
+_DOCKER = "docker run --gpus all IMAGE"
+_COMMANDS = {
+    "Docker": _DOCKER,
+    "Podman": "podman run --device nvidia.com/gpu=all IMAGE",
+    "Apptainer": "apptainer exec --nv IMAGE COMMAND",
 }
+_KUBERNETES = "limits: {nvidia.com/gpu: 1} in the pod's resources"
 _NOT_ASKED = ("", "void", "none")
 
 
@@ -45,14 +47,15 @@ def _nothing_given(facts: Facts, kind: str, on_host: int) -> Check:
     )
     if facts.environ.get("NVIDIA_VISIBLE_DEVICES", "") not in _NOT_ASKED:
         toolkit = "Install the NVIDIA Container Toolkit on the host if it is missing, and start the container with: "
-        return CONTAINER.problem(f"{found}, though NVIDIA_VISIBLE_DEVICES asks for some", toolkit + _give(kind))
+        return CONTAINER.problem(f"{found}, though NVIDIA_VISIBLE_DEVICES asks for some", toolkit + _give(kind, "`"))
     if facts.torch.cuda:
-        return CONTAINER.warning(found, f"If GPUs are wanted here, start it with: {_give(kind)}")
+        return CONTAINER.warning(found, f"If GPUs are wanted here, start it with: {_give(kind, '`')}")
     return CONTAINER.ok(found)
 
 
-def _give(kind: str) -> str:
-    return _GIVE.get(kind, _GIVE["Docker"])
+def _give(kind: str, mark: str = "") -> str:
+    """What gives a container of this kind the GPUs, between marks where it is a command."""
+    return _KUBERNETES if kind == "Kubernetes" else f"{mark}{_COMMANDS.get(kind, _DOCKER)}{mark}"
 
 
 def device_nodes(facts: Facts) -> Check | None:
@@ -64,11 +67,16 @@ def device_nodes(facts: Facts) -> Check | None:
     if system.wsl or system.container or not system.known:
         return NODES.ok(f"{cards(system.openable)} may be opened") if system.openable else None
     there = {node.name for node in system.nodes}
-    missing = [f"/dev/nvidia{minor}" for _, minor in system.known if minor is not None and f"nvidia{minor}" not in there]
+    missing = [minor for _, minor in system.known if minor is not None and f"nvidia{minor}" not in there]
     if missing and not facts.batch_system:
-        return NODES.problem(f"the driver has a card whose device file is missing: {', '.join(missing)}", "sudo nvidia-modprobe -u -c=0")
+        names = [f"/dev/nvidia{minor}" for minor in missing]
+        return NODES.problem(f"the driver has a card whose device file is missing: {', '.join(names)}", _make(missing))
     share = f": {facts.batch_system} gave this job {len(there)} of {len(system.known)}" if missing else ""
     return NODES.ok(f"{cards(system.openable)} may be opened{share}")
+
+
+def _make(minors: list[int]) -> str:
+    return "`" + " && ".join(f"sudo nvidia-modprobe -u -c={minor}" for minor in minors) + "`"
 
 
 def _closed(facts: Facts, closed: list[Node]) -> Check:
@@ -86,24 +94,21 @@ def _closed(facts: Facts, closed: list[Node]) -> Check:
     if errors == {errno.EACCES}:
         return NODES.problem(
             f"this user may not open {names} (permission denied)",
-            "sudo usermod -aG video,render $USER, then log in again; or ask the administrator.",
+            "`sudo usermod -aG video,render $USER`, then log in again; or ask the administrator.",
         )
     if errors == {errno.ETIMEDOUT}:
-        return NODES.problem(
-            "opening the device files hangs", "A driver that hangs needs a reboot; read why with: sudo dmesg | grep -i xid"
-        )
+        return NODES.problem("opening the device files hangs", f"A driver that hangs needs a reboot; read why with: {LAST_LINES}")
     return NODES.problem(
         f"{names} cannot be opened (input/output error): the driver could not wake the card",
-        "Read why with: sudo dmesg | grep -i -e nvrm -e xid; then reboot.",
+        f"Read why with: {LAST_LINES}; then reboot.",
     )
 
 
 def _open_cgroup(facts: Facts) -> str:
     if facts.batch_system:
-        return f"Ask {facts.batch_system} for a GPU" + (", such as: srun --gres=gpu:1 …" if facts.batch_system == "Slurm" else ".")
-    if facts.system.container:
-        return (
-            "Start the container again (systemd took its devices away when it reloaded); against it happening again: --device /dev/nvidia0 "
-            "for each card, or native.cgroupdriver=cgroupfs in Docker's daemon.json."
+        return f"Ask {facts.batch_system} for a GPU" + (
+            ", such as: `srun --gres=gpu:1 --pty bash`" if facts.batch_system == "Slurm" else "."
         )
+    if facts.system.container:
+        return CONTAINER_AGAIN
     return "Add DeviceAllow=char-nvidia* rw to the service or slice this runs in, or start it outside of it."

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from tuitrain.devices.doctor.facts import MAKERS, NVIDIA, Adapter, Facts
 from tuitrain.devices.doctor.model import Check, Count
 from tuitrain.devices.doctor.subject import Subject, cards
@@ -12,6 +14,7 @@ from tuitrain.text import clean
 ON_BUS, KNOWN, OPENABLE = "on the PCI bus", "known to the driver", "may be opened"
 SEEN, LEFT, COUNTED = "seen by NVML", "left by CUDA_VISIBLE_DEVICES", "counted by torch"
 NOT_SET = "not set"
+_UNSET = f"`unset {VISIBLE}`"
 
 ADAPTERS = Subject("adapters", "Display adapters", "/sys/bus/pci/devices: every display adapter and whose it is")
 VARIABLE = Subject("visible-devices", VISIBLE, f"the environment variable {VISIBLE}, read as torch reads it")
@@ -127,18 +130,25 @@ def visible_devices(facts: Facts) -> Check:
     all_of_them = ",".join(str(number) for number in range(seen))
     # Torch also reads words such as these as "none"; whoever writes them sometimes means the opposite.
     if resolved.slip is not None:
-        return VARIABLE.problem(
-            f"{resolved.slip}; that leaves {left} of {cards(seen)}", f"export {VISIBLE}={all_of_them}, or: unset {VISIBLE}"
-        )
+        return VARIABLE.problem(f"{resolved.slip}; that leaves {left} of {cards(seen)}", f"`export {VISIBLE}={all_of_them}`, or: {_UNSET}")
     if left == 0:
-        return VARIABLE.warning(f"{shown} hides every card", f"unset {VISIBLE}")
+        return VARIABLE.warning(f"{shown} hides every card", _UNSET)
     return VARIABLE.ok(f"{shown} leaves {left} of {cards(seen)}")
 
 
 def _mig_named(facts: Facts, value: str, shown: str) -> Check:
     if any(row.cuda_index is not None for row in facts.snapshot.devices):
         return VARIABLE.ok(f"{shown} names the MIG instance that this process uses")
-    return VARIABLE.problem(f"{shown} names no MIG instance of this machine", f"Copy a UUID from: nvidia-smi -L; or: unset {VISIBLE}")
+    return VARIABLE.problem(
+        f"{shown} names no MIG instance of this machine", f"{take_instance(facts, 'Name one that is there')}; or: {_UNSET}"
+    )
+
+
+def take_instance(facts: Facts, words: str) -> str:
+    """How to give CUDA a MIG instance that it does not have, under these words."""
+    found = (row.uuid for row in facts.snapshot.devices if row.instance is not None and row.cuda_index is None)
+    other = next((uuid for uuid in found if uuid and re.fullmatch(r"MIG-[\w/-]+", uuid)), None)
+    return f"{words}: `export {VISIBLE}={other}`" if other else f"Set {VISIBLE} to a MIG UUID of this list: `nvidia-smi -L`"
 
 
 def device_order(facts: Facts) -> Check | None:
@@ -151,5 +161,5 @@ def device_order(facts: Facts) -> Check | None:
     return NUMBERS.warning(
         f"the cards differ ({', '.join(sorted(names))}) and {ORDER} is not set, so CUDA counts the fastest first: cuda:0 may be another "
         "card than nvidia-smi's 0 (tuitrain sets it for its own runs, your scripts do not)",
-        f"export {ORDER}=PCI_BUS_ID",
+        f"`export {ORDER}=PCI_BUS_ID`",
     )

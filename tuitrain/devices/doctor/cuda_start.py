@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from tuitrain.devices.doctor.counting import left_by_variable
+from tuitrain.devices.doctor.driver import LAST_LINES
 from tuitrain.devices.doctor.facts import Facts
 from tuitrain.devices.doctor.model import Check
 from tuitrain.devices.doctor.subject import Subject
@@ -12,6 +13,8 @@ from tuitrain.devices.doctor.subject import Subject
 UVM = Subject("uvm", "Unified memory module", "/dev/nvidia-uvm and /proc/modules")
 FABRIC = Subject("fabric-manager", "Fabric manager", "NVSwitches on the PCI bus, the process nv-fabricmanager, and what CUDA said")
 COMPAT = Subject("compat-library", "CUDA compatibility library", "LD_LIBRARY_PATH, /etc/ld.so.conf.d, and what CUDA said")
+_SHORTER_PATH = r"export LD_LIBRARY_PATH=$(echo $LD_LIBRARY_PATH | tr : '\n' | grep -v 'cuda[^/]*/compat' | paste -sd :)"
+_SHORTER_CONF = r"sudo sed -i '/cuda[^/]*\/compat/d' /etc/ld.so.conf.d/*.conf && sudo ldconfig"
 START = Subject("cuda-start", "Start of CUDA", "torch.cuda.init() in a fresh process")
 
 
@@ -28,8 +31,7 @@ def fabric_manager(facts: Facts) -> Check | None:
         state = "it runs, but the NVLink fabric is not ready" if runs else "the fabric manager does not run"
         return FABRIC.problem(
             f"CUDA says 802, system not yet initialized: {state}",
-            "sudo systemctl enable --now nvidia-fabricmanager (its version must be the driver's exactly); if it runs: "
-            "sudo systemctl restart nvidia-fabricmanager",
+            f"`sudo systemctl {'restart' if runs else 'enable --now'} nvidia-fabricmanager`; its version must be the driver's exactly.",
         )
     if not system.switches:
         return None
@@ -38,7 +40,7 @@ def fabric_manager(facts: Facts) -> Check | None:
     if facts.torch.cuda is None and system.module_loaded:
         return FABRIC.warning(
             f"{system.switches} NVSwitches, but the fabric manager does not run, and CUDA may not start without it",
-            "sudo systemctl enable --now nvidia-fabricmanager",
+            "`sudo systemctl enable --now nvidia-fabricmanager`",
         )
     return None
 
@@ -54,15 +56,19 @@ def compat_library(facts: Facts) -> Check | None:
         or "forward compatibility was attempted" in words
     ):
         where = f", from {', '.join(paths)}" if paths else ""
-        mend = (
-            "export LD_LIBRARY_PATH without the folder cuda/compat, or remove the package cuda-compat"
-            if paths
-            else "Reboot if the driver was just updated; else look for a second libcuda with: ldconfig -p | grep libcuda"
-        )
-        return COMPAT.problem(f"CUDA says {number or 803}: its library does not fit the driver{where}", mend)
+        return COMPAT.problem(f"CUDA says {number or 803}: its library does not fit the driver{where}", _without_compat(facts))
     if not paths:
         return None
     return COMPAT.ok(f"{', '.join(paths)} is in the loader's path, and CUDA does not complain of it")
+
+
+def _without_compat(facts: Facts) -> str:
+    paths = facts.system.compat_paths
+    if not paths:
+        return "Reboot if the driver was just updated; else look for a second libcuda with: `ldconfig -p | grep libcuda`"
+    if any(path in facts.environ.get("LD_LIBRARY_PATH", "").split(":") for path in paths):
+        return f"Take the folder out of the loader's path: `{_SHORTER_PATH}`; for good, remove the package cuda-compat."
+    return f"Remove the package cuda-compat; or take the folder out of the loader's path: `{_SHORTER_CONF}`"
 
 
 def uvm(facts: Facts) -> Check | None:
@@ -78,10 +84,10 @@ def uvm(facts: Facts) -> Check | None:
         if system.container:
             return UVM.problem(
                 "/dev/nvidia-uvm is not in this container: nvidia-smi works without it, CUDA does not",
-                "On the host: sudo nvidia-modprobe -u -c=0; then start the container again, with --gpus all or --device /dev/nvidia-uvm",
+                "On the host: `sudo nvidia-modprobe -u -c=0`; then start the container again, with --gpus all or --device /dev/nvidia-uvm",
             )
         return UVM.problem(
-            f"{found}: nvidia-smi works without it, CUDA does not", "sudo nvidia-modprobe -u -c=0 (or: sudo modprobe nvidia_uvm)"
+            f"{found}: nvidia-smi works without it, CUDA does not", "`sudo nvidia-modprobe -u -c=0`, or: `sudo modprobe nvidia_uvm`"
         )
     return UVM.ok("/dev/nvidia-uvm is made when the first CUDA program starts")
 
@@ -104,6 +110,6 @@ def cuda_start(facts: Facts) -> Check | None:
     if _error_number(facts) == 999:
         return START.problem(
             "CUDA says 999, unknown error, as it does after the machine slept",
-            "sudo rmmod nvidia_uvm && sudo modprobe nvidia_uvm; or reboot.",
+            "`sudo rmmod nvidia_uvm && sudo modprobe nvidia_uvm`; or reboot.",
         )
-    return START.problem(f"CUDA does not start: {said[:240]}", "Reboot if it stays so; read why with: sudo dmesg | grep -i -e nvrm -e xid")
+    return START.problem(f"CUDA does not start: {said[:240]}", f"Reboot if it stays so; read why with: {LAST_LINES}")

@@ -149,7 +149,7 @@ def _any_problem(checks: Sequence[Check]) -> bool:
 def _unexplained(loss: _Loss) -> Check:
     return UNEXPLAINED.problem(
         f"{loss.words}, and none of the known causes fits",
-        "Ask in a forum, with this report: tuitrain doctor",
+        "Ask in a forum, with this report: `tuitrain doctor`",
     )
 
 

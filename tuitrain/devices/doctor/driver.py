@@ -11,15 +11,21 @@ DRIVER = Subject("driver", "NVIDIA driver", "/proc/driver/nvidia/version, /proc/
 UNBOUND = Subject("unbound-card", "Cards without the driver", "the kernel driver of every NVIDIA card on the PCI bus")
 WSL = Subject("wsl", "WSL 2", "/dev/dxg and /usr/lib/wsl/lib")
 MISMATCH_MEND = (
-    "Reboot; or stop everything that uses the GPUs and run: sudo rmmod nvidia_uvm nvidia_drm nvidia_modeset nvidia && sudo modprobe nvidia"
+    "Reboot; or stop everything that uses the GPUs and run: "
+    "`sudo modprobe -r nvidia_uvm nvidia_drm nvidia_modeset nvidia && sudo modprobe nvidia`"
 )
-LAST_LINES = "sudo dmesg | grep -i -e nvrm -e xid"
+LAST_LINES = "`sudo dmesg | grep -i -e nvrm -e xid`"
+CONTAINER_AGAIN = (
+    "Start the container again: `docker restart NAME`; against it happening again, give each card to it with --device /dev/nvidia0, or "
+    "set native.cgroupdriver=cgroupfs in Docker's daemon.json."
+)
+"""systemd takes a container's devices away when it reloads."""
 _FOR_VIRTUAL_MACHINES = ("vfio-pci", "pci-stub", "xen-pciback")
 _INSTALL = {
-    "ubuntu": "sudo ubuntu-drivers install, then reboot",
-    "debian": "sudo apt install nvidia-driver (from the section non-free), then reboot",
-    "fedora": "sudo dnf install akmod-nvidia (from RPM Fusion), then reboot",
-    "arch": "sudo pacman -S nvidia-open, then reboot",
+    "ubuntu": "`sudo ubuntu-drivers install`, then reboot.",
+    "debian": "`sudo apt install nvidia-driver`, which is in the section non-free, then reboot.",
+    "fedora": "`sudo dnf install akmod-nvidia`, which is in RPM Fusion, then reboot.",
+    "arch": "`sudo pacman -S nvidia-open`, then reboot.",
 }
 
 
@@ -93,8 +99,8 @@ def _not_loaded(facts: Facts) -> Check:
     if system.libraries:
         return DRIVER.problem(
             f"{how_many}; the driver {' and '.join(system.libraries)} is installed but its kernel module is not loaded",
-            "sudo modprobe nvidia; if that fails, read why with: sudo dmesg | tail (Secure Boot refuses unsigned modules: "
-            "mokutil --sb-state; after a kernel update: sudo dkms autoinstall).",
+            "`sudo modprobe nvidia`; if that fails, read why with: `sudo dmesg | tail`; after an update of the kernel: "
+            "`sudo dkms autoinstall`; Secure Boot refuses unsigned modules, and whether it is on says: `mokutil --sb-state`",
         )
     return DRIVER.problem(f"{how_many}, but no NVIDIA driver is installed", install(facts))
 
@@ -113,7 +119,7 @@ def _not_answering(facts: Facts) -> Check:
         if facts.system.container:
             return DRIVER.problem(
                 f"{loaded} and the devices are here, but the driver's library libnvidia-ml.so.1 is not in this container",
-                "Start the container with: docker run --gpus all -e NVIDIA_DRIVER_CAPABILITIES=compute,utility …",
+                "Start the container with: `docker run --gpus all -e NVIDIA_DRIVER_CAPABILITIES=compute,utility IMAGE`",
             )
         return DRIVER.problem(
             f"{loaded}, but its library libnvidia-ml.so.1 is not found", f"Install the driver's libraries: {install(facts)}"
@@ -123,13 +129,10 @@ def _not_answering(facts: Facts) -> Check:
             "NVML says Unknown Error: this container lost its GPUs, as happens when systemd reloads on the host"
             if facts.system.container
             else "NVML says Unknown Error: the driver is in a state it does not leave by itself",
-            "Start the container again (docker restart NAME); against it happening again: --device /dev/nvidia0 for each card, or "
-            "native.cgroupdriver=cgroupfs in Docker's daemon.json."
-            if facts.system.container
-            else f"Reboot; before that, read why with: {LAST_LINES}",
+            CONTAINER_AGAIN if facts.system.container else f"Reboot; before that, read why with: {LAST_LINES}",
         )
     if _nvml_says(facts, nvml.BINDING_MISSING):
-        return DRIVER.warning(f"{loaded}, but the Python package that asks it is missing", "python -m pip install nvidia-ml-py")
+        return DRIVER.warning(f"{loaded}, but the Python package that asks it is missing", f"`{facts.python} -m pip install nvidia-ml-py`")
     if not error:
         return DRIVER.problem(f"{loaded}, and lists no GPU", f"Read why with: {LAST_LINES}")
     return DRIVER.problem(f"{loaded}, but {error}", f"Reboot if it stays so; before that, read why with: {LAST_LINES}")
@@ -171,11 +174,13 @@ def wsl(facts: Facts) -> Check | None:
             # Most laptops have an integrated GPU only, which looks the same from here.
             return WSL.ok(found)
         return WSL.warning(
-            found, "If the GPU is NVIDIA's: install its newest driver on Windows, then run in PowerShell: wsl --update; wsl --shutdown"
+            found,
+            "If the GPU is NVIDIA's: install its newest driver on Windows, and start WSL anew, which ends all that runs in it: "
+            "`wsl.exe --update; wsl.exe --shutdown`",
         )
     if system.libraries and facts.torch.started is False:
         return WSL.problem(
             f"a Linux driver ({' and '.join(system.libraries)}) is installed beside the one that Windows gives, and hides it",
-            "Remove it: sudo apt purge 'nvidia-*' 'libnvidia-*'; WSL needs the driver on Windows only.",
+            "WSL needs the driver on Windows only; remove this one: `sudo apt purge 'nvidia-*' 'libnvidia-*'`",
         )
     return WSL.ok("the GPU and its library come from Windows")

@@ -55,7 +55,7 @@ def examine(
     storage = read_storage(runs_dir, root)
     say("the terminal, and what a logout does")
     terminal = terminal or read_terminal(environ)
-    logout, versions = read_logout(root, user_name()), read_versions()
+    logout, versions = read_logout(root, user_name()), read_versions(environ)
     say("what torch answers")
     answer = torch.result()
     # CUDA's start makes device files that are missing until then, so these are looked at after it.

@@ -24,6 +24,7 @@ SECONDS = 28.0
 FIRST_SHARE = 0.6
 """Of the time, for the first try; what is left is for the one without direct access, which only comes after a hang."""
 WITHOUT_PEERS = "NCCL_P2P_DISABLE"
+_IN_WORDS = "NCCL_DEBUG=INFO NCCL_DEBUG_FILE=nccl-%p.txt tuitrain doctor --all-reduce"
 
 SCRIPT = r"""
 import sys
@@ -117,7 +118,7 @@ def _worked(devices: Sequence[str], seconds: float) -> Check:
 def _peers_hang(devices: Sequence[str]) -> Check:
     return EXCHANGE.problem(
         f"{devices[0]} and {devices[1]} hang when they talk to one another directly (peer to peer), and work through the main memory",
-        f"export {WITHOUT_PEERS}=1; to mend it for good turn IOMMU (ACS) off in the BIOS, or boot with iommu=pt",
+        f"`export {WITHOUT_PEERS}=1`; to mend it for good turn IOMMU (ACS) off in the BIOS, or boot with iommu=pt.",
     )
 
 
@@ -128,10 +129,7 @@ def _hung(devices: Sequence[str], ranks: Sequence[Ended], seconds: float) -> Che
     where = _step(ranks[behind])
     mend = "Look what the machine waits for, and ask again; other work on it can make this slow."
     if devices[0] != "cpu":
-        mend = (
-            f"NCCL_DEBUG=INFO {WITHOUT_PEERS}=1 NCCL_SHM_DISABLE=1 torchrun --nproc-per-node 2 YOUR_SCRIPT shows what NCCL waits for; "
-            "/dev/shm may be too small"
-        )
+        mend = f"/dev/shm may be too small; what NCCL waits for is then in nccl-*.txt: `{_IN_WORDS}`"
     return EXCHANGE.problem(f"{who} did not end within {seconds:.0f} s, at: {where}", mend)
 
 
@@ -140,8 +138,7 @@ def _failed(devices: Sequence[str], ranks: Sequence[Ended]) -> Check:
     lines = [line.strip() for line in ranks[failed].err.splitlines() if line.strip()]
     errors = [line for line in lines if re.match(r"[\w.]*(Error|Exception)\b", line)]
     said = clean((errors or lines or [f"exit code {ranks[failed].code}"])[-1][:240])
-    library = "gloo" if devices[0] == "cpu" else "NCCL"
     return EXCHANGE.problem(
         f"rank {failed} ({devices[failed]}) failed at: {_step(ranks[failed])} ({said})",
-        f"What is wrong above goes first; then see what {library} says.",
+        "What is wrong above goes first" + ("." if devices[0] == "cpu" else f"; what NCCL says is then in nccl-*.txt: `{_IN_WORDS}`"),
     )

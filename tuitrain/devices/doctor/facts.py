@@ -169,12 +169,16 @@ class LogoutFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Versions(msgspec.Struct, frozen=True, kw_only=True):
-    """What a helper in a forum asks first. `deprecated_pynvml` is the version of the package named pynvml, if installed."""
+    """What a helper in a forum asks first. `deprecated_pynvml` is the version of the package named pynvml, if installed.
+
+    `python_command` starts this Python from a shell.
+    """
 
     tuitrain: str = "?"
     python: str = "?"
     system: str = "?"
     deprecated_pynvml: str | None = None
+    python_command: str = "python"
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
@@ -193,6 +197,11 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     def cards(self) -> tuple[DeviceSample, ...]:
         """Whole cards as NVML sees them, without MIG instances."""
         return tuple(card for card in self.snapshot.devices if card.instance is None)
+
+    @property
+    def python(self) -> str:
+        """What starts this Python from a shell."""
+        return self.versions.python_command
 
     @property
     def silent(self) -> bool:

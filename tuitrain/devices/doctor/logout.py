@@ -16,8 +16,8 @@ def logout(facts: Facts) -> Check:
         return LOGOUT.ok(
             "runs in the background go on: the hang-up of the terminal (SIGHUP) does not reach them, and logind leaves them alone"
         )
-    first = "" if found.lingers else "loginctl enable-linger; then "
+    first = "" if found.lingers else "Once: `loginctl enable-linger`. "
     return LOGOUT.warning(
         "KillUserProcesses=yes in logind.conf: a logout kills runs in the background",
-        f"{first}systemd-run --user --scope tuitrain run RECIPE --detach",
+        f"{first}A run that is to outlive a logout starts with: `systemd-run --user --scope tuitrain run seed-cnn --detach`",
     )

@@ -23,9 +23,12 @@ def shared_memory(facts: Facts) -> Check | None:
         return None
     if size is None or size >= ENOUGH:
         return MEMORY.ok("large enough" if size is None else f"{size / (1 << 20):,.0f} MiB")
+    program = "podman" if facts.system.container == "Podman" else "docker"
     return MEMORY.warning(
         f"{size / (1 << 20):,.0f} MiB, a container's default: NCCL and data workers need more and then fail with a bus error or hang",
-        "Start the container with: docker run --shm-size=8g … (or --ipc=host)",
+        f"Start the container with: `{program} run --shm-size=8g IMAGE`, or with --ipc=host."
+        if facts.system.container
+        else "`sudo mount -o remount,size=8G /dev/shm`; where this is a container after all, start it with --shm-size=8g.",
     )
 
 
@@ -34,7 +37,8 @@ def nccl(facts: Facts) -> Check | None:
     failed = facts.torch.failed or ""
     if "libnccl" in failed:
         return NCCL.problem(
-            f"torch cannot load NCCL: {failed[:200]}", "python -m pip install --force-reinstall torch (it brings the nvidia-nccl that fits)"
+            f"torch cannot load NCCL: {failed[:200]}",
+            f"`{facts.python} -m pip install --force-reinstall torch`, which brings the nvidia-nccl that fits.",
         )
     if not _several(facts) or facts.torch.nccl is None:
         return None
@@ -42,7 +46,7 @@ def nccl(facts: Facts) -> Check | None:
         return NCCL.ok("it can be loaded")
     return NCCL.warning(
         "this torch comes without NCCL, so the strategy ddp cannot use several GPUs; split and dp can",
-        "python -m pip install --force-reinstall torch (the builds for Linux have it)",
+        f"`{facts.python} -m pip install --force-reinstall torch`; the builds for Linux have it.",
     )
 
 

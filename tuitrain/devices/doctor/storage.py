@@ -12,7 +12,8 @@ WRITING = Subject("runs-writable", "Writing runs", "a file written, synced and r
 NETWORK = ("nfs", "cifs", "smb", "smb3", "9p", "lustre", "gpfs", "beegfs", "ceph", "glusterfs", "afs", "orangefs", "pvfs2", "ncpfs")
 NETWORK_FUSE = ("fuse.sshfs", "fuse.glusterfs", "fuse.ceph", "fuse.s3fs", "fuse.rclone", "fuse.gcsfuse", "fuse.juicefs")
 LITTLE, TOO_LITTLE = 2 << 30, 200 << 20
-ELSEWHERE = "Put the runs on another disk: export TUITRAIN_RUNS=/path/on/it"
+ELSEWHERE = "Put the runs on another disk: `export TUITRAIN_RUNS=/path/on/it`"
+ROOM = f"See what there is: `tuitrain runs`; delete what is no longer needed: `tuitrain delete RUN`. {ELSEWHERE}"
 
 
 def disk(facts: Facts) -> Check | None:
@@ -34,9 +35,9 @@ def space(facts: Facts) -> Check | None:
         return None
     shown = f"{free / (1 << 30):.1f} GiB free"
     if free < TOO_LITTLE:
-        return SPACE.problem(f"{shown}: too little for checkpoints", f"tuitrain delete RUN; or: {ELSEWHERE[0].lower()}{ELSEWHERE[1:]}")
+        return SPACE.problem(f"{shown}: too little for checkpoints", ROOM)
     if free < LITTLE:
-        return SPACE.warning(f"{shown}: little for checkpoints", f"tuitrain delete RUN; or: {ELSEWHERE[0].lower()}{ELSEWHERE[1:]}")
+        return SPACE.warning(f"{shown}: little for checkpoints", ROOM)
     return SPACE.ok(shown)
 
 
@@ -46,7 +47,7 @@ def writing(facts: Facts) -> Check | None:
     if storage is None:
         return None
     if storage.hung:
-        return WRITING.problem("the disk did not answer in time", f"Look whether its server is there (df hangs too if not). {ELSEWHERE}")
+        return WRITING.problem("the disk did not answer in time", f"Look whether its server is there. {ELSEWHERE}")
     if storage.error:
         return WRITING.problem(f"{_place(storage)} cannot be written: {storage.error}", ELSEWHERE)
     return WRITING.ok(f"{_place(storage)} can be written")

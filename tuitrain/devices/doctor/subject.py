@@ -8,7 +8,7 @@ from tuitrain.devices.doctor.model import Check, Verdict
 
 
 class Subject(msgspec.Struct, frozen=True):
-    """The parts of a check that are the same whatever is found."""
+    """The parts of a check that are the same whatever is found. A mend holds its commands between backquotes, as `Check` says."""
 
     check: str
     title: str

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import re
+import shlex
 import shutil
 import sys
 import uuid
@@ -138,14 +139,26 @@ def user_name() -> str:
         return ""
 
 
-def read_versions() -> Versions:
-    """The versions of this program and of what it runs on."""
+def read_versions(environ: Mapping[str, str]) -> Versions:
+    """The versions of this program and of what it runs on, as a shell with `environ` starts it."""
     return Versions(
         tuitrain=_distribution_version("tuitrain") or "?",
         python=platform.python_version(),
         system=clean(f"{platform.system()} {platform.release()} {platform.machine()}"),
         deprecated_pynvml=_distribution_version("pynvml"),
+        python_command=_python_command(environ),
     )
+
+
+def _python_command(environ: Mapping[str, str]) -> str:
+    """The shortest word that starts this Python from a shell: its whole path where another one comes first there."""
+    here = sys.executable
+    for word in ("python", "python3"):
+        found = shutil.which(word, path=environ.get("PATH"))
+        # A virtual environment's Python is a link to one that does not see its packages, so the folder counts too.
+        if found and os.path.realpath(os.path.dirname(found)) == os.path.realpath(os.path.dirname(here)) and os.path.samefile(found, here):
+            return word
+    return shlex.quote(clean(here)) if here else "python3"
 
 
 def _distribution_version(name: str) -> str | None:

@@ -11,6 +11,8 @@ from tuitrain.devices.doctor.subject import Subject
 COLOURS = Subject("terminal-colours", "Colours of the terminal", "TERM and COLORTERM")
 UNICODE = Subject("terminal-unicode", "Characters of the terminal", "TERM, LC_ALL, LANG, LC_CTYPE and Python's output encoding")
 SIZE = Subject("terminal-size", "Size of the terminal", "the terminal's own answer")
+_TMUX = "`echo 'set -g default-terminal tmux-256color' >> ~/.tmux.conf && tmux source-file ~/.tmux.conf`, then open a new window in it."
+_SCREEN = "`echo 'term screen-256color' >> ~/.screenrc`, then start screen anew."
 LEAST_COLUMNS, LEAST_ROWS = 80, 24
 
 
@@ -22,15 +24,14 @@ def colours(facts: Facts) -> Check | None:
     inside = " inside tmux" if terminal.tmux else " inside screen" if terminal.screen else ""
     if terminal.term in ("dumb", ""):
         return COLOURS.warning(
-            f"TERM is {terminal.term or 'not set'}: the app cannot draw on such a terminal", "export TERM=xterm-256color"
+            f"TERM is {terminal.term or 'not set'}: the app cannot draw on such a terminal", "`export TERM=xterm-256color`"
         )
     if terminal.colorterm in ("truecolor", "24bit") or re.search(r"direct|truecolor|kitty|ghostty", terminal.term):
         return COLOURS.ok(f"16 million ({terminal.term}{inside})")
     if "256" in terminal.term:
         return COLOURS.ok(f"256 ({terminal.term}{inside})")
     if terminal.tmux or terminal.screen:
-        mend = 'In ~/.tmux.conf: set -g default-terminal "tmux-256color"' if terminal.tmux else "In ~/.screenrc: term screen-256color"
-        return COLOURS.warning(f"16 or fewer ({terminal.term}{inside})", mend)
+        return COLOURS.warning(f"16 or fewer ({terminal.term}{inside})", _TMUX if terminal.tmux else _SCREEN)
     # The console of Linux has no more, and the app has colours for it.
     return COLOURS.ok(f"16 ({terminal.term}); enough, and a terminal with 256 shows more")
 
@@ -47,7 +48,7 @@ def unicode(facts: Facts) -> Check | None:
     if encoding not in ("utf8", "ascii") or (named and "utf8" not in named):
         return UNICODE.warning(
             f"the locale is {terminal.locale or terminal.encoding}, not UTF-8: curves are drawn with plain characters",
-            "export LC_ALL=C.UTF-8",
+            "`export LC_ALL=C.UTF-8`",
         )
     return UNICODE.ok(f"UTF-8 ({terminal.locale or 'no locale set'})")
 

@@ -35,8 +35,9 @@ def as_text(report: Report, *, colour: bool = False) -> str:
 
 
 def as_json(report: Report) -> str:
-    """`{"conclusion", "verdict", "counts": […], "checks": […]}` on one line."""
-    parts = {"conclusion": report.conclusion, "verdict": report.verdict, "counts": report.counts, "checks": report.checks}
+    """`{"conclusion", "verdict", "counts": […], "checks": […]}` on one line; a check's `command` is the first one of its `mend`."""
+    checks = [msgspec.structs.asdict(check) | {"mend": check.plain_mend, "command": check.command} for check in report.checks]
+    parts = {"conclusion": report.conclusion, "verdict": report.verdict, "counts": report.counts, "checks": checks}
     return _without_names(msgspec.json.encode(parts).decode())
 
 
@@ -74,9 +75,10 @@ def _in_full(check: Check, colour: bool) -> Iterator[str]:
     yield f"{_word(check.verdict, colour)}: {check.title}"
     yield from _wrapped(check.found, "  ", "  ")
     yield from _wrapped(f"looked at: {check.looked_at}", "  ", "  ")
-    if check.mend is not None:
+    for number, piece in enumerate(check.pieces):
+        start = "  → " if number == 0 else "    "
         # One line, however long: a command is there to be copied.
-        yield f"  → {check.mend}"
+        yield from [f"{start}$ {piece.text}"] if piece.is_command else _wrapped(piece.text, start, "    ")
 
 
 def _in_short(check: Check, colour: bool) -> list[str]:

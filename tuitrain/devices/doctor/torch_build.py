@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tuitrain.devices.doctor.driver import version
+from tuitrain.devices.doctor.driver import LAST_LINES, version
 from tuitrain.devices.doctor.facts import Facts, TorchDevice
 from tuitrain.devices.doctor.model import Check
 from tuitrain.devices.doctor.subject import Subject
@@ -17,6 +17,7 @@ SAFETY = Subject("torch-version", "torch's version", "torch.__version__")
 PYNVML = Subject("pynvml", "Package pynvml", "the installed Python packages")
 
 SAFE = (2, 10)
+_WHEELS = "https://download.pytorch.org/whl"
 _OLDEST_DRIVERS = {
     450: "11.0", 455: "11.1", 460: "11.2", 465: "11.3", 470: "11.4", 495: "11.5", 510: "11.6", 515: "11.7", 520: "11.8", 525: "12.0",
     530: "12.1", 535: "12.2", 545: "12.3", 550: "12.4", 555: "12.5", 560: "12.6", 565: "12.7", 570: "12.8", 575: "12.9", 580: "13.0",
@@ -36,19 +37,19 @@ def torch(facts: Facts) -> Check | None:
         # A cold disk of a network can take this long on a machine that is well.
         return TORCH.warning(
             f"import torch had not ended after {found.hung_seconds:.0f} s: a disk or network folder that hangs, or a very slow machine",
-            'Try it by itself: python -X importtime -c "import torch"; if it only is slow the first time, ask the doctor again.',
+            f'Try it by itself: `{facts.python} -X importtime -c "import torch"`; if it only is slow the first time, ask the doctor again.',
         )
     if found.hung_at is not None:
         return _hung_later(facts, found.hung_at)
     if found.failed and not found.asked:
         return TORCH.warning(found.failed, "Start tuitrain with the Python that it was installed for.")
     if found.failed:
-        library_path = (
-            " LD_LIBRARY_PATH is set and may bring in libraries of another version: try without it." if _library_path(facts) else ""
-        )
-        return TORCH.problem(
-            f"torch is installed but broken: {found.failed}", f"{pip_torch(facts, again=True)}{library_path and ';' + library_path}"
-        )
+        again = pip_torch(facts, again=True)
+        if facts.environ.get("LD_LIBRARY_PATH"):
+            again = (
+                f"LD_LIBRARY_PATH is set and may bring in libraries of another version: `unset LD_LIBRARY_PATH`; if it is not that: {again}"
+            )
+        return TORCH.problem(f"torch is installed but broken: {found.failed}", again)
     return TORCH.ok(f"{found.version} can be imported") if found.version else None
 
 
@@ -58,12 +59,8 @@ def _hung_later(facts: Facts, step: str) -> Check:
         return TORCH.ok(f"{facts.torch.version} can be imported; the time ended at: {step}")
     return TORCH.problem(
         f"torch hangs at: {step} (for {seconds:.0f} s)",
-        "A driver that hangs needs a reboot; read why with: sudo dmesg | grep -i -e nvrm -e xid",
+        f"A driver that hangs needs a reboot; read why with: {LAST_LINES}",
     )
-
-
-def _library_path(facts: Facts) -> bool:
-    return bool(facts.environ.get("LD_LIBRARY_PATH"))
 
 
 def driver_cuda(facts: Facts) -> tuple[int, int] | None:
@@ -86,7 +83,7 @@ def _numbers(text: str | None) -> tuple[int, int] | None:
 def pip_torch(facts: Facts, *, again: bool = False) -> str:
     """The command that installs a torch for this machine's driver, over the one that is there if `again`."""
     options = "--force-reinstall " if again else ""
-    return f"python -m pip install {options}torch --index-url https://download.pytorch.org/whl/{wheel(facts)}"
+    return f"`{facts.python} -m pip install {options}torch --index-url {_WHEELS}/{wheel(facts)}`"
 
 
 def wheel(facts: Facts) -> str:
@@ -170,13 +167,13 @@ def _fits(device: TorchDevice, built: tuple[str, ...]) -> bool:
 
 
 def _fitting_wheel(facts: Facts, device: TorchDevice) -> str:
-    command = "python -m pip install --force-reinstall torch --index-url https://download.pytorch.org/whl/"
+    command = f"{facts.python} -m pip install --force-reinstall torch --index-url {_WHEELS}"
     if device.capability is not None and device.capability < (7, 5):
-        return f"{command}cu126 (up to torch 2.14 these builds have kernels for Maxwell, Pascal and Volta)"
+        return f"`{command}/cu126`; up to torch 2.14 these builds have kernels for Maxwell, Pascal and Volta."
     speaks = driver_cuda(facts)
     if speaks is not None and speaks < (12, 8):
-        return f"Update the NVIDIA driver to 580 or newer, then: {command}cu130"
-    return command + ("cu128" if speaks is not None and speaks < (13, 0) else "cu130")
+        return f"Update the NVIDIA driver to 580 or newer, then: `{command}/cu130`"
+    return f"`{command}/{'cu128' if speaks is not None and speaks < (13, 0) else 'cu130'}`"
 
 
 def torch_version(facts: Facts) -> Check | None:
@@ -187,7 +184,7 @@ def torch_version(facts: Facts) -> Check | None:
     if numbers < SAFE:
         return SAFETY.warning(
             f"{facts.torch.version} can be made to run code by a foreign .pt file, also with weights_only (CVE-2026-24747)",
-            'python -m pip install --upgrade "torch>=2.10"; until then load no file of a stranger.',
+            f'`{facts.python} -m pip install --upgrade "torch>=2.10"`; until then load no file of a stranger.',
         )
     return SAFETY.ok(f"{facts.torch.version}, without the known holes in loading files")
 
@@ -199,5 +196,5 @@ def pynvml(facts: Facts) -> Check | None:
         return None
     return PYNVML.warning(
         f"the deprecated package pynvml {installed} is installed; its module has the name of nvidia-ml-py's, and torch warns of it",
-        "python -m pip uninstall -y pynvml && python -m pip install --force-reinstall nvidia-ml-py",
+        f"`{facts.python} -m pip uninstall -y pynvml && {facts.python} -m pip install --force-reinstall nvidia-ml-py`",
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import threading
 from collections.abc import Mapping
 from typing import Any
@@ -11,7 +10,7 @@ import msgspec
 
 from tuitrain.devices.doctor.bounded import Ended, python_script, run_all
 from tuitrain.devices.doctor.facts import TorchAnswer, TorchDevice, TorchFacts
-from tuitrain.text import clean
+from tuitrain.text import clean, signal_name
 
 PROBE_SECONDS = 8.5
 WORDS_KEPT = 2000
@@ -127,13 +126,6 @@ def _clean_device(device: TorchDevice) -> TorchDevice:
 def _why_it_ended(ended: Ended, step: str) -> str:
     code = ended.code or 0
     if code < 0:
-        return f"the process was ended by {_signal_name(-code)} at: {clean(step)}"
+        return f"the process was ended by {signal_name(-code)} at: {clean(step)}"
     last = next((line.strip() for line in reversed(ended.err.splitlines()) if line.strip()), f"exit code {code}")
     return clean(last[:300])
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"

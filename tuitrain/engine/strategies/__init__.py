@@ -7,7 +7,9 @@ from typing import Protocol
 from torch import Tensor
 
 from tuitrain.engine.clock import Seconds
+from tuitrain.engine.laps import Laps
 from tuitrain.engine.replicas import Pattern
+from tuitrain.events import StepTimes
 
 
 class Strategy(Protocol):
@@ -19,12 +21,14 @@ class Strategy(Protocol):
         replica_losses: the loss of each replica in the last step, detached, 0-dim, on the first device; `None` where it was idle, and for
             all where replicas have none of their own.
         replica_seconds: how long each replica's forward and backward took in the last step; `None` where it was idle, or nobody measures.
+        laps: where the time goes on the first device, or in a group on this rank's; the loop laps what it does around `step`.
     """
 
     devices: tuple[str, ...]
     pattern: Pattern
     replica_losses: tuple[Tensor | None, ...]
     replica_seconds: tuple[Seconds | None, ...]
+    laps: Laps
 
     def step(self, inputs: Tensor, labels: Tensor) -> Tensor:
         """Forward and backward of one batch; gradients are added to the model's parameters.
@@ -35,5 +39,13 @@ class Strategy(Protocol):
 
         Returns:
             The mean loss over all N samples, detached, 0-dim, on the first device.
+        """
+        ...
+
+    def times(self, *, last: bool = False) -> StepTimes | None:
+        """Where the time of the steps went that were measured and not told yet; `None` without any.
+
+        Args:
+            last: all of them; in a group every rank must ask.
         """
         ...

@@ -95,9 +95,8 @@ def make_strategy(
     """
     first = devices[0]
     if group is not None:
-        names = tuple(config.device.split(","))
         own = config.model not in MODELS
-        return Distributed(modules[first], criterion, first, names, autocast(config, first), config.batch_dim, group, may_skip=own)
+        return Distributed(modules[first], criterion, first, group.devices, autocast(config, first), config.batch_dim, group, may_skip=own)
     if config.strategy == "split":
         replicas = [Replica(modules[device], device, autocast(config, device)) for device in devices]
         return Split(replicas, criterion, config.batch_dim)

@@ -11,8 +11,10 @@ from torch import Tensor, nn
 from torch.nn.parallel import gather
 
 from tuitrain.engine.clock import Seconds
+from tuitrain.engine.laps import Laps
 from tuitrain.engine.outputs import logits, tensors
 from tuitrain.engine.replicas import Pattern, ShapeWatch
+from tuitrain.events import StepTimes
 
 
 class UnderAutocast(nn.Module):
@@ -67,6 +69,7 @@ class DataParallel:
         self.pattern = Pattern((), None, (None,) * len(devices))
         self.replica_losses: tuple[Tensor | None, ...] = (None,) * len(devices)
         self.replica_seconds: tuple[Seconds | None, ...] = (None,) * len(devices)
+        self.laps = Laps(devices[0])
         self._criterion = criterion
         self._home, self._output_device = devices[0], output_device
         # Its copies carry the hooks of the model they were made from.
@@ -78,7 +81,14 @@ class DataParallel:
         self._watch.by_device.clear()
         outputs = self._parallel(inputs)
         loss: Tensor = self._criterion(logits(outputs), labels.to(self._output_device, non_blocking=True))
+        self.laps.lap("forward")
         loss.backward()  # type: ignore[no-untyped-call]
+        self.laps.lap("backward")
         gathered = tuple(next(tensors(outputs)).shape) if len(self.devices) > 1 else None
         self.pattern = Pattern(tuple(inputs.shape), gathered, tuple(self._watch.by_device.get(device) for device in self.devices))
         return loss.detach().to(self._home, non_blocking=True)
+
+    def times(self, *, last: bool = False) -> StepTimes | None:
+        """See `Strategy.times`."""
+        spent = self.laps.take()
+        return None if spent is None else spent.event("dp", self.devices)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
@@ -14,20 +15,23 @@ from torch.nn.parallel import DistributedDataParallel
 
 from tuitrain.engine.clock import Seconds, step_clock
 from tuitrain.engine.group import Group
+from tuitrain.engine.laps import Laps, Spent
 from tuitrain.engine.outputs import logits
 from tuitrain.engine.replicas import Pattern, Shapes, ShapeWatch
+from tuitrain.events import Phases, StepTimes
 
 STATS_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
 class _Part:
-    """What one rank did in the last step, and how long its steps take; `None` where it was idle."""
+    """What one rank did in the last step, and how long its steps take, `None` where it was idle; what it spent since it last said."""
 
     shapes: Shapes | None
     loss: float | None
     seconds: float | None
     memory: int | None
+    spent: Spent | None
 
 
 class Distributed:
@@ -62,6 +66,8 @@ class Distributed:
         self.pattern = Pattern((), None, (None,) * len(devices))
         self.replica_losses: tuple[Tensor | None, ...] = (None,) * len(devices)
         self.replica_seconds: tuple[Seconds | None, ...] = (None,) * len(devices)
+        self.laps = Laps(device)
+        self._spent: list[Spent | None] = [None] * len(devices)
         self._criterion = criterion
         self._device = device
         self._autocast = autocast
@@ -74,6 +80,7 @@ class Distributed:
         self._told = -math.inf
         self._due = False
         ids = [device] if device.type == "cuda" else None
+        self._trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
         self._parallel = DistributedDataParallel(model, device_ids=ids, find_unused_parameters=may_skip)
 
     def step(self, inputs: Tensor, labels: Tensor) -> Tensor:
@@ -89,18 +96,69 @@ class Distributed:
         loss: Tensor = self._criterion(logits(outputs), marks)
         share = 0.0 if idle else len(marks) / len(labels)
         # DistributedDataParallel takes the mean over ranks; samples count, not ranks.
-        (loss * (share * count)).backward()  # type: ignore[no-untyped-call]
+        weighed = loss * (share * count)
+        self.laps.lap("forward")
+        self._backward(weighed)
         seconds = self._clock.tick()
         shapes = None if idle else self._watch.last
         whole = tuple(inputs.shape)
         detached = loss.detach()
-        weighed = torch.zeros_like(detached) if idle else detached * share
-        total, tell = self._group.sum(weighed, flag=self._wants_to_tell(whole, shapes))
+        mean = torch.zeros_like(detached) if idle else detached * share
+        total, tell = self._group.sum(mean, flag=self._wants_to_tell(whole, shapes))
         self._memory = None
         self.replica_losses = (None,) * count
         if tell:
             self._collect(whole, shapes, total, None if idle else detached, None if idle else seconds)
+        self.laps.lap("communication")
         return total
+
+    def settle(self, inputs: Tensor, labels: Tensor) -> None:
+        """A forward and backward that count for nothing, for a run that goes on: model and generators are put back afterwards.
+
+        After the first backward torch orders the gradients anew, and adds up those of three ranks or more in another order than before.
+        """
+        count = self._group.size
+        with self._autocast:
+            outputs = self._parallel(inputs.chunk(count, self._batch_dim)[0])
+        self._criterion(logits(outputs), labels.chunk(count)[0]).backward()
+        for parameter in self._trained:
+            parameter.grad = None
+
+    def times(self, *, last: bool = False) -> StepTimes | None:
+        """See `Strategy.times`; the ranks' sums come together once a second."""
+        if last:
+            if self._device.type == "cuda":
+                torch.cuda.synchronize(self._device)
+            self._add_up(self._group.gather(self.laps.take()))
+        ranks = [spent for spent in self._spent if spent is not None]
+        if len(ranks) < len(self._spent):
+            return None
+        self._spent = [None] * len(ranks)
+        each = tuple(spent.phases for spent in ranks)
+        mean = sum(each, Phases()) / len(each)
+        return Spent(ranks[0].steps, ranks[0].samples, mean, each).event("ddp", self.devices)
+
+    def _backward(self, loss: Tensor) -> None:
+        """Backward; what it takes after this rank's last gradient is waiting for the reduction, and that is communication."""
+        if not self.laps.measuring:
+            loss.backward()  # type: ignore[no-untyped-call]
+            return
+        newest: list[Any] = [None]
+
+        def note(parameter: Tensor) -> None:
+            newest[0] = self.laps.mark()
+
+        hooks = [parameter.register_post_accumulate_grad_hook(note) for parameter in self._trained]  # type: ignore[no-untyped-call]
+        try:
+            loss.backward()  # type: ignore[no-untyped-call]
+        finally:
+            for hook in hooks:
+                hook.remove()
+        self.laps.lap("backward", newest[0])
+
+    def _add_up(self, ranks: Sequence[Spent | None]) -> None:
+        known = zip(self._spent, ranks, strict=True)
+        self._spent = [new if old is None else old if new is None else old + new for old, new in known]
 
     def fresh_memory(self) -> tuple[int | None, ...] | None:
         """Bytes of tensors on each rank's device, after a step whose account came from all ranks; else `None`."""
@@ -118,11 +176,13 @@ class Distributed:
         if self._device.type == "cuda":
             torch.cuda.synchronize(self._device)
         memory = torch.cuda.max_memory_allocated(self._device) if self._device.type == "cuda" else None
-        mine = _Part(shapes, None if loss is None else loss.item(), None if seconds is None else seconds(), memory)
+        spent = self.laps.take()
+        mine = _Part(shapes, None if loss is None else loss.item(), None if seconds is None else seconds(), memory, spent)
         found: list[_Part] = self._group.gather(mine)
         self.pattern = Pattern(whole, None, tuple(part.shapes for part in found))
         self.replica_losses = tuple(None if part.loss is None else total.new_tensor(part.loss) for part in found)
         self.replica_seconds = tuple(None if part.seconds is None else _known(part.seconds) for part in found)
+        self._add_up([part.spent for part in found])
         if self._due:
             self._told = time.monotonic()
             self._memory = tuple(part.memory for part in found)

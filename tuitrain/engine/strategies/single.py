@@ -9,8 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from tuitrain.engine.clock import Seconds
+from tuitrain.engine.laps import Laps
 from tuitrain.engine.outputs import logits
 from tuitrain.engine.replicas import Pattern, ShapeWatch
+from tuitrain.events import StepTimes
 
 
 class Single:
@@ -28,6 +30,7 @@ class Single:
         self.pattern = Pattern((), None, (None,))
         self.replica_losses: tuple[Tensor | None, ...] = (None,)
         self.replica_seconds: tuple[Seconds | None, ...] = (None,)  # the step's own time is this replica's
+        self.laps = Laps(device)
         self._model = model
         self._criterion = criterion
         self._autocast = autocast
@@ -38,8 +41,15 @@ class Single:
         with self._autocast:
             outputs = self._model(inputs)
         loss: Tensor = self._criterion(logits(outputs), labels)
+        self.laps.lap("forward")
         loss.backward()  # type: ignore[no-untyped-call]
+        self.laps.lap("backward")
         self.pattern = Pattern(tuple(inputs.shape), None, (self._watch.last,))
         detached = loss.detach()
         self.replica_losses = (detached,)
         return detached
+
+    def times(self, *, last: bool = False) -> StepTimes | None:
+        """See `Strategy.times`."""
+        spent = self.laps.take()
+        return None if spent is None else spent.event("single", self.devices)

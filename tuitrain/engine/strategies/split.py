@@ -12,8 +12,10 @@ import torch
 from torch import Tensor, nn
 
 from tuitrain.engine.clock import Seconds, step_clock
+from tuitrain.engine.laps import Laps
 from tuitrain.engine.outputs import logits
 from tuitrain.engine.replicas import Pattern, Shapes, ShapeWatch
+from tuitrain.events import StepTimes
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,7 @@ class Split:
         self.pattern = Pattern((), None, (None,) * len(replicas))
         self.replica_losses: tuple[Tensor | None, ...] = (None,) * len(replicas)
         self.replica_seconds: tuple[Seconds | None, ...] = (None,) * len(replicas)
+        self.laps = Laps(replicas[0].device, len(replicas))
         self._replicas = tuple(replicas)
         self._criterion = criterion
         self._batch_dim = batch_dim
@@ -70,20 +73,36 @@ class Split:
         self.replica_losses = (*losses, *idle)
         self.replica_seconds = (*seconds, *idle)
         total: Tensor = reduce(torch.add, weighed)
+        self.laps.lap("communication")
         return total
+
+    def times(self, *, last: bool = False) -> StepTimes | None:
+        """See `Strategy.times`."""
+        spent = self.laps.take()
+        return None if spent is None else spent.event("split", self.devices)
 
     def _run(self, index: int, inputs: Tensor, labels: Tensor, share: float) -> tuple[Shapes | None, Tensor, Tensor, Seconds]:
         """One replica's part: its shapes; its mean loss, and its share in that of the batch, on the first device; how long it took."""
-        replica, clock = self._replicas[index], self._clocks[index]
+        replica, clock, home = self._replicas[index], self._clocks[index], self._replicas[0].device
+        here = replica.device == home
+        if here:
+            self.laps.lap("communication")
         clock.restart()
         with replica.autocast:
             outputs = replica.module(_moved(inputs, replica.device))
         loss: Tensor = self._criterion(logits(outputs), _moved(labels, replica.device))
         # Samples count, not replicas: the sum is the mean over the whole batch, whichever replica a sample was on.
         weighed = loss if share == 1 else loss * share
+        forward = clock.tick() if self.laps.measuring else None
+        if here:
+            self.laps.lap("forward")
         weighed.backward()  # type: ignore[no-untyped-call]
         seconds = clock.tick()
-        home = self._replicas[0].device
+        if here:
+            self.laps.lap("backward")
+        if forward is not None:
+            self.laps.part(index, forward, seconds)
+            seconds = _both(forward, seconds)
         return self._watches[id(replica.module)].last, _moved(loss.detach(), home), _moved(weighed.detach(), home), seconds
 
     @torch.no_grad()
@@ -103,6 +122,10 @@ class Split:
                 gradient = _moved(theirs.grad, mine.device)
                 mine.grad = gradient if mine.grad is None else mine.grad.add_(gradient)
                 theirs.grad = None
+
+
+def _both(first: Seconds, second: Seconds) -> Seconds:
+    return lambda: first() + second()
 
 
 def _state(module: nn.Module) -> Iterable[Tensor]:

@@ -9,14 +9,14 @@ from collections.abc import Callable
 import msgspec
 
 from tuitrain.config import RunConfig
+from tuitrain.session.background import Background
 from tuitrain.session.preflight.plans import LeftOut, Plan, left_out, plans, pool_of, spec_of
 from tuitrain.session.preflight.results import Row, compare
 from tuitrain.session.preflight.trials import Cancelled, Trials
-from tuitrain.session.threads import yield_to_the_screen
 from tuitrain.wire import Measured
 
 
-class Measuring:
+class Measuring(Background):
     """Measures one plan after the other. Whoever reads it sees each row as soon as it is there.
 
     Args:
@@ -26,55 +26,30 @@ class Measuring:
     """
 
     def __init__(self, trials: Trials, config: RunConfig, changed: Callable[[], None]) -> None:
+        super().__init__("tuitrain-preflight", changed)
         self.plans: tuple[Plan, ...] = ()
         self.left_out: tuple[LeftOut, ...] = ()
         self.now: Plan | None = None
         """The one that is being measured."""
         self.problem: str | None = None
         """Why nothing can be measured, in one sentence."""
-        self.busy = False
         self._config = config
         self._trials = trials
-        self._changed = changed
         self._measured: dict[Plan, Measured] = {}
-        self._began = 0.0
-        self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
 
     @property
     def rows(self) -> tuple[Row, ...]:
         """What is known now."""
         return compare(self.plans, dict(self._measured))
 
-    @property
-    def seconds(self) -> float:
-        """How long what is being done now takes already."""
-        return time.monotonic() - self._began
-
     def start(self) -> None:
         """Measure everything, from the beginning; nothing happens while that is under way."""
         if self.busy:
             return
-        self.busy, self.problem, self._began = True, None, time.monotonic()
-        self._measured = {}
-        self._stop = threading.Event()
-        # A daemon: what it waits for are processes that end with this one.
-        self._thread = threading.Thread(target=self._run, args=(self._stop,), name="tuitrain-preflight", daemon=True)
-        self._thread.start()
+        self.problem, self._measured = None, {}
+        self._begin(self._measure)
 
-    def stop(self) -> None:
-        """End the trial that is under way, and begin no other."""
-        self._stop.set()
-
-    def join(self, timeout: float) -> bool:
-        """Wait at most `timeout` seconds for the thread and its process to end; whether they have."""
-        if self._thread is not None:
-            self._thread.join(timeout)
-        return self._thread is None or not self._thread.is_alive()
-
-    def _run(self, stop: threading.Event) -> None:
-        # The processes that this thread starts have its priority, which is a run's in the app.
-        yield_to_the_screen()
+    def _measure(self, stop: threading.Event) -> None:
         try:
             self._plan(stop)
             for plan in self.plans:
@@ -86,8 +61,7 @@ class Measuring:
         except OSError as error:
             self.problem = f"The trials cannot be done: {error.strerror or error}."
         finally:
-            self.now, self.busy = None, False
-            self._changed()
+            self.now = None
 
     def _plan(self, stop: threading.Event) -> None:
         """Find out between which devices there is a choice."""

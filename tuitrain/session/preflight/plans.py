@@ -31,13 +31,14 @@ class Plan(msgspec.Struct, frozen=True):
         return len(set(self.devices)) < len(self.devices)
 
     def applied(self, config: RunConfig) -> RunConfig:
-        """`config`, trained this way.
+        """`config`, trained this way on this machine alone.
 
         Raises:
             ConfigError: something else in it forbids that.
         """
         kept = config.output_device if self.strategy == "dp" and config.output_device in self.devices else None
-        return with_changes(config, {"device": self.device, "strategy": self.strategy, "output_device": kept})
+        changes = {"device": self.device, "strategy": self.strategy, "output_device": kept}
+        return with_changes(config, changes | {"nnodes": "1", "rdzv_endpoint": None})
 
 
 class LeftOut(msgspec.Struct, frozen=True):

@@ -36,7 +36,7 @@ _PROGRAM = """
 import sys
 sys.path[:] = [path for path in sys.path if path] + [sys.argv[1]]
 from functools import partial
-from tuitrain.engine.trial import main
+from tuitrain.engine.trial_process import main
 from tuitrain.session.elastic import elastic_train
 main(partial(elastic_train, agent="tuitrain.engine.agent", rank="tuitrain.engine.rank"))
 """

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import socket
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from tuitrain.config import ConfigError
+from tuitrain.events import Progress
 from tuitrain.text import clean
 from tuitrain.tui.run_view import StoredView
 
@@ -37,6 +40,9 @@ class Reading(msgspec.Struct, frozen=True):
     checkpoints: tuple[KeptCheckpoint, ...] = ()
     environment: Mapping[str, Any] = {}
     problem: str | None = None
+    host: str = ""
+    pid: int = 0
+    left: bool = False
 
 
 class OpenedRun(StoredView):
@@ -53,18 +59,40 @@ class OpenedRun(StoredView):
         self.environment: Mapping[str, Any] = {}
         self.problem: str | None = None
         """Why the folder could not be read the last time."""
+        self.host = ""
+        """The machine that trains it, or trained it last."""
+        self.pid = 0
+        self.left = False
+        """It is in the queue, and no process waits for its turn."""
+
+    @property
+    def alive(self) -> bool:
+        """Whether a process trains it, or waits for its turn."""
+        return super().alive and not self.left
+
+    @property
+    def here(self) -> bool:
+        """Whether a process of this machine trains it, or trained it last."""
+        return self.host == socket.gethostname()
 
     def read(self) -> Reading:
         """Read the folder; takes in nothing."""
         from tuitrain.recipes import load_environment
+        from tuitrain.runs.catalogue import summarize
         from tuitrain.runs.folder import CONFIG
         from tuitrain.runs.saved import load_record
+        from tuitrain.runs.status import read_status
 
         try:
+            status = read_status(self.path)
             record = load_record(self.path)
             if record.state == "lost" and record.error is None:
                 record.error = GONE
-            return Reading(record, _checkpoints(self.path), load_environment(self.path / CONFIG))
+            found = summarize(self.path, time.time())
+            if found.waits and found.queue is not None:
+                record.phase = Progress(phase="nobody waits for its turn" if found.left else found.queue.words)
+            checkpoints, environment = _checkpoints(self.path), load_environment(self.path / CONFIG)
+            return Reading(record, checkpoints, environment, host=status.host, pid=status.pid, left=found.left)
         except ConfigError as error:
             return Reading(problem=str(error))
         except OSError as error:
@@ -76,6 +104,7 @@ class OpenedRun(StoredView):
         if reading.record is None:
             return
         self.record, self.checkpoints, self.environment = reading.record, reading.checkpoints, reading.environment
+        self.host, self.pid, self.left = reading.host, reading.pid, reading.left
 
 
 def _checkpoints(folder: Path) -> tuple[KeptCheckpoint, ...]:

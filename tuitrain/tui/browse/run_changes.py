@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -13,6 +14,7 @@ from tuitrain.recipes import command_line
 
 if TYPE_CHECKING:
     from tuitrain.runs.catalogue import RunSummary
+    from tuitrain.tui.hosts.outside import Outside
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -33,19 +35,38 @@ def outcome(change: Callable[[], Outcome]) -> Outcome:
 
 
 def check_deletable(run: RunSummary) -> Outcome:
-    """Raises: ConfigError: it is live."""
+    """Raises: ConfigError: it trains."""
     from tuitrain.runs import catalogue
 
-    catalogue.check_deletable(run)
+    if not run.waits:
+        catalogue.check_deletable(run)
     return Outcome()
 
 
-def delete(runs_dir: Path, run: RunSummary) -> Outcome:
-    """Raises: ConfigError: it is live, or cannot be deleted."""
+def delete(runs_dir: Path, run: RunSummary, outside: Outside) -> Outcome:
+    """Raises: ConfigError: it trains, or cannot be deleted."""
     from tuitrain.runs import catalogue
 
+    if run.waits:
+        take_out(run, outside)
     catalogue.delete(runs_dir, run.run)
     return Outcome(f"Deleted {run.run}.")
+
+
+def take_out(run: RunSummary, outside: Outside) -> Outcome:
+    """Take a run out of the queue, if it is still there.
+
+    Raises:
+        ConfigError: it is not, or cannot be told so.
+    """
+    from tuitrain.runs.catalogue import summarize
+    from tuitrain.runs.errors import RunError
+
+    found = summarize(run.path, time.time())
+    if not found.waits:
+        raise RunError(f"{run.run} is not in the queue any more: it is {found.state_words}.")
+    outside.take_out(found)
+    return Outcome(f"{run.run} is taken out of the queue.")
 
 
 def copy_command(run: RunSummary) -> Outcome:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from tuitrain.tui import format as words
+from tuitrain.tui.columns import Column
 
 if TYPE_CHECKING:
     from tuitrain.runs.catalogue import RunSummary
@@ -34,6 +35,8 @@ class RunRow(msgspec.Struct, frozen=True):
     own: bool = False
     began: float | None = None
     """Unix seconds."""
+    place: int | None = None
+    """In the queue, of a run that waits for its turn."""
 
     @property
     def title(self) -> str:
@@ -43,12 +46,26 @@ class RunRow(msgspec.Struct, frozen=True):
     @property
     def detached(self) -> bool:
         """Whether it trains and nobody looks at it."""
-        return self.summary.live and not self.own and self.summary.attached == 0
+        return self.summary.live and not self.own and not self.summary.waits and self.summary.attached == 0
 
     @property
     def state_words(self) -> str:
-        """The state, and whether nobody looks at the run."""
+        """The state, and whether nobody looks at the run; of one in the queue, its place."""
+        from tuitrain.runs.queue import place_in_words
+
+        if self.place is not None:
+            return place_in_words(self.summary, self.place)
+        if self.summary.left:
+            return self.summary.state_words
         return f"{self.state}, detached" if self.detached else self.state
+
+    def short_state(self, cells: int) -> str:
+        """As much of it as a column of so many cells has room for."""
+        from tuitrain.runs.queue import ordinal
+
+        place = None if self.place is None else f"{self.state}, {ordinal(self.place)}"
+        fits = (words for words in (self.state_words, place) if words is not None and len(words) <= cells)
+        return next(fits, self.state)
 
     @property
     def text(self) -> str:
@@ -58,11 +75,12 @@ class RunRow(msgspec.Struct, frozen=True):
         return " ".join((run.run, run.name, run.recipe, self.state_words, " ".join(run.device), run.strategy, data, run.note)).casefold()
 
 
-def row_of(summary: RunSummary) -> RunRow:
-    """The row of a run as its folder tells it."""
+def row_of(summary: RunSummary, place: int | None = None) -> RunRow:
+    """The row of a run as its folder tells it, and its place in the queue."""
     from tuitrain.runs.status import from_utc
 
-    return RunRow(str(summary.path), summary, summary.state, summary.step, summary.loss, summary.accuracy, began=from_utc(summary.started))
+    began = from_utc(summary.started)
+    return RunRow(str(summary.path), summary, summary.state, summary.step, summary.loss, summary.accuracy, began=began, place=place)
 
 
 def own_row(row: RunRow, record: RunRecord, state: str) -> RunRow:
@@ -155,14 +173,6 @@ def _up_to(step: float, one: Bin) -> bool:
 # -- columns ----------------------------------------------------------------------------------------------------------
 
 
-class Column(msgspec.Struct, frozen=True):
-    """A column of the table: its heading, its cells, and whether its text stands to the right."""
-
-    name: str
-    width: int
-    right: bool
-
-
 _ORDER = ("state", "name", "id", "recipe", "device", "strategy", "data", "step", "loss", "accuracy", "age", "curve")
 _ALWAYS = {"state": 13, "name": 15, "step": 9, "loss": 8, "accuracy": 8, "age": 6, "curve": 8}
 _RIGHT = ("step", "loss", "accuracy", "age")
@@ -192,4 +202,4 @@ def columns(width: int, *, detached: bool) -> list[Column]:
     curve = min(max(spare, 0) // 2, _CURVE_MOST - sizes["curve"])
     sizes["curve"] += curve
     sizes["name"] += spare - curve
-    return [Column(name, sizes[name], name in _RIGHT) for name in _ORDER if name in sizes]
+    return [Column(name, name, sizes[name], name in _RIGHT) for name in _ORDER if name in sizes]

@@ -86,8 +86,10 @@ class RunsReader:
 
 def _rows(summaries: list[RunSummary], before: list[RunRow]) -> list[RunRow]:
     """The rows of the runs; the same list as before where nothing changed."""
-    known = {id(row.summary): row for row in before}
-    rows = [known.get(id(summary)) or row_of(summary) for summary in summaries]
+    from tuitrain.runs.queue import places
+
+    known, place = {id(row.summary): row for row in before}, places(summaries)
+    rows = [known.get(id(summary)) or row_of(summary, place.get(summary.path)) for summary in summaries]
     return before if len(rows) == len(before) and all(map(is_, rows, before)) else rows
 
 

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Sequence
 
 import msgspec
 
 from tuitrain.devices import CPU, Choice, DeviceSample, DeviceSnapshot, HostSample, ProcessSample, choices
+from tuitrain.devices.names import short_name
 from tuitrain.tui import format as words
+from tuitrain.tui.columns import Column
 from tuitrain.tui.gpus.history import Graph
-from tuitrain.tui.gpus.process_rows import unheld
+from tuitrain.tui.gpus.process_rows import roughly, unheld
 
-_NAMES = ("NVIDIA ", "GeForce ", "(R)", "(TM)", " CPU", " Processor")
-_MEMORY_KIND = re.compile(r" (HBM|GDDR)\d\w*$")
 FREE = "free"
+_CLAUSES = ("; ", " (")
 HOT = 85
 """°C from which a card is warm enough to be marked."""
 
@@ -35,17 +35,35 @@ def label(choice: Choice) -> str:
     return f"└{choice.name}" if choice.device is not None and choice.device.parent is not None else choice.name
 
 
-def short(name: str) -> str:
-    """A product's name without what all of them have, and without the kind of its memory."""
-    for word in _NAMES:
-        name = name.replace(word, "")
-    # Of a MIG instance the end tells it apart from the others of its card.
-    return _MEMORY_KIND.sub("", name[max(name.find(" MIG "), 0) :]).strip()
+def name(choice: Choice, width: int) -> str:
+    """The product's name; of an instance that has no room for it the profile alone, which tells it from the others."""
+    whole = short_name(choice.title)
+    return whole if len(whole) <= width else whole.removeprefix("MIG ")
 
 
 def answers(card: DeviceSample) -> bool:
-    """Whether there are values to show: a card that does not respond keeps its last ones."""
-    return card.status in ("ok", "not responding")
+    """Whether there are values to show: while the whole driver does not respond the cards keep their last ones."""
+    return card.status == "ok" or (card.status == "not responding" and any(value is not None for value in _telling(card)))
+
+
+def _telling(card: DeviceSample) -> tuple[float | None, ...]:
+    return card.memory_used, card.utilization, card.temperature, card.power
+
+
+def trouble(card: DeviceSample, width: int = 1000) -> str:
+    """The status and why: as many whole clauses as `width` has room for, but at least the first one."""
+    reason = card.reason or ""
+    text = reason if card.status in reason else f"{card.status}: {reason}" if reason else card.status
+    # Whatever a card that is hidden says of itself is why.
+    marks = _CLAUSES if card.status == "hidden" else (*_CLAUSES, ": ")
+    while len(text) > width and (ends := [end for mark in marks if (end := text.rfind(mark)) > 0]):
+        text = text[: max(ends)]
+    return text
+
+
+def silent(card: DeviceSample) -> bool:
+    """Whether nothing is known of the card but its name and why."""
+    return card.status != "hidden" and not answers(card)
 
 
 def memory_share(card: DeviceSample) -> float | None:
@@ -57,7 +75,7 @@ def memory(card: DeviceSample) -> str:
     """ "7.0/80 GiB", and whose memory it is where the card has none of its own."""
     if card.memory_used is None and card.memory_total is None:
         return "unified" if card.unified else words.NONE
-    return f"{words.gib(card.memory_used)}/{words.gib(card.memory_total)} GiB"
+    return words.filled(card.memory_used, card.memory_total)
 
 
 def power(card: DeviceSample) -> str:
@@ -77,11 +95,14 @@ def megahertz(value: int | None) -> str:
     return words.NONE if value is None else f"{value:,} MHz"
 
 
-def held_back(card: DeviceSample) -> str:
-    """What holds the clocks down, a dash where nothing does."""
+def held_back(card: DeviceSample, width: int = 1000) -> str:
+    """What holds the clocks down, a dash where nothing does; the first reason in short, and how many more, where `width` is less."""
     if card.throttle is None:
         return words.NONE
-    return ", ".join(card.throttle) or "-"
+    text = ", ".join(card.throttle) or "-"
+    if len(text) <= width:
+        return text
+    return card.throttle[0].partition(" (")[0] + (f" +{len(card.throttle) - 1}" if len(card.throttle) > 1 else "")
 
 
 def bus(card: DeviceSample) -> str:
@@ -95,7 +116,7 @@ def bus(card: DeviceSample) -> str:
 
 def holders(card: DeviceSample, width: int = 1000) -> str:
     """Who has the card: "free", or its processes' users with what they hold, the largest first; those that `width` has no room for are
-    counted."""
+    counted, and where there is room for no size there is none."""
     if card.processes is None:
         return words.NONE
     if not card.processes:
@@ -105,13 +126,14 @@ def holders(card: DeviceSample, width: int = 1000) -> str:
         who = _who(process)
         held[who] = held.get(who, 0) + (process.memory or 0)
     largest = sorted(held.items(), key=lambda item: -item[1])
-    texts = [f"{who} {words.size(size)}" if size else who for who, size in largest]
+    texts = [f"{who} {roughly(size)}" if size else who for who, size in largest]
     for shown in range(len(texts), 0, -1):
         rest = len(texts) - shown
         text = ", ".join(texts[:shown]) + (f" +{rest}" if rest else "")
         if len(text) <= width:
-            break
-    return text
+            return text
+    # What the largest one holds gives way before its name does.
+    return largest[0][0] + (f" +{len(largest) - 1}" if len(largest) > 1 else "")
 
 
 def is_free(card: DeviceSample) -> bool:
@@ -140,9 +162,13 @@ def graphs_of(choice: Choice, snapshot: DeviceSnapshot) -> tuple[Graph, ...]:
             Graph("RAM", "RAM", "GiB", ram, lambda point: _gib(point.memory_used)),
         )
     total = card.memory_total or (host.ram_total if card.unified else None) or 0
+    held = Graph("memory", "memory", "GiB", total / 2**30, lambda point: _gib(point.memory_used))
+    if card.instance is not None:
+        # NVML tells nothing else of an instance alone.
+        return (held,)
     return (
         Graph("utilization", "util", "%", 100.0, lambda point: point.utilization),
-        Graph("memory", "memory", "GiB", total / 2**30, lambda point: _gib(point.memory_used)),
+        held,
         Graph("power", "power", "W", card.power_cap or 0.0, lambda point: point.power, quiet=True),
         Graph("temperature", "temp", "°C", 100.0, lambda point: point.temperature, quiet=True),
     )
@@ -153,15 +179,6 @@ def _gib(size: int | None) -> float | None:
 
 
 # -- columns ----------------------------------------------------------------------------------------------------------
-
-
-class Column(msgspec.Struct, frozen=True):
-    """A column of the list: what it shows, its heading, its cells, and whether its text stands to the right."""
-
-    name: str
-    title: str
-    width: int
-    right: bool = False
 
 
 _COLUMNS = (
@@ -202,7 +219,7 @@ def columns(width: int, choices: Sequence[Choice], host: HostSample) -> list[Col
             break
         chosen.append(name)
         spare -= sizes[name] + 1
-    longest = max((len(short(choice.title)) for choice in choices if choice.device is not None), default=0)
+    longest = max((len(short_name(choice.title)) for choice in choices if choice.device is not None), default=0)
     wishes = {"name": min(longest, _NAME_MOST), "memory bar": _BAR_MOST, "utilization bar": _BAR_MOST, "held back": _HELD_BACK_MOST}
     for name, most in wishes.items():
         if name in chosen:
@@ -216,8 +233,7 @@ def columns(width: int, choices: Sequence[Choice], host: HostSample) -> list[Col
 
 def _memory_cells(total: int | None) -> int:
     """Cells for "79.6/80 GiB" whatever is used, so that nothing moves."""
-    used = 4 if (total or 0) >= 10 * 2**30 else 3
-    return used + 1 + len(words.gib(total)) + len(" GiB")
+    return max(len(words.filled(used, total)) for used in (total, min(total or 0, 99 * 2**30)))
 
 
 def cell(choice: Choice, column: str) -> str:
@@ -228,7 +244,7 @@ def cell(choice: Choice, column: str) -> str:
         case "gpu":
             return choice.name
         case "name":
-            return short(choice.title)
+            return short_name(choice.title)
         case "memory":
             return memory(card)
         case "utilization":
@@ -249,6 +265,4 @@ def cell(choice: Choice, column: str) -> str:
             return str(card.nvml_index)
         case "bus":
             return bus(card)
-        case "held back":
-            return held_back(card)
     return ""

@@ -81,6 +81,12 @@ def means(points: Sequence[HistoryPoint], value: Callable[[HistoryPoint], float 
     return [found[cell * where.bins // where.cells] for cell in range(where.cells)]
 
 
+def last_known(points: Sequence[HistoryPoint]) -> HistoryPoint | None:
+    """The newest of `points`, which come oldest first, in which anything is known."""
+    told = (point for point in reversed(points) if (point.utilization, point.memory_used, point.power, point.temperature) != (None,) * 4)
+    return next(told, None)
+
+
 def filled(values: Sequence[float | None], top: float, rows: int) -> list[str]:
     """Columns of blocks under `top` in `rows` lines, the highest first. A known value fills an eighth at least, an unknown one nothing."""
     scale = 8 * rows / top if top > 0 else 0.0

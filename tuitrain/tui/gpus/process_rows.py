@@ -10,8 +10,12 @@ import msgspec
 
 from tuitrain.devices import Choice, DeviceSample, ProcessSample
 from tuitrain.tui import format as words
+from tuitrain.tui.columns import Column
+from tuitrain.tui.widgets.wrap import wrap
 
 FOREIGN = "another container's or the host's"
+_STAY = "\u00a0"
+"""A space at which no line is broken."""
 _UNHELD_SHARE = 0.05
 _UNHELD_BYTES = 300 * 2**20
 
@@ -61,15 +65,26 @@ def process_rows(cards: Sequence[Choice]) -> list[ProcessRow]:
     return rows
 
 
-def unheld_words(cards: Sequence[Choice]) -> list[str]:
-    """A sentence for each card of which much memory is held by no process that is listed."""
-    sentences = []
+def unheld_lines(cards: Sequence[Choice], width: int, most: int) -> list[str]:
+    """Of which cards much memory is held by no process that is listed, in `most` lines or fewer; cards that have no room are counted."""
+    held = []
     for choice in cards:
         card = choice.device
         size = None if card is None or _instances(card, cards) else unheld(card)
         if size is not None:
-            sentences.append(f"{choice.name}: {words.size(size)} held by no process that is seen here")
-    return sentences
+            held.append(f"{choice.name} {roughly(size)}".replace(" ", _STAY))
+    lines: list[str] = []
+    for shown in range(len(held), 0, -1):
+        rest = f" and{_STAY}{len(held) - shown}{_STAY}more" if shown < len(held) else ""
+        lines = wrap(f"Held by no process seen here: {', '.join(held[:shown])}{rest}", width)
+        if len(lines) <= most:
+            break
+    return [line.replace(_STAY, " ") for line in lines[:most]]
+
+
+def roughly(size: int) -> str:
+    """As `words.size`, but of much without tenths: in a sentence they say nothing, and change each second."""
+    return f"{size / 2**30:.0f} GiB" if size >= 10 * 2**30 else words.size(size)
 
 
 def unheld(card: DeviceSample) -> int | None:
@@ -117,15 +132,6 @@ def _least(value: float | None) -> float:
 
 
 # -- columns ----------------------------------------------------------------------------------------------------------
-
-
-class Column(msgspec.Struct, frozen=True):
-    """A column of the table: the name of its order, its heading, its cells, and whether its text stands to the right."""
-
-    name: str
-    title: str
-    width: int
-    right: bool = False
 
 
 _COLUMNS = (

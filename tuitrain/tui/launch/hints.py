@@ -52,6 +52,10 @@ class Machine(msgspec.Struct, frozen=True):
         """The strategy that a start would take now, never "auto"."""
         return auto_takes(self.takes(config)) if config.strategy == "auto" else config.strategy
 
+    def named(self, config: RunConfig) -> RunConfig:
+        """`config` with the devices and the strategy that a start would take now."""
+        return msgspec.structs.replace(config, device=",".join(self.takes(config)), strategy=self.strategy(config))
+
     def words(self, config: RunConfig) -> str:
         """`cuda:0`, or `cuda:0, cuda:1 (split)`."""
         devices = self.takes(config)

@@ -113,7 +113,55 @@ class Ask(Question[bool]):
 
 
 class QuitDialog(Question[str]):
-    """Asks what becomes of the run that trains; gives "stop" or "stay"."""
+    """Asks what becomes of the run that trains; gives "stop", "background" or "stay"."""
 
     def __init__(self) -> None:
-        super().__init__("A run is training", (("Stop and save", "stop"), ("Keep training, stay here", "stay")), back="stay")
+        answers = (("Stop and save", "stop"), ("Keep running in the background", "background"), ("Cancel", "stay"))
+        super().__init__("A run is training", answers, back="stay")
+
+
+class QueueDialog(Question[str | None]):
+    """Asks whether a run waits until devices are free; gives "queue", "beside" or `None`.
+
+    Args:
+        devices: what it would take, in words.
+        sentence: who uses them.
+    """
+
+    def __init__(self, devices: str, sentence: str) -> None:
+        answers = ((f"Queue it (starts when {devices} is free)", "queue"), ("Start it beside", "beside"), ("Cancel", None))
+        super().__init__(f"{devices} is in use", answers, back=None, sentence=sentence)
+
+
+class Patience(ModalScreen[None]):
+    """Says what is being done; whoever shows it takes it away.
+
+    Args:
+        title: it in a few words.
+        sentence: what comes of it.
+    """
+
+    def __init__(self, title: str, sentence: str) -> None:
+        super().__init__()
+        self._box = _Words(title, sentence)
+
+    def compose(self) -> ComposeResult:
+        """The box."""
+        yield self._box
+
+
+class _Words(Pane):
+    def __init__(self, title: str, sentence: str) -> None:
+        super().__init__()
+        self.first = self.last = True
+        self._title = title
+        self._sentence = wrap(sentence, _WIDTH - 4)
+        self.styles.width, self.styles.height = _WIDTH, len(self._sentence) + 2
+
+    def heading(self) -> tuple[Row, Row]:
+        """The title."""
+        return Row(self._title, self.palette.title_focus), Row()
+
+    def body(self, width: int, height: int) -> list[Strip]:
+        """The sentence."""
+        return [Row(line, self.palette.text).strip(width) for line in self._sentence]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import ClassVar
 
 from textual import events
@@ -10,6 +11,7 @@ from textual.app import ComposeResult
 from textual.screen import Screen
 from textual.widget import Widget
 
+from tuitrain.config import RunConfig
 from tuitrain.tui.layout import fits
 from tuitrain.tui.run_view import RunLike
 from tuitrain.tui.terminal.clipboard import hand_to_tmux
@@ -44,6 +46,11 @@ class PaneScreen(Screen[None]):
         self._header = Header(run)
         self._too_small = TooSmall(run)
         self._panes: tuple[Widget, ...] = ()
+
+    def shown_run(self) -> Path | RunConfig | None:
+        """What one looks at: the folder of a run, the configuration of one that has no folder yet, or nothing."""
+        record = self.run.record
+        return None if record is None else record.path or record.config
 
     def panes(self) -> Iterable[Widget]:
         """The widgets between header and keys; asked once."""

@@ -53,7 +53,7 @@ class DoctorScreen(PaneScreen):
     KEYS: ClassVar[Help] = (
         ("↑ ↓ PgUp PgDn", "select a check; ↑ on the first one shows the conclusion"),
         ("Enter", "what was looked at, what was found, what mends it"),
-        ("y", "copy what mends the selected check"),
+        ("y", "copy the command that mends the selected check, or the words where none does"),
         ("Y", "copy the whole report, to paste into a forum"),
         ("s", "save the report to a file"),
         ("e", "examine again"),
@@ -61,7 +61,7 @@ class DoctorScreen(PaneScreen):
         ("d  Esc", "close"),
     )
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("y", "copy_mend", "Copy mend", tooltip="Copy what mends the selected check"),
+        Binding("y", "copy_mend", "Copy mend", tooltip="Copy the command that mends the selected check"),
         Binding("Y", "copy_report", "Copy all", tooltip="Copy the whole report"),
         Binding("s", "save", "Save", tooltip="Save the report to a file"),
         Binding("e", "examine", "Again", tooltip="Examine again"),
@@ -156,10 +156,11 @@ class DoctorScreen(PaneScreen):
         return works.get(action, True)
 
     def action_copy_mend(self) -> None:
-        """Copy what mends the selected check."""
+        """Copy the command that mends the selected check, so that it can be pasted as it is; the words where none does."""
         check = self._report.selected
-        if check is not None and check.mend:
-            self.copy(check.mend)
+        mend = None if check is None else check.command or check.plain_mend
+        if mend:
+            self.copy(mend)
 
     def action_copy_report(self) -> None:
         """Copy the whole report."""

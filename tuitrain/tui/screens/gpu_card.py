@@ -10,7 +10,7 @@ from textual.widget import Widget
 
 from tuitrain.devices import Choice
 from tuitrain.tui.gpus import cards
-from tuitrain.tui.gpus.history import Span
+from tuitrain.tui.gpus.history import Span, last_known
 from tuitrain.tui.own_memory import OwnCards
 from tuitrain.tui.run_view import RunLike
 from tuitrain.tui.screens.base import Help, PaneScreen
@@ -50,7 +50,8 @@ class GpuCardScreen(PaneScreen):
         self._own = own
         self._facts = GpuFacts(own)
         self._history = GpuHistory(sampler, span)
-        self._wanted = 0
+        self._placed_for: tuple[int, bool] | None = None
+        self._has_past = True
         self._look()
 
     def panes(self) -> Iterable[Widget]:
@@ -59,9 +60,10 @@ class GpuCardScreen(PaneScreen):
 
     def place_panes(self, width: int, height: int) -> None:
         """The facts get the lines that they need, the graphs the rest, if that is enough for them."""
-        self._wanted = self._facts.rows_wanted(width)
-        graphs = height - 1 - self._wanted
-        self._history.display = graphs >= _GRAPHS_LEAST
+        wanted = self._facts.rows_wanted(width)
+        self._placed_for = wanted, self._has_past
+        graphs = height - 1 - wanted
+        self._history.display = graphs >= _GRAPHS_LEAST and self._has_past
         rows = graphs if self._history.display else 0
         self._history.across = 2 if rows >= _TWO_DOWN else 4
         self._history.styles.height = rows
@@ -72,7 +74,7 @@ class GpuCardScreen(PaneScreen):
     def beat(self) -> None:
         """Look at the newest sample."""
         self._look()
-        if self._wanted != self._facts.rows_wanted(self.app.size.width):
+        if self._placed_for != (self._facts.rows_wanted(self.app.size.width), self._has_past):
             self.rearrange()
 
     def action_span(self, by: int) -> None:
@@ -84,5 +86,10 @@ class GpuCardScreen(PaneScreen):
         snapshot = self._sampler.latest()
         self._own.note(snapshot)
         choice = next((row for row in cards.rows_of(snapshot) if cards.key_of(row) == self._key), None)
-        self._facts.show(snapshot, choice)
+        card = None if choice is None else choice.device
+        silent = card is not None and cards.silent(card)
+        past = self._sampler.history(self._key) if silent else ()
+        self._facts.show(snapshot, choice, past)
+        # A card that told nothing in an hour has no graphs.
+        self._has_past = not silent or last_known(past) is not None
         self._history.show(snapshot, [] if choice is None else [choice])

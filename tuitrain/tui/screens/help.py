@@ -19,7 +19,8 @@ EVERYWHERE: Help = (
     ("", "Everywhere"),
     ("n  t  r", "new run, training, runs"),
     ("g  d", "GPUs, the doctor that looks for what is wrong with them"),
-    ("o  w  p", "log, parameters, predictions of the run"),
+    ("o  w  p  i", "log, parameters, predictions, and analysis of the run"),
+    ("C", "the run, or the launcher's, as a plain PyTorch script"),
     ("Ctrl+P", "all commands, and the themes"),
     ("?  Esc  q", "this help, back, quit"),
 )

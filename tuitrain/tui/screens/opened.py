@@ -4,87 +4,49 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Container, Vertical
 from textual.message import Message
-from textual.strip import Strip
 from textual.widget import Widget
 
+from tuitrain.config import ConfigError
 from tuitrain.recipes import command_line
 from tuitrain.runs.logtail import LogTail
+from tuitrain.text import clean
 from tuitrain.tui.browse.opened_run import OpenedRun, Reading
 from tuitrain.tui.curve.chart import load as load_plotext
+from tuitrain.tui.hosts.attachment import Attachment
 from tuitrain.tui.layout import left_width
+from tuitrain.tui.messages import GoOn
+from tuitrain.tui.own_memory import OwnCards
+from tuitrain.tui.run_view import StoredView
 from tuitrain.tui.screens.base import Help, PaneScreen
 from tuitrain.tui.terminal.glyphs import draws_ascii
 from tuitrain.tui.widgets.curve import Curve
-from tuitrain.tui.widgets.lines import Pane
+from tuitrain.tui.widgets.devices import Devices
 from tuitrain.tui.widgets.log import LogPane
+from tuitrain.tui.widgets.opened_body import Apart, OpenedBody, Waiting
 from tuitrain.tui.widgets.progress import Progress
 from tuitrain.tui.widgets.replicas import Replicas
-from tuitrain.tui.widgets.settings import CheckpointsPane, FactsView, SettingsPane
-from tuitrain.tui.widgets.strips import Row
-from tuitrain.tui.widgets.wrap import wrap
+from tuitrain.tui.widgets.settings import CheckpointsPane, SettingsPane
 
+if TYPE_CHECKING:
+    from tuitrain.session.lines import Command
+    from tuitrain.tui.hosts.outside import Outside
+    from tuitrain.tui.widgets.devices import SamplerLike
+
+_QUIET_BEATS = 5
+"""The folder of a run that says nothing, as while it is paused, is read every so many beats."""
+_TAKEN = {"checkpoint": "A checkpoint is written at the next step.", "stop": "It stops at the next step, with a checkpoint."}
 _HINTS = {
-    "failed": "o shows the log",
-    "paused": "by another process",
-    "queued": "by another process",
+    "failed": "o shows the log · R goes on",
+    "stopped": "R goes on",
+    "interrupted": "R goes on",
+    "finished": "R trains on",
+    "lost": "R goes on from its newest checkpoint",
 }
-
-
-class Waiting(Pane):
-    """Stands in place of the run until it is read, and where it cannot be."""
-
-    def __init__(self, run: OpenedRun, title: str) -> None:
-        super().__init__(id="waiting")
-        self.first = self.last = True
-        self._run = run
-        self._title = title
-
-    def heading(self) -> tuple[Row, Row]:
-        """The run's title."""
-        return Row(self._title, self.palette.title), Row()
-
-    def body(self, width: int, height: int) -> list[Strip]:
-        """The sentence."""
-        palette = self.palette
-        if self._run.problem is None:
-            return [Row("reading the run…", palette.dim).strip(width)]
-        lines = [Row(line, palette.bad).strip(width) for line in wrap(f"✗ {self._run.problem}", width)]
-        return [*lines, Row("Esc ", palette.key).add("goes back to the runs", palette.dim).strip(width)]
-
-
-class OpenedBody(Container):
-    """Settings, checkpoints and log on the left, the run on the right; on a narrow terminal the run alone."""
-
-    DEFAULT_CSS = """
-    OpenedBody { height: 1fr; layout: horizontal; }
-    OpenedBody #right { width: 1fr; height: 1fr; }
-    """
-
-    def __init__(self, left: tuple[Pane, ...], right: tuple[Pane, ...]) -> None:
-        super().__init__(id="opened-body")
-        self._left = left
-        self._right = right
-
-    def compose(self) -> ComposeResult:
-        """Two columns."""
-        yield Vertical(*self._left, id="left")
-        yield Vertical(*self._right, id="right")
-
-    def resize_panes(self, left: int, rows: dict[Pane, int]) -> None:
-        """Give every pane its rows; a `left` of 0 hides the left column."""
-        column = self.query_one("#left")
-        column.display = left > 0
-        column.styles.width = left or 1
-        for panes in (self._left, self._right):
-            for pane in panes:
-                pane.styles.height = rows[pane]
-                pane.place(first=pane is panes[0], last=pane is panes[-1])
+_STEERED = {**_HINTS, "paused": "space goes on", "queued": "x takes it out of the queue"}
 
 
 class OpenedScreen(PaneScreen):
@@ -93,22 +55,47 @@ class OpenedScreen(PaneScreen):
     Args:
         path: the folder.
         title: what the run is called, until it is read.
+        outside: the process that trains it, where one does.
+        sampler: the devices, which are shown beside a run that trains on this machine.
     """
 
     AUTO_FOCUS = "#curve"
-    ABOUT = "A run as its folder tells it; one that another process trains is read again each second."
+    ABOUT = "A run as its folder tells it. One that another process trains is followed, and told what the keys say."
+    FIRST: ClassVar[tuple[str, ...]] = ("tell", "resume", "metric", "move", "zoom", "settings")
     KEYS: ClassVar[Help] = (
-        ("c", "settings, environment and checkpoints in full"),
+        ("space  x  c", "pause or go on, stop, write a checkpoint: of a live run"),
+        ("R", "go on with an ended run, or one that is paused"),
+        ("s", "settings, environment and checkpoints in full"),
         ("y", "copy the equal tuitrain run line"),
         ("r  Esc", "back to the runs"),
         *Curve.KEYS,
     )
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("c", "settings", "Settings"),
+        Binding("space", "tell('pause')", "Pause"),
+        Binding("space", "tell('resume')", "Go on"),
+        Binding("x", "tell('stop')", "Stop"),
+        Binding("c", "tell('checkpoint')", "Checkpoint"),
+        Binding("R", "resume", "Resume", tooltip="Go on with this run"),
+        Binding("s", "settings", "Settings"),
         Binding("y", "copy", "Copy command"),
         Binding("escape", "leave", "Close"),
         Binding("r", "leave", "Runs", show=False),
     ]
+
+    class Told(Message, bubble=False):
+        """The run's process says that something changed, or does not answer any more."""
+
+        def can_replace(self, message: Message) -> bool:
+            """A newer one says as much."""
+            return isinstance(message, OpenedScreen.Told)
+
+    class Answered(Message, bubble=False):
+        """What came of a key."""
+
+        def __init__(self, sentence: str, *, wrong: bool) -> None:
+            super().__init__()
+            self.sentence = sentence
+            self.wrong = wrong
 
     class Read(Message, bubble=False):
         """The thread has read the folder."""
@@ -117,36 +104,53 @@ class OpenedScreen(PaneScreen):
             super().__init__()
             self.reading = reading
 
-    def __init__(self, path: Path, title: str) -> None:
+    def __init__(self, path: Path, title: str, *, outside: Outside, sampler: SamplerLike) -> None:
         self.opened = OpenedRun(path)
         super().__init__(self.opened)
         self._title = title
-        self._reading = False
+        self._outside = outside
+        self._sampler = sampler
+        self._attachment = Attachment(path, outside, lambda: self.post_message(self.Told()))
+        self._reading = self._read_again = False
+        self._beats = 0
+
+    def shown_run(self) -> Path | None:
+        """This run, read or not."""
+        return self.opened.path
 
     def panes(self) -> Iterable[Widget]:
         """The run, and the sentence in place of it."""
         run = self.opened
-        self._waiting = Waiting(run, self._title)
+        self._waiting, self._apart = Waiting(run, self._title), Apart()
+        # The cards of another process's run are none of this one's: nothing is said of whose memory is what.
+        self._devices = Devices(self._sampler, OwnCards(StoredView(None)))
+        self._devices.can_focus = False
         self._settings, self._checkpoints, self._log = SettingsPane(run), CheckpointsPane(run), LogPane(self._current_log)
-        self._progress, self._replicas = Progress(run, hints=_HINTS), Replicas(run)
+        self._hints = dict(_HINTS)
+        self._progress, self._replicas = Progress(run, hints=self._hints), Replicas(run)
         self._curve = Curve(run, braille=not draws_ascii(self.app))
-        self._body = OpenedBody((self._settings, self._checkpoints, self._log), (self._progress, self._curve, self._replicas))
-        return (self._waiting, self._body)
+        left = (self._devices, self._settings, self._checkpoints, self._log)
+        self._body = OpenedBody(left, (self._progress, self._curve, self._replicas))
+        return (self._waiting, self._apart, self._body)
 
     def place_panes(self, width: int, height: int) -> None:
         """Two columns where there is room for them."""
         there = self.opened.record is not None
         self._waiting.display, self._body.display = not there, there
         self._waiting.styles.height = height
+        self._apart.display = bool(self._apart.sentence)
+        height -= self._apart.display
         left = left_width(width)
+        devices = self._device_rows(left, height)
         progress = 3 + self._progress.notes(width - left)
         replicas = min(self._replicas.rows_wanted(width - left - 4), max((height - progress) // 4, 1)) + 2
         checkpoints = min(self._checkpoints.rows_wanted(), max(height // 5, 2)) + 1
-        log = max((height - checkpoints) // 3, 4)
+        log = max((height - checkpoints - devices) // 3, 4)
         self._body.resize_panes(
             left,
             {
-                self._settings: height - checkpoints - log,
+                self._devices: devices,
+                self._settings: height - checkpoints - log - devices,
                 self._checkpoints: checkpoints,
                 self._log: log,
                 self._progress: progress,
@@ -154,6 +158,13 @@ class OpenedScreen(PaneScreen):
                 self._replicas: replicas,
             },
         )
+
+    def _device_rows(self, left: int, height: int) -> int:
+        """Rows of the devices, beside a run that trains on this machine."""
+        if not left or not (self.opened.alive and self.opened.here):
+            return 0
+        _, tall, compact = self._devices.rows_wanted(left - 4)
+        return min(tall + 1, max(height // 3, compact + 1), height // 2)
 
     def _current_log(self) -> LogTail:
         return LogTail() if self.opened.record is None else self.opened.record.log
@@ -164,15 +175,31 @@ class OpenedScreen(PaneScreen):
         """Begin to read."""
         self._read()
 
+    def on_unmount(self) -> None:
+        """Nobody looks any more."""
+        self._attachment.close()
+
     def beat(self) -> None:
         """Read again what another process trains, and follow it."""
-        if self.opened.alive:
+        if not (self.opened.alive or self.opened.left):
+            return
+        self._beats += 1
+        if self._attachment.stirred or not self._attachment.attached or self._beats % _QUIET_BEATS == 0:
+            self._attachment.stirred = False
             self._read()
+        self._devices.sample()
+        if self.opened.here:
+            self._attachment.keep()
+
+    def on_opened_screen_told(self, message: Told) -> None:
+        """Look at once: a person waits for a key to show, or for a run to end."""
+        self._read()
 
     def _read(self) -> None:
         if self._reading:
+            self._read_again = True
             return
-        self._reading = True
+        self._reading, self._read_again = True, False
 
         def read() -> None:
             load_plotext()
@@ -183,7 +210,11 @@ class OpenedScreen(PaneScreen):
     def on_opened_screen_read(self, message: Read) -> None:
         """Show what was read."""
         self._reading, said = False, self.opened.problem
+        first = self.opened.record is None
         self.opened.take(message.reading)
+        if first and self.opened.alive and self.opened.here:
+            self._attachment.keep()
+        self._look_apart()
         if self.opened.record is not None and self.opened.problem not in (None, said):
             self.notify(str(self.opened.problem), severity="warning", markup=False)
         self.rearrange()
@@ -191,6 +222,8 @@ class OpenedScreen(PaneScreen):
             self._header,
             self._too_small,
             self._waiting,
+            self._apart,
+            self._devices,
             self._settings,
             self._checkpoints,
             self._log,
@@ -203,46 +236,67 @@ class OpenedScreen(PaneScreen):
         if self._body.display and self.focused is None:
             self._curve.focus()
         self.refresh_bindings()
+        if self._read_again:
+            self._read()
+
+    def _look_apart(self) -> None:
+        """Whether the keys can do something to a live run, and what to say where they cannot."""
+        run = self.opened
+        self._devices.in_use = run.record.started.device if run.record and run.record.started else ()
+        queued = "R lets it wait again" if run.left else "by another process"
+        self._hints.update(_STEERED if self._steered else {**_HINTS, "paused": "by another process", "queued": queued})
+        self._apart.sentence = ""
+        if run.alive and not run.here:
+            self._apart.sentence = f"it trains on {clean(run.host)}, and keys are heard only there"
+        elif run.alive and self._attachment.missed and not self._attachment.attached:
+            self._apart.sentence = f"the process that trains it (pid {run.pid}) does not answer"
+
+    @property
+    def _steered(self) -> bool:
+        return self.opened.alive and self._attachment.attached
 
     # -- keys ---------------------------------------------------------------------------------------------------------
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """There is nothing to show or copy before the run is read."""
-        return self.opened.record is not None if action in ("settings", "copy") else True
+        """There is nothing to show or copy before the run is read; a live run is told what it can do now."""
+        run = self.opened
+        if action == "tell":
+            states = {"pause": ("running",), "resume": ("paused",), "checkpoint": ("running", "paused")}
+            return self._steered and run.state in states.get(str(parameters[0]), ("queued", "running", "paused"))
+        if action == "resume":
+            return run.ended or run.left or (run.state == "paused" and self._steered)
+        return run.record is not None if action in ("settings", "copy") else True
+
+    def action_tell(self, command: Command) -> None:
+        """Give the run a command, in a thread: its process may take its time."""
+        taken = _TAKEN.get(command, "") if self.opened.state != "queued" else "It ends before it has begun."
+
+        def tell() -> None:
+            try:
+                self._outside.ask(self.opened.path, command)
+                self.post_message(self.Answered(taken, wrong=False))
+            except ConfigError as error:
+                self.post_message(self.Answered(str(error).removeprefix("RUN: "), wrong=True))
+
+        self.run_worker(tell, thread=True, exit_on_error=False, group="tell")
+
+    def on_opened_screen_answered(self, message: Answered) -> None:
+        """Say what came of it."""
+        if message.sentence:
+            self.notify(message.sentence, severity="warning" if message.wrong else "information", markup=False, timeout=4)
+        self._read()
+
+    def action_resume(self) -> None:
+        """Go on with the run."""
+        self.post_message(GoOn(self.opened.path))
 
     def action_settings(self) -> None:
         """All that the run was made with, and what it has kept."""
+        from tuitrain.tui.screens.settings import SettingsScreen
+
         self.app.push_screen(SettingsScreen(self.opened))
 
     def action_copy(self) -> None:
         """Copy the equal command line."""
         if self.opened.record is not None:
             self.copy(command_line(self.opened.record.config))
-
-
-class SettingsScreen(PaneScreen):
-    """Settings, environment and checkpoints at full size."""
-
-    AUTO_FOCUS = "#facts"
-    ABOUT = "What the run was made with, and the checkpoints that it has kept."
-    KEYS: ClassVar[Help] = (("↑ ↓ PgUp PgDn", "scroll"), ("Home  End", "the start, the end"), ("c  Esc", "close"))
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("c", "leave", show=False),
-        Binding("escape", "leave", "Close"),
-    ]
-
-    def __init__(self, run: OpenedRun) -> None:
-        super().__init__(run)
-        self._view = FactsView(run)
-
-    def panes(self) -> Iterable[Widget]:
-        """The facts."""
-        return (self._view,)
-
-    def place_panes(self, width: int, height: int) -> None:
-        """All of the room."""
-        self._view.styles.height = height
-
-    def beat(self) -> None:
-        """Ages grow, and a live run keeps new checkpoints."""
-        self._view.redraw()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import msgspec
 from textual import events
@@ -13,14 +13,19 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.widget import Widget
 
+from tuitrain.config import RunConfig
 from tuitrain.tui.browse import run_changes
 from tuitrain.tui.browse.run_changes import Outcome
 from tuitrain.tui.browse.run_rows import RunRow, own_row
 from tuitrain.tui.browse.runs_reader import Reading, RunsReader, Wish
+from tuitrain.tui.messages import GoOn, OpenRun
 from tuitrain.tui.run_view import RunLike
 from tuitrain.tui.screens.base import Help, PaneScreen
 from tuitrain.tui.widgets.run_detail import ROWS, RunDetail
 from tuitrain.tui.widgets.runs_table import RunsTable
+
+if TYPE_CHECKING:
+    from tuitrain.tui.hosts.outside import Outside
 
 _LIST_EVERY_BEATS = 2
 
@@ -31,10 +36,12 @@ class RunsScreen(PaneScreen):
     Args:
         run: the run of this app; its numbers come from memory.
         runs_dir: where the runs are kept.
+        outside: the processes of those that wait in the queue.
     """
 
     AUTO_FOCUS = "#runs-table"
     ABOUT = "Every run that is kept, also those of other programs and terminals."
+    FIRST: ClassVar[tuple[str, ...]] = ("open", "take_out", "mark", "resume", "overlay", "search", "clear_search", "sort")
     KEYS: ClassVar[Help] = (
         ("Enter", "open the run"),
         ("↑ ↓ PgUp PgDn", "move; also j k Home End"),
@@ -43,11 +50,14 @@ class RunsScreen(PaneScreen):
         ("/", "show only runs that hold these words; Esc shows all"),
         ("s", "sort: newest, name, state, steps, loss, accuracy"),
         ("e  a", "another name, a note"),
-        ("D", "delete the run (asks)"),
+        ("R", "go on with it: here, or in the background while one trains here"),
+        ("x  D", "take it out of the queue, delete the run (asks)"),
         ("y", "copy the equal tuitrain run line"),
     )
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("v", "overlay", "Overlay"),
+        Binding("R", "resume", "Resume", tooltip="Go on with this run"),
+        Binding("x", "take_out", "Take out", tooltip="Take this run out of the queue"),
         Binding("e", "edit('name')", "Rename"),
         Binding("a", "edit('note')", "Note"),
         Binding("D", "delete", "Delete"),
@@ -70,8 +80,9 @@ class RunsScreen(PaneScreen):
             super().__init__()
             self.outcome = outcome
 
-    def __init__(self, run: RunLike, runs_dir: Path) -> None:
+    def __init__(self, run: RunLike, runs_dir: Path, *, outside: Outside) -> None:
         super().__init__(run)
+        self._outside = outside
         self._runs_dir = runs_dir
         self._reader = RunsReader(runs_dir)
         self._table = RunsTable()
@@ -82,6 +93,11 @@ class RunsScreen(PaneScreen):
         self._wish: Wish | None = None
         self._listed: list[RunRow] | None = None
         self._own_state: object = None
+
+    def shown_run(self) -> Path | RunConfig | None:
+        """The selected run."""
+        row = self._table.list.selected
+        return super().shown_run() if row is None else row.summary.path
 
     def panes(self) -> Iterable[Widget]:
         """The table over the detail."""
@@ -174,8 +190,11 @@ class RunsScreen(PaneScreen):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """What needs a run needs one; nothing but typing while something is typed."""
-        if action in ("overlay", "edit", "delete", "copy"):
+        if action in ("overlay", "resume", "edit", "delete", "copy"):
             return self._table.list.selected is not None and not self._typing
+        if action == "take_out":
+            row = self._table.list.selected
+            return row is not None and row.summary.waits and not self._typing
         return not self._typing if action == "leave" else True
 
     @property
@@ -184,15 +203,18 @@ class RunsScreen(PaneScreen):
 
     async def on_runs_table_opened(self, message: RunsTable.Opened) -> None:
         """The own run has its screen; the others are opened from their folders."""
-        from tuitrain.tui.screens.opened import OpenedScreen
-
         row = self._table.list.selected
         if row is None:
             return
         if row.own:
             await self.run_action("app.training")
         else:
-            self.app.push_screen(OpenedScreen(row.summary.path, row.title))
+            self.post_message(OpenRun(row.summary.path, row.title))
+
+    def action_resume(self) -> None:
+        """Go on with the selected run."""
+        if (row := self._table.list.selected) is not None:
+            self.post_message(GoOn(row.summary.path))
 
     def action_overlay(self) -> None:
         """Lay the curves of the marked runs over each other."""
@@ -223,10 +245,16 @@ class RunsScreen(PaneScreen):
         if checked.wrong:
             self._tell(checked)
             return
-        lost = f"{run.run}: its curve, log and checkpoints are removed from disk. This cannot be undone."
+        what = "it is taken out of the queue, and its folder removed" if run.waits else "its curve, log and checkpoints are removed"
+        lost = f"{run.run}: {what} from disk. This cannot be undone."
         question = Ask(f"Delete {row.title}?", lost, yes="Delete it", no="Keep it")
-        delete = partial(run_changes.delete, self._runs_dir, run)
+        delete = partial(run_changes.delete, self._runs_dir, run, self._outside)
         self.app.push_screen(question, lambda yes: self._change(delete) if yes else None)
+
+    def action_take_out(self) -> None:
+        """Take the selected run out of the queue; it stays in the list as stopped."""
+        if (row := self._table.list.selected) is not None:
+            self._change(partial(run_changes.take_out, row.summary, self._outside))
 
     def action_copy(self) -> None:
         """Copy the equal command line."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
-from tuitrain.config import RunConfig, parse_device
+from tuitrain.config import ConfigError, RunConfig, parse_device
 from tuitrain.devices.inventory import free_cuda_devices
 from tuitrain.recipes import command_line
 from tuitrain.runs.logtail import LogTail
@@ -16,6 +17,7 @@ from tuitrain.tui.curve.chart import load as load_plotext
 from tuitrain.tui.launch.fetch import Fetch
 from tuitrain.tui.launch.strategies import why_not
 from tuitrain.tui.layout import View
+from tuitrain.tui.messages import GoOn, StartBeside
 from tuitrain.tui.own_memory import OwnCards
 from tuitrain.tui.run_view import RunView
 from tuitrain.tui.screens.base import Help, PaneScreen
@@ -47,12 +49,12 @@ class TrainingScreen(PaneScreen):
     AUTO_FOCUS = "#launcher"
     ABOUT = "The launcher, and the run that trains here."
     FIRST: ClassVar[tuple[str, ...]] = (
-        *("start", "pause", "go_on", "stop", "checkpoint", "training", "open", "pick", "fetch", "last_launch"),
-        *("launcher", "runs", "metric", "move", "zoom", "copy"),
+        *("start", "start_other", "pause", "go_on", "stop", "checkpoint", "training", "open", "pick", "fetch", "last_launch"),
+        *("resume", "launcher", "runs", "metric", "move", "zoom", "copy"),
     )
     STARTING: ClassVar[Help] = (
         ("", "Starting"),
-        ("Enter", "start what the launcher shows"),
+        ("Enter  b", "start what the launcher shows: here, in the background"),
         ("↑ ↓ Tab", "move between fields and panes"),
         ("space ← →", "choose, toggle, or edit (Esc leaves it); the next choice"),
         ("+  -  s", "a device more or less, and the next strategy that fits"),
@@ -61,17 +63,19 @@ class TrainingScreen(PaneScreen):
     )
     TRAINING: ClassVar[Help] = (
         ("", "Training"),
-        ("space", "pause, go on"),
-        ("x", "stop at the next step, with a checkpoint"),
-        ("c", "write a checkpoint now"),
+        ("space  c", "pause or go on, write a checkpoint now"),
+        ("x  R", "stop at the next step, with a checkpoint; go on with it"),
         *Curve.KEYS,
     )
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "start", "Start"),
+        Binding("enter", "start_other", "Start in background"),
         Binding("space", "pause", "Pause"),
         Binding("space", "go_on", "Go on"),
         Binding("x", "stop", "Stop"),
         Binding("c", "checkpoint", "Checkpoint"),
+        Binding("R", "resume", "Resume", tooltip="Go on with this run from its newest checkpoint"),
+        Binding("b", "start_beside", "In background", tooltip="Start in a process of its own, which outlives this one"),
         Binding("f", "fetch", "CIFAR-10", tooltip="Fetch CIFAR-10, or cancel that"),
         Binding("plus", "more", "Devices", key_display="+/-", tooltip="Train on one device more"),
         Binding("minus", "fewer", "A device less", show=False),
@@ -166,7 +170,10 @@ class TrainingScreen(PaneScreen):
             "pause": run and state == "running",
             "go_on": run and state == "paused",
             "stop": run and state in ("preparing", "running", "paused"),
+            "start_other": not run and self._run.alive,
+            "start_beside": not run,
             "checkpoint": run and state in ("running", "paused"),
+            "resume": run and self._run.ended and not self._run.alive,
             "fetch": not run and self._launcher.offers_fetch,
             "preflight": not run,
             "more": choosing,
@@ -178,26 +185,51 @@ class TrainingScreen(PaneScreen):
         return works.get(action, True)
 
     def action_start(self) -> None:
-        """Start what the launcher holds."""
-        form = self._launcher.form
+        """Start what the launcher holds: here, or beside the run that trains here."""
         if self._run.alive:
-            return
+            self.action_start_beside()
+        elif self._may_start():
+            self.start(self._launcher.form.config)
+
+    def action_start_other(self) -> None:
+        """Start another run than the one that trains here."""
+        self.action_start_beside()
+
+    def action_start_beside(self) -> None:
+        """Start what the launcher holds in a process of its own, or queue it."""
+        if self._may_start():
+            config = self._launcher.form.config
+            self._launcher.launched(config)
+            self.post_message(StartBeside(config, self._devices.machine.takes(config)))
+
+    def _may_start(self) -> bool:
+        form = self._launcher.form
         if not form.ready:
             self.notify("A field is not right yet: see the sentence beside it.", severity="warning")
-            return
+            return False
         if self._launcher.waits_for_data:
             self.notify("CIFAR-10 is still on its way: Enter starts when it is there.", severity="warning")
-            return
+            return False
         form.accept()
-        self.start(form.config)
+        return True
 
-    def start(self, config: RunConfig) -> None:
-        """Start `config` and show it."""
+    def start(self, config: RunConfig, *, resume: Path | None = None) -> None:
+        """Start `config`, or go on so with the run in folder `resume`, and show it."""
         # plotext comes while the run prepares, so that the first curve does not hold the keys up.
         self.run_worker(load_plotext, thread=True)
-        self._run.session.start(config)
-        self._launcher.launched(config)
+        try:
+            self._run.session.start(config, resume=resume)
+        except ConfigError as error:
+            self.notify(str(error), severity="warning", markup=False)
+            return
+        if resume is None:
+            self._launcher.launched(config)
         self.show("run")
+
+    def refused_beside(self, sentence: str) -> None:
+        """A run in the background was refused: say it beside its field."""
+        self._launcher.form.refuse(sentence)
+        self._launcher.redraw()
 
     def action_pause(self) -> None:
         """Wait at the next step."""
@@ -216,6 +248,14 @@ class TrainingScreen(PaneScreen):
         """A checkpoint at the next step."""
         self._run.session.checkpoint()
         self.notify("A checkpoint is written at the next step.")
+
+    def action_resume(self) -> None:
+        """Go on with the run from its newest checkpoint."""
+        record = self._run.record
+        if record is None or record.path is None:
+            self.notify("It ended before it had a folder: n starts it anew.", severity="warning")
+            return
+        self.post_message(GoOn(record.path))
 
     def action_fetch(self) -> None:
         """Download CIFAR-10 beside everything else, or cancel that."""
@@ -255,6 +295,16 @@ class TrainingScreen(PaneScreen):
         form = self._launcher.form
         form.take(plan.applied(form.config))
         self._show_choices()
+
+    def shown_run(self) -> Path | RunConfig | None:
+        """The run, while it is shown."""
+        return super().shown_run() if self.view == "run" else None
+
+    def proposal(self, config: RunConfig | None = None) -> RunConfig | None:
+        """What a start of `config`, or of what the launcher holds, would train now; `None` while a field is not right."""
+        if config is None and not self._launcher.form.ready:
+            return None
+        return self._devices.machine.named(config or self._launcher.form.config)
 
     def action_log_scale(self) -> None:
         """Another axis of the curve, for the palette; the keys of the curve are its own."""

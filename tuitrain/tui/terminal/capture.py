@@ -24,7 +24,7 @@ _LONGEST = 4096
 _PIPE_SIZE = 1 << 20
 _JOIN_SECONDS = 1.0
 
-Sink = Callable[[str], None]
+Sink = Callable[[str], object]
 
 
 class Capture:
@@ -89,6 +89,13 @@ class Capture:
     def take_prints(self) -> None:
         """Have Python's prints go to the pipe too, in place of Textual's own capture, whose fileno() is -1."""
         sys.stdout, sys.stderr = self._prints
+
+    def leave_terminal(self) -> None:
+        """The terminal has gone: keep nothing of it open. What is printed goes to the sink as before."""
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        for descriptor in (0, *self._saved, self.terminal.fileno(), self._size_source.fileno()):
+            os.dup2(nowhere, descriptor)
+        os.close(nowhere)
 
     def _follow(self) -> None:
         try:

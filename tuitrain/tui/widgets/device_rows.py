@@ -9,13 +9,13 @@ from rich.style import Style
 from textual.strip import Strip
 
 from tuitrain.devices import Choice, DeviceSample, HistoryPoint, HostSample, busy_words
+from tuitrain.devices.names import short_name
 from tuitrain.tui import format as words
 from tuitrain.tui.look import Palette
 from tuitrain.tui.own_memory import OwnCards
 from tuitrain.tui.widgets.memory_split import split_bar, split_words
 from tuitrain.tui.widgets.strips import Row, bar, fit, spark, spread
 
-_NAMES = ("NVIDIA ", "GeForce ", "(R)", "(TM)", " CPU", " Processor")
 _NAME = 6
 """Cells of "cuda:0", so that short lists look alike."""
 _MARK = 3
@@ -72,7 +72,7 @@ class DeviceRows:
         card = choice.device
         if not choice.selectable:
             reason = Row(" " * (_MARK + self.name_width)).add(choice.reason or "", self.palette.dim)
-            return [self._mark(choice).add(_short(choice.title), self.palette.dim).strip(width), reason.strip(width)]
+            return [self._mark(choice).add(short_name(choice.title), self.palette.dim).strip(width), reason.strip(width)]
         if card is None:
             return self._tall_cpu(choice, width)
         memory = _memory(card)
@@ -95,7 +95,7 @@ class DeviceRows:
             watts = words.NONE if card.power is None else f"{card.power:.0f} W"
             heat.right(celsius, 7, self._tone(self._heat(card.temperature))).right(watts, 7, self._tone(self.palette.text))
         busy = busy_words(card)
-        title = self._mark(choice).add(busy or _short(choice.title), self.palette.warn if busy else self._tone(self.palette.text))
+        title = self._mark(choice).add(busy or short_name(choice.title), self.palette.warn if busy else self._tone(self.palette.text))
         return spread(title, heat if not busy or title.width + heat.width < width else Row(), width)
 
     def _tall_cpu(self, choice: Choice, width: int) -> list[Strip]:
@@ -107,8 +107,8 @@ class DeviceRows:
         history = [point.utilization for point in self.history("cpu")]
         load, length = None if host.cpu_percent is None else host.cpu_percent / 100, _meter_length(width)
         return [
-            spread(self._mark(choice).add(_short(choice.title), self._tone(self.palette.text)), cores, width),
-            self._meter("ram", share, _of(host.ram_used, host.ram_total), width, length),
+            spread(self._mark(choice).add(short_name(choice.title), self._tone(self.palette.text)), cores, width),
+            self._meter("ram", share, words.filled(host.ram_used, host.ram_total), width, length),
             self._meter("cpu", load, words.percent(host.cpu_percent), width, length, history),
         ]
 
@@ -145,7 +145,7 @@ class DeviceRows:
         if not choice.selectable:
             return row.add(choice.reason or "", palette.dim).strip(width)
         if card is None:
-            ram = f"{words.gib(host.ram_used)}/{words.gib(host.ram_total)} GiB"
+            ram = words.filled(host.ram_used, host.ram_total)
             return row.add(f"{host.cores} cores · {words.percent(host.cpu_percent):>5} · {ram}", self._tone(palette.text)).strip(width)
         if busy := busy_words(card):
             row.add(busy, palette.warn)
@@ -155,7 +155,7 @@ class DeviceRows:
         if width > 60:
             numbers.right(words.NONE if card.temperature is None else f"{card.temperature} °C", 7, self._tone(self._heat(card.temperature)))
             numbers.right(words.NONE if card.power is None else f"{card.power:.0f} W", 7, self._tone(palette.text))
-        name = fit(_short(choice.title), max(width - row.width - numbers.width - 1, 0))
+        name = fit(short_name(choice.title), max(width - row.width - numbers.width - 1, 0))
         return spread(row.add(name, self._tone(palette.text)), numbers, width)
 
     def _tone(self, style: Style) -> Style:
@@ -180,19 +180,7 @@ def _meter_length(width: int) -> int:
     return min(max(width // 3, 8), 24)
 
 
-def _short(name: str) -> str:
-    for word in _NAMES:
-        name = name.replace(word, "")
-    return name.strip()
-
-
 def _memory(card: DeviceSample) -> str:
     if card.unified and card.memory_used is None:
         return "shared with the system"
-    return f"{'unified ' if card.unified else ''}{_of(card.memory_used, card.memory_total)}"
-
-
-def _of(used: int | None, total: int | None) -> str:
-    if used is None and total is None:
-        return words.NONE
-    return f"{words.gib(used)}/{words.gib(total)} GiB"
+    return f"{'unified ' if card.unified else ''}{words.filled(card.memory_used, card.memory_total)}"

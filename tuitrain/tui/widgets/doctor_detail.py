@@ -45,5 +45,10 @@ class DoctorDetail(Pane):
         for fact in lines_of.facts(check, width, palette):
             lines += [Strip.blank(width, PLAIN), *fact]
         if check.mend:
-            lines += [Strip.blank(width, PLAIN), Row("y ", palette.key).add("copies what mends it", palette.dim).strip(width)]
+            what = "copies the words" if check.command is None else "copies the command" if _alone(check) else "copies the first command"
+            lines += [Strip.blank(width, PLAIN), Row("y ", palette.key).add(what, palette.dim).strip(width)]
         return lines
+
+
+def _alone(check: Check) -> bool:
+    return sum(piece.is_command for piece in check.pieces) == 1

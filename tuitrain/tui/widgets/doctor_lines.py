@@ -88,7 +88,7 @@ def _with_note(row: Row, note: str, width: int, palette: Palette) -> list[Strip]
 
 def title_width(checks: Sequence[Check], width: int) -> int:
     """The column of titles, so that what was found begins at one place."""
-    return min(max((cell_len(check.title) for check in checks), default=0), _MOST_TITLE, max(width * 2 // 5, 12))
+    return min(max((cell_len(check.title) for check in checks), default=0), _MOST_TITLE, max(width * 3 // 7, 12))
 
 
 def check_line(check: Check, titles: int, width: int, palette: Palette, *, here: bool) -> Strip:
@@ -103,7 +103,19 @@ def check_line(check: Check, titles: int, width: int, palette: Palette, *, here:
 def facts(check: Check, width: int, palette: Palette) -> list[list[Strip]]:
     """What was looked at, what was found, and what mends it, each as its lines."""
     found = [_fact("looked at", check.looked_at, width, palette, palette.dim), _fact("found", check.found, width, palette, palette.text)]
-    return [*found, _fact("mend", check.mend, width, palette, palette.primary)] if check.mend else found
+    return [*found, _mend(check, width, palette)] if check.mend else found
+
+
+def _mend(check: Check, width: int, palette: Palette) -> list[Strip]:
+    """Commands in a colour of their own, each behind the words that lead to it where both fit into a line, else under them."""
+    rows: list[Row] = []
+    for piece in check.pieces:
+        text, style = (f"$ {piece.text}", palette.primary) if piece.is_command else (piece.text, palette.text)
+        if piece.is_command and rows and _LABEL + rows[-1].width + 1 + cell_len(text) <= width:
+            rows[-1].add(" ").add(text, style)
+        else:
+            rows += [Row(part, style) for part in _pieces(text, width - _LABEL)]
+    return [Row().left("" if place else "mend", _LABEL, palette.dim).join(row).strip(width) for place, row in enumerate(rows)]
 
 
 def _fact(label: str, text: str, width: int, palette: Palette, style: Style) -> list[Strip]:

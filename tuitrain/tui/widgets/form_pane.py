@@ -119,17 +119,17 @@ class FormPane(Pane):
 
     def _words(self, machine: Machine, width: int) -> list[Strip]:
         palette, form, fetch = self.palette, self.form, self._fetch
+        wrong = [f"✗ {field}: {error}" if field else f"✗ {error}" for field, error in form.errors.items()]
+        lines = [Row(line, palette.bad).strip(width) for sentence in wrong for line in wrap(sentence, width)]
+        lines += self._about_edited(machine, width)
+        if form.ready:
+            data = "CIFAR-10, when it has come" if self.waits_for_data else form.data_words()
+            beside = " in the background" if self._busy() else ""
+            sentence = f"Enter trains {form.config.title()}{beside} on {machine.words(form.config)} with {data}"
+            lines += [Row(line, palette.good).strip(width) for line in wrap(sentence, width)]
         if self._busy():
             row = Row("a run is training: ", palette.warn).add("t ", palette.key).add("shows it, ", palette.text)
-            lines = [row.add("x ", palette.key).add("there stops it", palette.text).strip(width)]
-        else:
-            wrong = [f"✗ {field}: {error}" if field else f"✗ {error}" for field, error in form.errors.items()]
-            lines = [Row(line, palette.bad).strip(width) for sentence in wrong for line in wrap(sentence, width)]
-            lines += self._about_edited(machine, width)
-            if form.ready:
-                data = "CIFAR-10, when it has come" if self.waits_for_data else form.data_words()
-                sentence = f"Enter trains {form.config.title()} on {machine.words(form.config)} with {data}"
-                lines += [Row(line, palette.good).strip(width) for line in wrap(sentence, width)]
+            lines.append(row.add("x ", palette.key).add("there stops it", palette.text).strip(width))
         if fetch.active:
             lines.append(offers.fetch_progress(fetch, palette, typing=self.editing).strip(width))
         elif self.offers_fetch and form.config.model != "linear":

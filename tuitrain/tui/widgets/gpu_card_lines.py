@@ -10,9 +10,10 @@ from rich.style import Style
 from textual.strip import Strip
 
 from tuitrain.devices import Choice, DeviceSample, HostSample
+from tuitrain.devices.names import short_name
 from tuitrain.tui import format as words
+from tuitrain.tui.columns import Column
 from tuitrain.tui.gpus import cards
-from tuitrain.tui.gpus.cards import Column
 from tuitrain.tui.look import Palette
 from tuitrain.tui.widgets.strips import Row, bar, spread
 
@@ -20,6 +21,8 @@ GUTTER = 4
 """Cells for the cursor and for the mark of a card in use."""
 _REASON_FROM = "held back"
 """The column from which on a hidden card says why it is hidden."""
+_FITTED = {"holders": cards.holders, "held back": cards.held_back}
+"""Columns whose words depend on how many cells there are."""
 _FULL = 0.92
 
 
@@ -34,14 +37,6 @@ class CardLines(msgspec.Struct, frozen=True):
     palette: Palette
     old: bool
 
-    def titles(self, columns: Sequence[Column], width: int) -> Strip:
-        """The headings of one-line cards."""
-        row = Row(" " * GUTTER)
-        for number, column in enumerate(columns):
-            row.add(" " if number else "")
-            (row.right if column.right else row.left)(column.title, column.width, self.palette.dim)
-        return row.strip(width)
-
     def compact(self, choice: Choice, columns: Sequence[Column], host: HostSample, width: int, *, here: bool) -> Strip:
         """A card in one line."""
         card = choice.device
@@ -52,13 +47,13 @@ class CardLines(msgspec.Struct, frozen=True):
         wide = any(column.name == _REASON_FROM for column in columns)
         if not (cards.answers(card) or (card.status == "hidden" and wide)):
             row.left(cards.label(choice), columns[0].width, self.palette.dim).add(" ")
-            row.left(cards.short(choice.title), name, self.palette.dim).add(" ")
-            return row.join(self._no_answer(card)).strip(width)
+            row.left(cards.name(choice, name), name, self.palette.dim).add(" ")
+            return row.join(self._no_answer(card, width - row.width)).strip(width)
         draw = self._for(card)
         for number, column in enumerate(columns):
             row.add(" " if number else "")
             if card.status == "hidden" and column.name == _REASON_FROM:
-                return row.join(self._no_answer(card)).strip(width)
+                return row.join(self._no_answer(card, width - row.width)).strip(width)
             draw._cell(row, choice, card, column, columns, here=here)
         return row.strip(width)
 
@@ -69,8 +64,11 @@ class CardLines(msgspec.Struct, frozen=True):
         title = self._gutter(choice, here=here).left(cards.label(choice), 7, palette.strong if here else palette.text).add(" ")
         title.add(choice.title, palette.text)
         lines = [spread(title, Row(f"nvml {card.nvml_index} · bus {cards.bus(card)}", palette.dim), width)]
-        if not cards.answers(card) and card.status != "hidden":
-            return [*lines, Row(" " * GUTTER).join(self._no_answer(card)).strip(width), Strip.blank(width), Strip.blank(width)]
+        if cards.silent(card):
+            keys = Row(" " * GUTTER).add("Enter ", palette.key).add("what it told last   ", palette.dim)
+            keys.add("d ", palette.key).add("what mends it", palette.dim)
+            why = Row(" " * GUTTER).join(self._no_answer(card, width - GUTTER))
+            return [*lines, why.strip(width), keys.strip(width), Strip.blank(width)]
         draw = self._for(card)
         return [*lines, draw._meters(card, width), draw._numbers(card, width), draw._used(card, width)]
 
@@ -81,7 +79,7 @@ class CardLines(msgspec.Struct, frozen=True):
         cores = Row(f"{host.cores:,} core{'s' if host.cores != 1 else ''}", palette.text)
         share = None if host.ram_used is None or not host.ram_total else host.ram_used / host.ram_total
         load = None if host.cpu_percent is None else host.cpu_percent / 100
-        ram = f"{words.gib(host.ram_used)}/{words.gib(host.ram_total)} GiB"
+        ram = words.filled(host.ram_used, host.ram_total)
         length = max(width - GUTTER - 4 - 14, 8)
         return [
             spread(title, cores, width),
@@ -104,21 +102,20 @@ class CardLines(msgspec.Struct, frozen=True):
         row = Row("▸ " if here else "  ", palette.cursor)
         if card is None or card.status == "hidden" or card.cuda_index is None:
             return row.add("  " if card is None else "· ", palette.dim)
+        if card.status == "not responding":
+            return row.add("◌ ", palette.warn)
         if not cards.answers(card):
             return row.add("✗ ", palette.bad)
-        if card.status != "ok":
-            return row.add("◌ ", palette.warn)
         free = cards.is_free(card)
         return row.add("○ " if free else "● ", palette.dim if free else self._tone(palette.good))
 
-    def _no_answer(self, card: DeviceSample) -> Row:
+    def _no_answer(self, card: DeviceSample, width: int) -> Row:
         """The status and why, where the values would be."""
         palette = self.palette
-        hidden = card.status == "hidden"
-        if card.reason and card.reason.startswith(card.status):
-            return Row(card.reason, palette.dim if hidden else palette.bad)
-        row = Row(card.status, palette.dim if hidden else palette.bad)
-        return row.add(f": {card.reason}", palette.dim) if card.reason else row
+        style = palette.dim if card.status == "hidden" else palette.bad
+        text = cards.trouble(card, width)
+        status = card.status if text.startswith(f"{card.status}:") else text
+        return Row(status, style).add(text[len(status) :], palette.dim)
 
     def _cell(self, row: Row, choice: Choice, card: DeviceSample, column: Column, columns: Sequence[Column], *, here: bool) -> None:
         palette = self.palette
@@ -133,7 +130,8 @@ class CardLines(msgspec.Struct, frozen=True):
         elif column.name == "name":
             row.left(*self._name(choice, card, column, columns))
         else:
-            text = cards.holders(card, column.width) if column.name == "holders" else cards.cell(choice, column.name)
+            fitted = _FITTED.get(column.name)
+            text = fitted(card, column.width) if fitted else cards.cell(choice, column.name)
             place = row.right if column.right and cell_len(text) <= column.width else row.left
             place(text, column.width, self._style(card, column.name))
 
@@ -143,8 +141,8 @@ class CardLines(msgspec.Struct, frozen=True):
         if card.status not in ("ok", "hidden"):
             return ("no answer" if column.width < len(card.status) else card.status), column.width, palette.warn
         if card.throttle and not any(one.name == "held back" for one in columns):
-            return card.throttle[0], column.width, palette.warn
-        return cards.short(choice.title), column.width, self._tone(palette.text if card.cuda_index is not None else palette.dim)
+            return cards.held_back(card, column.width), column.width, palette.warn
+        return cards.name(choice, column.width), column.width, self._tone(palette.text if card.cuda_index is not None else palette.dim)
 
     def _style(self, card: DeviceSample, column: str) -> Style:
         palette = self.palette
@@ -216,8 +214,8 @@ class CardLines(msgspec.Struct, frozen=True):
         load = None if host.cpu_percent is None else host.cpu_percent / 100
         texts = {
             "gpu": choice.name,
-            "name": cards.short(choice.title),
-            "memory": f"{words.gib(host.ram_used)}/{words.gib(host.ram_total)} GiB",
+            "name": short_name(choice.title),
+            "memory": words.filled(host.ram_used, host.ram_total),
             "utilization": words.percent(host.cpu_percent),
             "holders": f"{host.cores:,} core{'s' if host.cores != 1 else ''}",
         }

@@ -11,6 +11,7 @@ from textual.message import Message
 from textual.strip import Strip
 
 from tuitrain.devices import Choice, DeviceSnapshot
+from tuitrain.tui.columns import titles
 from tuitrain.tui.gpus import cards
 from tuitrain.tui.widgets.devices import STALE_SECONDS
 from tuitrain.tui.widgets.gpu_card_lines import GUTTER, CardLines
@@ -91,8 +92,10 @@ class GpuCards(Pane, can_focus=True):
 
     def show(self, snapshot: DeviceSnapshot) -> None:
         """Another sample."""
+        # Nobody chose the cpu while it was alone.
+        first = len(self._rows) == 1
         self._snapshot, self._rows = snapshot, cards.rows_of(snapshot)
-        self._selected = cards.key_of(self.selected)
+        self._selected = cards.key_of(self._rows[0] if first else self.selected)
         self.redraw()
 
     def notes_wanted(self, width: int) -> int:
@@ -179,7 +182,7 @@ class GpuCards(Pane, can_focus=True):
         shown = count if count <= room else max(room - 1, 1)
         self._top = min(max(self._top, self.cursor - shown + 1, 0), self.cursor, count - shown)
         places = range(self._top, self._top + shown)
-        lines = [draw.titles(columns, width)]
+        lines = [titles(columns, GUTTER, self.palette).strip(width)]
         for place in places:
             here = place == self.cursor
             line = draw.compact(self._rows[place], columns, self._snapshot.host, width, here=here)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from rich.style import Style
 from textual.strip import Strip
 
-from tuitrain.devices import Choice, DeviceSnapshot
+from tuitrain.devices import Choice, DeviceSnapshot, HistoryPoint
 from tuitrain.tui.gpus.facts import Fact, facts
 from tuitrain.tui.own_memory import OwnCards
 from tuitrain.tui.widgets.gpu_cards import age_of, problem_of, wrapped
@@ -16,7 +19,7 @@ _LABEL = 18
 _COLUMN = 37
 """Cells of a fact that shares its line."""
 _GAP = 2
-_LINES_MOST = 2
+_LINES_MOST = 4
 """Lines of one fact; longer ones are cut."""
 
 
@@ -33,10 +36,11 @@ class GpuFacts(Pane):
         self.first = True
         self._choice: Choice | None = None
         self._snapshot: DeviceSnapshot | None = None
+        self._past: Sequence[HistoryPoint] = ()
 
-    def show(self, snapshot: DeviceSnapshot, choice: Choice | None) -> None:
-        """Another sample; `choice` is `None` where the card is gone."""
-        self._snapshot, self._choice = snapshot, choice
+    def show(self, snapshot: DeviceSnapshot, choice: Choice | None, past: Sequence[HistoryPoint]) -> None:
+        """Another sample; `choice` is `None` where the card is gone, and `past` what a card told that tells nothing more."""
+        self._snapshot, self._choice, self._past = snapshot, choice, past
         self.redraw()
 
     def rows_wanted(self, width: int) -> int:
@@ -69,10 +73,15 @@ class GpuFacts(Pane):
         lines = [Row(line, palette.warn).strip(width) for line in (wrapped(problem, width, _LINES_MOST) if problem else [])]
         if self._choice is None:
             return [*lines, Row("This card is not there any more.", palette.dim).strip(width)]
-        known = [*facts(self._choice, snapshot), *self._held(self._choice)]
+        known = [*facts(self._choice, snapshot, self._past), *self._held(self._choice)]
         for fact in (fact for fact in known if fact.wide):
             lines += self._wide(fact, width)
         return [*lines, *self._beside([fact for fact in known if not fact.wide], width)]
+
+    def _style(self, fact: Fact) -> Style:
+        palette, snapshot = self.palette, self._snapshot
+        silent = snapshot is not None and (snapshot.stalled_seconds > 0 or age_of(snapshot) is not None)
+        return palette.warn if fact.loud else palette.dim if fact.old or silent else palette.text
 
     def _held(self, choice: Choice) -> list[Fact]:
         """Who holds the memory, where our run does."""
@@ -84,10 +93,7 @@ class GpuFacts(Pane):
     def _wide(self, fact: Fact, width: int) -> list[Strip]:
         palette = self.palette
         return [
-            Row()
-            .left("" if number else fact.label, _LABEL, palette.dim)
-            .add(piece, palette.warn if fact.loud else palette.text)
-            .strip(width)
+            Row().left("" if number else fact.label, _LABEL, palette.dim).add(piece, self._style(fact)).strip(width)
             for number, piece in enumerate(wrapped(fact.value, width - _LABEL, _LINES_MOST))
         ]
 
@@ -102,6 +108,6 @@ class GpuFacts(Pane):
             row = Row()
             for number, fact in enumerate(known[line::down]):
                 row.add(" " * _GAP if number else "").left(fact.label, _LABEL, palette.dim)
-                row.left(fact.value, cells - _LABEL, palette.warn if fact.loud else palette.text)
+                row.left(fact.value, cells - _LABEL, self._style(fact))
             lines.append(row.strip(width))
         return lines

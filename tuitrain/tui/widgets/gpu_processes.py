@@ -13,15 +13,17 @@ from textual.message import Message
 from textual.strip import Strip
 
 from tuitrain.devices import Choice
+from tuitrain.tui.columns import Column, titles
 from tuitrain.tui.gpus import process_rows
 from tuitrain.tui.gpus.ending import Endings
 from tuitrain.tui.gpus.process_list import ProcessList
-from tuitrain.tui.gpus.process_rows import Column, ProcessRow
+from tuitrain.tui.gpus.process_rows import ProcessRow
 from tuitrain.tui.widgets.filtered_table import FilteredTable
 from tuitrain.tui.widgets.strips import Row
 from tuitrain.tui.widgets.wrap import wrap
 
 _GUTTER = 2
+_ROWS_LEAST = 5
 _NONE = "No process is on a card."
 _NOT_LISTED = "The driver does not say which processes are on the cards."
 
@@ -57,15 +59,16 @@ class GpuProcesses(FilteredTable[ProcessList], can_focus=True):
             self.refresh_bindings()
 
     def lines_below(self) -> int:
-        """One for each card's memory that nobody holds."""
+        """Those of the sentence on memory that nobody holds."""
         return len(self._notes())
 
     def _notes(self) -> list[str]:
-        """Memory that nobody holds, of as many cards as leave the processes five lines."""
+        """Memory that nobody holds, in lines that leave the processes five, or as many as there are."""
         if self.list.sought:
             return []
         shown = [row for row in self._cards if row.device is not None and self.list.card in (None, row.device.key)]
-        return process_rows.unheld_words(shown)[: max(self.body_height() - 1 - int(self.filtered) - 5, 1)]
+        room = self.body_height() - 1 - int(self.filtered) - min(len(self.list.rows), _ROWS_LEAST)
+        return process_rows.unheld_lines(shown, self.size.width - 2 - 2 * self.PADDING - _GUTTER, max(room, 1))
 
     # -- keys ---------------------------------------------------------------------------------------------------------
 
@@ -98,7 +101,7 @@ class GpuProcesses(FilteredTable[ProcessList], can_focus=True):
         """The headings, the processes in view, memory that nobody holds, and the filter in the last line."""
         palette = self.palette
         columns = process_rows.columns(width - _GUTTER)
-        lines = [self._titles(columns, width)]
+        lines = [titles(columns, _GUTTER, self.palette, sort=self.list.sort).strip(width)]
         if self.list.rows:
             now = time.time()
             lines += [self._line(row, columns, width, now, index) for index, row in enumerate(self.list.in_view, self.list.top)]
@@ -114,14 +117,6 @@ class GpuProcesses(FilteredTable[ProcessList], can_focus=True):
         if known and all(card.processes is None for card in known):
             return _NOT_LISTED
         return _NONE if self.list.card is None else "No process is on this card."
-
-    def _titles(self, columns: Sequence[Column], width: int) -> Strip:
-        row = Row(" " * _GUTTER)
-        for number, column in enumerate(columns):
-            style = self.palette.text if column.name == self.list.sort else self.palette.dim
-            row.add(" " if number else "")
-            (row.right if column.right else row.left)(column.title, column.width, style)
-        return row.strip(width)
 
     def _line(self, row: ProcessRow, columns: Sequence[Column], width: int, now: float, index: int) -> Strip:
         palette, here = self.palette, index == self.list.cursor

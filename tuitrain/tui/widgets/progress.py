@@ -23,9 +23,10 @@ _NEXT = {
     "paused": "space goes on",
     "stopping": "a last checkpoint is written",
     "finished": "n trains again",
-    "stopped": "n trains again",
-    "interrupted": "n trains again",
+    "stopped": "R goes on",
+    "interrupted": "R goes on",
     "failed": "n changes the settings and tries again · o shows the log",
+    "lost": "R goes on from its newest checkpoint",
 }
 
 
@@ -34,7 +35,7 @@ class Progress(Pane):
 
     Args:
         view: the run.
-        hints: what to say beside a state; under the reason of a failure stands the one of `failed`.
+        hints: what to say beside a state; under the reason of a failure stands the one of its state, or of `failed`.
     """
 
     def __init__(self, view: RunLike, hints: Mapping[str, str] = _NEXT) -> None:
@@ -71,7 +72,8 @@ class Progress(Pane):
             return [Row("press n, then Enter", self.palette.dim).strip(width)]
         sentence = [Row(line, self.palette.bad).strip(width) for line in self._sentence(width)]
         if sentence:
-            sentence.append(Row(self._hints["failed"], self.palette.dim).strip(width))
+            hint = self._hints.get(self._view.state, self._hints["failed"])
+            sentence.append(Row(hint, self.palette.dim).strip(width))
         first = self._phase_line(record, width) if self._in_phase(record) else self._step_line(record, width)
         return [first, self._numbers(record, width), *sentence]
 

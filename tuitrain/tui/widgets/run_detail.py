@@ -175,7 +175,7 @@ class RunDetail(Pane):
         palette, kept = self.palette, run.summary
         glyph, style = state_look(run.state, palette)
         words_ = f"{glyph} {run.state_words}"
-        reason = kept.error or kept.broken or (GONE if run.state == "lost" else "")
+        reason = kept.error or kept.broken or (GONE if run.state == "lost" else _waits(run))
         if not reason and run.step:
             reason = f"epoch {kept.epoch}, step {run.step:,}"
         room = width - _LABEL - len(words_) - 3
@@ -187,6 +187,12 @@ class RunDetail(Pane):
             again = wrap(" ".join(rest), width - _LABEL)
             lines.append(Row(" " * _LABEL).add(again[0] + ("…" if len(again) > 1 else ""), tone).strip(width))
         return lines
+
+
+def _waits(run: RunRow) -> str:
+    """What a run in the queue waits for."""
+    queue = run.summary.queue
+    return "R lets it wait again" if run.summary.left else queue.words if queue is not None else ""
 
 
 def _data(data: str) -> str:

@@ -11,23 +11,13 @@ from textual.strip import Strip
 from tuitrain.tui import format as words
 from tuitrain.tui.browse import run_rows
 from tuitrain.tui.browse.run_list import RunList
-from tuitrain.tui.browse.run_rows import Column, RunRow
+from tuitrain.tui.browse.run_rows import RunRow
+from tuitrain.tui.columns import Column
 from tuitrain.tui.look import Palette, state_look
 from tuitrain.tui.widgets.strips import Row
 
 GUTTER = 4
 """Cells for the cursor and the mark."""
-_NARROW_STATE = 13
-
-
-def titles(columns: Sequence[Column], palette: Palette) -> Row:
-    """The headings."""
-    row = Row(" " * GUTTER)
-    for number, column in enumerate(columns):
-        row.add(" " if number else "")
-        place = row.right if column.right else row.left
-        place(column.name, column.width, palette.dim)
-    return row
 
 
 class RunLines:
@@ -80,7 +70,7 @@ def _cell(run: RunRow, column: Column, texts: Mapping[str, str], palette: Palett
     match column.name:
         case "state":
             glyph, style = state_look(run.state, palette)
-            return f"{glyph} {run.state_words if column.width > _NARROW_STATE else run.state}", style
+            return f"{glyph} {run.short_state(column.width - 2)}", style
         case "name":
             return run.title, palette.text if kept.name else palette.dim
         case "step":

@@ -11,9 +11,10 @@ from textual.strip import Strip
 
 from tuitrain.tui.browse import run_rows
 from tuitrain.tui.browse.run_list import RunList
-from tuitrain.tui.browse.run_rows import Column, RunRow
+from tuitrain.tui.browse.run_rows import RunRow
+from tuitrain.tui.columns import Column, titles
 from tuitrain.tui.widgets.filtered_table import FilteredTable
-from tuitrain.tui.widgets.run_lines import GUTTER, RunLines, titles
+from tuitrain.tui.widgets.run_lines import GUTTER, RunLines
 from tuitrain.tui.widgets.strips import Row
 from tuitrain.tui.widgets.wrap import wrap
 
@@ -123,7 +124,7 @@ class RunsTable(FilteredTable[RunList], can_focus=True):
             lines = [Row(line, style).strip(width) for line in wrap(sentence, width)]
         else:
             columns, palette = self._columns(width), self.palette
-            lines = [titles(columns, palette).strip(width)]
+            lines = [titles(columns, GUTTER, palette).strip(width)]
             lines += self._lines_of_runs.draw(self.list, columns, width, self._curves, palette, focus=self.has_focus)
         return self.with_filter(lines, width, height)
 

@@ -104,7 +104,7 @@ class SettingsPane(_Facts):
 
     def heading(self) -> tuple[Row, Row]:
         """The title, and the key to more."""
-        return Row("Settings", self.palette.title), Row("c ", self.palette.key).add("all of it", self.palette.dim)
+        return Row("Settings", self.palette.title), Row("s ", self.palette.key).add("all of it", self.palette.dim)
 
     def body(self, width: int, height: int) -> list[Strip]:
         """The first lines; the others are counted."""

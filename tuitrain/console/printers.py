@@ -1,27 +1,17 @@
-"""`tuitrain run` without the app: progress bars on a terminal, plain lines in a pipe, JSON lines with --json."""
+"""What a run prints: progress bars on a terminal, plain lines in a pipe, JSON lines with --json; and how far one in the background is."""
 
 from __future__ import annotations
 
-import os
-import queue
-import signal
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from types import FrameType
+from collections.abc import Sequence
 from typing import Protocol
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from tuitrain import events
-from tuitrain.config import RunConfig
 from tuitrain.events import Checkpoint, Eval, Event, Notice, Replicas, RunEnded, RunStarted, State, Step
-from tuitrain.session import Session
 from tuitrain.text import clean
-
-EXIT_CODES = {"finished": 0, "stopped": 0, "failed": 1, "interrupted": 130}
-REFUSED = 2
 
 
 class Printer(Protocol):
@@ -32,67 +22,6 @@ class Printer(Protocol):
     def close(self) -> None: ...
 
 
-def follow(session: Session, config: RunConfig, printer: Printer) -> int:
-    """Train `config` in `session` and show it until it has ended; the exit code.
-
-    Printing happens here, in the main thread: a reader that stalls holds up neither training nor the store.
-    """
-    batches: queue.SimpleQueue[Sequence[Event]] = queue.SimpleQueue()
-    session.subscribe(batches.put)
-    code = 0
-    with _signals_interrupt(session) as received:
-        session.start(config)
-        try:
-            while batch := batches.get():
-                printer.show(batch)
-                for event in batch:
-                    if isinstance(event, RunEnded):
-                        code = EXIT_CODES[event.state]
-        except BrokenPipeError:
-            # Nobody reads any more (`tuitrain run … | head`): end as at Ctrl+C, and let the interpreter's own flush at exit meet no pipe.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            session.interrupt()
-            code = EXIT_CODES["interrupted"]
-        finally:
-            printer.close()
-        while not session.join(1.0):
-            pass
-        _print_notices(batches)
-    if session.refusal is not None:
-        print(f"tuitrain: {session.refusal}", file=sys.stderr)
-        return REFUSED
-    return 128 + received[0] if received else code
-
-
-def _print_notices(batches: queue.SimpleQueue[Sequence[Event]]) -> None:
-    """What was said after the run's last event: the notices of its `on_end`, which are no part of the run's events any more."""
-    while not batches.empty():
-        for event in batches.get():
-            _notice_to_stderr(event)
-
-
-@contextmanager
-def _signals_interrupt(session: Session) -> Iterator[list[int]]:
-    """The first SIGINT or SIGTERM asks the run to end at a step boundary; a second one ends the process at once."""
-    received: list[int] = []
-
-    def on_signal(number: int, frame: FrameType | None) -> None:
-        if received:
-            sys.stderr.write("\x1b[?25h" if sys.stderr.isatty() else "")
-            os._exit(128 + number)
-        received.append(number)
-        what = "on_end" if session.state == "ended" else "after this step, with a checkpoint"
-        print(f"tuitrain: ending {what}; once more ends at once", file=sys.stderr)
-        session.interrupt()
-
-    previous = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield received
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
-
-
 class JsonPrinter:
     """One object a line; notices also go to stderr."""
 
@@ -101,7 +30,7 @@ class JsonPrinter:
         for event in batch:
             if isinstance(event, events.PUBLIC):
                 print(events.encode(event))
-            _notice_to_stderr(event)
+            notice_to_stderr(event)
         sys.stdout.flush()
 
     def close(self) -> None:
@@ -121,7 +50,7 @@ class PlainPrinter:
                 self._started = event
             if (line := _line(event, self._started)) is not None:
                 print(line)
-            _notice_to_stderr(event)
+            notice_to_stderr(event)
         sys.stdout.flush()
 
     def close(self) -> None:
@@ -159,7 +88,7 @@ class BarPrinter:
                 self._progress.console.bell()
             if not isinstance(event, Step) and (line := _line(event, self._started)) is not None:
                 self._progress.console.print(line, markup=False, highlight=False)
-            _notice_to_stderr(event)
+            notice_to_stderr(event)
 
     def close(self) -> None:
         """Leave the bar where it is and give the terminal back."""
@@ -176,8 +105,7 @@ class BarPrinter:
         if self._task is None or self._progress.tasks[0].description != event.phase:
             self._new_bar(event.phase, event.total)
         assert self._task is not None
-        amount = f"{event.done:,}/{event.total:,} {event.unit}".rstrip() if event.total else ""
-        self._progress.update(self._task, completed=event.done, amount=amount)
+        self._progress.update(self._task, completed=event.done, amount=_amount(event))
 
     def _step(self, event: Step) -> None:
         assert self._task is not None
@@ -192,7 +120,12 @@ class BarPrinter:
         )
 
 
-def _notice_to_stderr(event: Event) -> None:
+def _amount(event: events.Progress) -> str:
+    return f"{event.done:,}/{event.total:,} {event.unit}".rstrip() if event.total else ""
+
+
+def notice_to_stderr(event: Event) -> None:
+    """Print a notice."""
     if isinstance(event, Notice):
         print(f"tuitrain: {clean(event.text)}", file=sys.stderr)
 
@@ -206,9 +139,10 @@ def _line(event: Event, started: RunStarted | None) -> str | None:
     total = started.total_steps if started else 0
     match event:
         case RunStarted():
+            again = f", going on after step {event.resumed_from:,}" if event.resumed_from is not None else ""
             return (
                 f"run {event.run}: {event.recipe} on {', '.join(event.device)}, {event.data} data "
-                f"({event.train_samples:,} train, {event.test_samples:,} test), {event.parameters:,} parameters"
+                f"({event.train_samples:,} train, {event.test_samples:,} test), {event.parameters:,} parameters{again}"
             )
         case Replicas():
             parts = [f"{replica.index} {replica.device} {_shape(replica.input)} -> {_shape(replica.output)}" for replica in event.replicas]
@@ -222,9 +156,36 @@ def _line(event: Event, started: RunStarted | None) -> str | None:
         case State() if event.state in ("paused", "running"):
             return None if event.state == "running" else "paused"
         case RunEnded():
-            return f"{event.state} at step {event.step:,}" + (f": {clean(event.error)}" if event.error else "")
+            where = f" at step {event.step:,}" if started else ""
+            return f"{event.state}{where}" + (f": {clean(event.error)}" if event.error else "")
         case _:
             return None
+
+
+class Preparations:
+    """A bar on stderr, where that is a terminal, that goes away when they are done; notices stay."""
+
+    def __init__(self) -> None:
+        self._progress = Progress(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            TextColumn("{task.fields[amount]}", markup=False),
+            console=Console(stderr=True),
+            refresh_per_second=4,
+            transient=True,
+        )
+        self._task = self._progress.add_task("starting a process in the background", total=None, amount="")
+        self._progress.start()
+
+    def show(self, event: Event) -> None:
+        """Show a phase, print a notice."""
+        if isinstance(event, events.Progress):
+            self._progress.update(self._task, description=event.phase, total=event.total, completed=event.done, amount=_amount(event))
+        notice_to_stderr(event)
+
+    def close(self) -> None:
+        """Give the terminal back."""
+        self._progress.stop()
 
 
 def printer_for(*, json: bool) -> Printer:

@@ -1,0 +1,96 @@
+"""A plain PyTorch loop with the data in memory: what `tuitrain run` must not be slower than.
+
+    python -m benchmarks.plain_loop RECIPE IMPORT_STRING --steps N [--skip 20] [--batch-size B] [--bar]
+
+It trains the recipe's own model with the recipe's optimizer and batches on the data of the function that IMPORT_STRING names, in the memory
+format that is fastest on a processor, and prints the mean seconds of a step after the first `--skip`. With `--bar` a progress bar of rich
+is told of every batch and its loss, as in many people's scripts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from itertools import islice
+
+import torch
+from torch import Tensor, nn
+
+from tuitrain.config import RunConfig, with_changes
+from tuitrain.engine.models import build_model, takes_rows
+from tuitrain.recipes import load_recipe
+
+
+def batches(config: RunConfig, images: Tensor, labels: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+    """Epoch after epoch: inputs as the model takes them, and labels [B]."""
+    while True:
+        order = torch.randperm(len(labels)) if config.shuffle else None
+        for first in range(0, len(labels), config.batch_size):
+            rows = slice(first, first + config.batch_size) if order is None else order[first : first + config.batch_size]
+            inputs = images[rows].to(torch.float32).div_(255)
+            if takes_rows(config):
+                inputs = inputs.permute(0, 2, 3, 1).flatten(2)
+            yield inputs.movedim(0, config.batch_dim), labels[rows]
+
+
+def optimizer_of(config: RunConfig, model: nn.Module) -> torch.optim.Optimizer:
+    """The recipe's, as a script would make it."""
+    if config.optimizer == "sgd":
+        return torch.optim.SGD(model.parameters(), lr=config.lr, momentum=config.momentum, weight_decay=config.weight_decay)
+    return torch.optim.Adam(model.parameters(), lr=config.lr, weight_decay=config.weight_decay)
+
+
+@contextmanager
+def progress(steps: int, bar: bool) -> Iterator[Callable[[Tensor], None]]:
+    """What to call after each batch with its loss."""
+    if not bar:
+        yield lambda loss: None
+        return
+    from rich.progress import Progress
+
+    with Progress() as shown:
+        task = shown.add_task("training", total=steps)
+        yield lambda loss: shown.update(task, advance=1, description=f"loss {loss.item():.4f}")
+
+
+def main() -> None:
+    """Train, and print how long a step took."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("recipe")
+    parser.add_argument("data")
+    parser.add_argument("--steps", type=int, required=True)
+    parser.add_argument("--skip", type=int, default=20)
+    parser.add_argument("--batch-size", type=int, default=64)
+    parser.add_argument("--bar", action="store_true")
+    args = parser.parse_args()
+
+    # Augmentation is the one thing of a recipe that this loop does not have; the run beside it is asked to leave it out.
+    config = with_changes(load_recipe(args.recipe), {"augment": "none", "batch_size": args.batch_size})
+    torch.manual_seed(config.seed)
+    module, _, function = args.data.partition(":")
+    (images, labels), _ = getattr(import_module(module), function)(config)
+    model = build_model(config).train()
+    if not takes_rows(config):
+        model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    images = images.contiguous(memory_format=torch.channels_last)
+    optimizer, criterion = optimizer_of(config, model), nn.CrossEntropyLoss()
+
+    begin = 0.0
+    with progress(args.steps, args.bar) as tell:
+        for step, (inputs, targets) in enumerate(islice(batches(config, images, labels), args.steps)):
+            if step == args.skip:
+                begin = time.perf_counter()
+            loss = criterion(model(inputs), targets)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            tell(loss.detach())
+        seconds = time.perf_counter() - begin
+    print(seconds / (args.steps - args.skip))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,16 @@
+"""Images for the speed of a training step alone: few, random, and none to test on. `--data benchmarks.small_data:make_data`."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+SAMPLES = 25_600
+"""400 steps at batch 64: an epoch that ends, and its checkpoint, lie outside of what is timed."""
+
+
+def make_data(config: object) -> tuple[tuple[Tensor, Tensor], None]:
+    """[N, 3, 32, 32] uint8 images and [N] labels of ten classes, the same ones every time."""
+    generator = torch.Generator().manual_seed(0)
+    images = torch.randint(0, 256, (SAMPLES, 3, 32, 32), dtype=torch.uint8, generator=generator)
+    return (images, torch.randint(0, 10, (SAMPLES,), generator=generator)), None

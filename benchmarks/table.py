@@ -1,0 +1,115 @@
+"""`python -m benchmarks.table [--check]`: the newest of each figure in benchmarks/results/ as the table of the README.
+
+The table stands between two lines `<!-- figures -->`. With `--check` nothing is written, and the exit code is 1 when the README does not
+hold the table that would be written.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from benchmarks.pairs import Figure
+from benchmarks.results import RESULTS, Kept, newest
+
+README = Path(__file__).parents[1] / "README.md"
+MARKER = "<!-- figures -->"
+_COLUMNS = ("Figure", "tuitrain", "peer", "ratio (95 %)", "target", "holds")
+_RATIO_TARGET = re.compile(r"[≤≥] (\d+(?:\.\d+)?)")
+
+
+def heading(*more: str) -> str:
+    """The table's first two lines."""
+    columns = (*_COLUMNS, *more)
+    return f"| {' | '.join(columns)} |\n|{'--|' * len(columns)}"
+
+
+def line_of(line: Figure, *more: str) -> str:
+    """One figure's line."""
+    return f"| {' | '.join((line.name, line.ours, line.peer, _span(line), line.target, _holds(line), *more))} |"
+
+
+def _span(line: Figure) -> str:
+    if line.peer == "-":
+        return "-"
+    if line.low == line.high:
+        return f"{line.ratio:g}"
+    return f"{line.ratio:g} ({line.low:g} to {line.high:g}, {line.pairs} pairs)"
+
+
+def _holds(line: Figure) -> str:
+    said = ("median yes, interval no" if not _wholly(line) else "yes") if line.holds else "no"
+    return f"{said}: {line.note}" if line.note and not line.holds else said
+
+
+def _wholly(line: Figure) -> bool:
+    """Whether the interval is within the target too, where the target is about the ratio."""
+    target = _RATIO_TARGET.fullmatch(line.target)
+    if target is None:
+        return True
+    limit = float(target[1])
+    return line.low >= limit if line.target.startswith("≥") else line.high <= limit
+
+
+def markdown(kept: list[Kept]) -> str:
+    """The table, with a letter for the machine of each line, and what the letters mean."""
+    letters: dict[str, str] = {}
+    lines = [heading("on")]
+    for one in kept:
+        letter = letters.setdefault(described(one.machine), _letter(len(letters)))
+        lines.append(line_of(one.figure, f"{letter}, {one.stamp[:4]}-{one.stamp[4:6]}-{one.stamp[6:8]}"))
+    legend = [f"- {letter}: {machine}" for machine, letter in letters.items()]
+    return "\n".join([*lines, "", "Taken on:", "", *legend])
+
+
+def _letter(number: int) -> str:
+    return "ABCDEFGHIJKLMNOPQRSTUVWXYZ"[number % 26] * (number // 26 + 1)
+
+
+def described(machine: dict[str, Any]) -> str:
+    """A machine and its programs in a line."""
+    gpus = ", ".join(machine["gpus"]) or "no GPU"
+    bf16 = "with" if machine["bf16_instructions"] else "without"
+    programs = f"Python {machine['python']}, torch {machine['torch']}, Textual {machine['textual']}"
+    return f"{machine['cores']} cores of {machine['cpu']}, {bf16} bf16 instructions, {gpus}; {programs}"
+
+
+def with_table(text: str, table: str) -> str:
+    """`text` with `table` between its two markers.
+
+    Raises:
+        ValueError: it has not exactly two.
+    """
+    parts = text.split(MARKER)
+    if len(parts) != 3:
+        raise ValueError(f"it must hold the line {MARKER} exactly twice, and holds it {len(parts) - 1} times")
+    return f"{parts[0]}{MARKER}\n{table}\n{MARKER}{parts[2]}"
+
+
+def main() -> int:
+    """Write the table, or check it."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.table", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--readme", type=Path, default=README, metavar="FILE")
+    parser.add_argument("--results", type=Path, default=RESULTS, metavar="DIR")
+    args = parser.parse_args()
+    text = args.readme.read_text(encoding="utf-8")
+    try:
+        wanted = with_table(text, markdown(newest(args.results)))
+    except ValueError as error:
+        parser.error(f"{args.readme.name}: {error}")
+    if args.check:
+        if text != wanted:
+            print(f"{args.readme.name} does not hold the newest figures; python -m benchmarks.table writes them", file=sys.stderr)
+        return int(text != wanted)
+    args.readme.write_text(wanted, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,258 @@
+"""Runs that go on: bit for bit those that were never interrupted, damaged checkpoints, and what is no longer exact."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from engine_small import FakeControl, go_on, losses_of, of, run, small_config
+
+from tuitrain.config import ConfigError, RunConfig
+from tuitrain.engine import checkpoint, snapshot
+from tuitrain.engine.resume import newest_valid
+from tuitrain.engine.train import train
+from tuitrain.events import Checkpoint, Eval, Notice, Progress, RunEnded, RunStarted
+
+
+def stopped(config: RunConfig, folder: Path, step: int) -> None:
+    run(config, FakeControl(folder, {step: ["stop"]}))
+
+
+def elsewhere() -> None:
+    """As if another process went on: its generators are somewhere else."""
+    random.seed(99)
+    np.random.seed(99)
+    torch.manual_seed(99)
+
+
+DEMANDING = {
+    "shuffle": True,
+    "augment": "crop-flip",
+    "optimizer": "adam",
+    "lr": 0.05,
+    "model": "engine_small:make_dropout_net",
+    "batch_size": 10,
+}
+
+
+@pytest.mark.parametrize("at", [1, 4, 5, 8, 14])
+@pytest.mark.parametrize(
+    "changes", [{}, {"device": "cpu,cpu"}, {"device": "cpu,cpu,cpu", "batch_size": 17}], ids=["single", "split", "uneven"]
+)
+def test_from_any_step_the_losses_are_those_of_the_unbroken_run(tmp_path: Path, changes: dict[str, Any], at: int) -> None:
+    config = small_config(epochs=3, **(DEMANDING | changes))
+    unbroken = run(config, FakeControl(tmp_path / "unbroken"))
+    at = min(at, of(RunStarted, unbroken)[0].total_steps - 1)
+    stopped(config, tmp_path / "broken", at)
+    elsewhere()
+    control = FakeControl(tmp_path / "broken")
+    events = go_on(config, control)
+    assert of(RunStarted, events)[0].resumed_from == at
+    expected = {step: loss for step, loss in losses_of(unbroken).items() if step > at}
+    assert expected
+    assert losses_of(events) == expected
+    assert of(Eval, events) == [event for event in of(Eval, unbroken) if event.step > at]
+    assert events[-1] == unbroken[-1]
+    assert not [event for event in of(Notice, events) if event.level == "warning"]
+    last = [checkpoint.load(tmp_path / name / "checkpoints" / f"step-{events[-1].step:08d}") for name in ("unbroken", "broken")]
+    assert last[0].position == last[1].position
+    assert all(torch.equal(tensor, last[1].model[name]) for name, tensor in last[0].model.items())
+
+
+def test_many_times_interrupted_is_as_once_through(tmp_path: Path) -> None:
+    config = small_config(epochs=2, **DEMANDING)
+    unbroken = losses_of(run(config, FakeControl(tmp_path / "unbroken")))
+    losses = losses_of(run(config, FakeControl(tmp_path / "broken", {1: ["stop"]})))
+    for _ in range(20):
+        elsewhere()
+        events = go_on(config, FakeControl(tmp_path / "broken", {2: ["stop"]}))
+        losses |= losses_of(events)
+        if events[-1].state == "finished":
+            break
+    assert losses == unbroken
+
+
+def test_a_stop_within_the_evaluation_is_made_good(tmp_path: Path) -> None:
+    config = small_config(epochs=2)
+    control = FakeControl(tmp_path / "broken", {7: ["stop"]})
+    for event in train(config, control):
+        if isinstance(event, RunStarted):
+            control.folder = control.given_folder
+        if isinstance(event, Progress) and event.phase == "evaluating":
+            control.ending = True
+        assert not isinstance(event, Eval)
+    unbroken = run(config, FakeControl(tmp_path / "unbroken"))
+    events = go_on(config, FakeControl(tmp_path / "broken"))
+    assert of(Eval, events) == of(Eval, unbroken)
+    assert [(event.step, event.kind) for event in of(Checkpoint, events)] == [
+        (event.step, event.kind) for event in of(Checkpoint, unbroken)
+    ]
+    assert checkpoint.load(tmp_path / "broken" / "checkpoints" / "step-00000007").position.evaluated
+
+
+def test_more_epochs_and_more_steps_go_on_with_the_same_losses(tmp_path: Path) -> None:
+    longer = small_config(epochs=3, shuffle=True, momentum=0.9)
+    unbroken = losses_of(run(longer, FakeControl(tmp_path / "unbroken")))
+    run(small_config(epochs=3, max_steps=4, shuffle=True, momentum=0.9), FakeControl(tmp_path / "broken"))
+    middle = go_on(small_config(epochs=1, shuffle=True, momentum=0.9), FakeControl(tmp_path / "broken"))
+    assert [event.resumed_from for event in of(RunStarted, middle)] == [4]
+    last = go_on(longer, FakeControl(tmp_path / "broken"))
+    assert losses_of(middle) | losses_of(last) == {step: loss for step, loss in unbroken.items() if step > 4}
+
+
+def test_nothing_left_to_do_is_finished_at_once(tmp_path: Path) -> None:
+    run(small_config(epochs=1), FakeControl(tmp_path))
+    events = go_on(small_config(epochs=1), FakeControl(tmp_path))
+    assert (losses_of(events), events[-1]) == ({}, RunEnded(state="finished", step=7))
+
+
+# -- damage -----------------------------------------------------------------------------------------------------------
+
+
+def damage(folder: Path, name: str) -> None:
+    content = bytearray((folder / name).read_bytes())
+    content[len(content) // 2] ^= 1
+    (folder / name).write_bytes(content)
+
+
+def test_a_damaged_checkpoint_is_named_and_set_aside_and_the_one_before_is_taken(tmp_path: Path) -> None:
+    config = small_config(epochs=2, checkpoint_every_steps=2, shuffle=True)
+    unbroken = losses_of(run(config, FakeControl(tmp_path / "unbroken")))
+    stopped(config, tmp_path / "run", 6)
+    parent = tmp_path / "run" / "checkpoints"
+    damage(parent / "step-00000006", "model.safetensors")
+    (parent / "step-00000004" / "manifest.json").unlink()
+    events = go_on(config, FakeControl(tmp_path / "run"))
+    warnings = [event.text for event in of(Notice, events) if event.level == "warning"]
+    assert warnings == [
+        "A damaged checkpoint is not used: step-00000006: model.safetensors is not as it was written (SHA-256 differs); "
+        "it is set aside as damaged-step-00000006, and the one before is taken.",
+        "A damaged checkpoint is not used: step-00000004: manifest.json cannot be read: No such file or directory; "
+        "it is set aside as damaged-step-00000004, and the one before is taken.",
+    ]
+    assert of(RunStarted, events)[0].resumed_from == 2
+    assert losses_of(events) == {step: loss for step, loss in unbroken.items() if step > 2}
+    assert (parent / "damaged-step-00000006" / "model.safetensors").exists()
+    checkpoint.load(parent / "step-00000014")
+
+
+def test_without_a_valid_checkpoint_the_run_fails_with_a_sentence(tmp_path: Path) -> None:
+    config = small_config(checkpoint_every_steps=2)
+    stopped(config, tmp_path, 4)
+    for folder in checkpoint.checkpoints(tmp_path / "checkpoints"):
+        damage(folder, "state.json")
+    events = go_on(config, FakeControl(tmp_path))
+    assert not of(RunStarted, events)
+    assert events[-1] == RunEnded(
+        state="failed", step=0, error="the run cannot go on: none of its 2 checkpoints can be used; start it anew."
+    )
+    assert go_on(config, FakeControl(tmp_path))[-1].error == "the run cannot go on: it was never saved; start it anew."
+
+
+@pytest.mark.parametrize(("format_", "age"), [(2, "a newer"), (0, "an older")])
+def test_another_format_is_left_alone_and_named(tmp_path: Path, format_: int, age: str) -> None:
+    config = small_config(checkpoint_every_steps=2)
+    stopped(config, tmp_path, 4)
+    manifest = tmp_path / "checkpoints" / "step-00000004" / "manifest.json"
+    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"format": format_}))
+    error = go_on(config, FakeControl(tmp_path))[-1].error
+    assert error == f"step-00000004: {age} tuitrain wrote it (format {format_}, and this one reads 1); use that tuitrain."
+    assert manifest.exists()
+
+
+def test_what_a_killed_process_left_half_done_is_taken_away(tmp_path: Path) -> None:
+    parent = tmp_path / "checkpoints"
+    stopped(small_config(), tmp_path, 3)
+    (parent / ".step-00000009").mkdir()
+    (parent / ".old-step-00000001").mkdir()
+    # Killed between the two renames that replace a checkpoint by another one of the same step.
+    (parent / "step-00000003").rename(parent / f"{snapshot.REPLACED}step-00000003")
+    found = None
+    looking = newest_valid(parent)
+    try:
+        next(looking)
+    except StopIteration as end:
+        found = end.value
+    assert found is not None
+    assert found.position.step == 3
+    assert sorted(path.name for path in parent.iterdir()) == ["step-00000003"]
+
+
+# -- what is no longer exact, and what does not fit -------------------------------------------------------------------
+
+
+def inexact(events: list[Any]) -> str:
+    (text,) = [event.text for event in of(Notice, events) if "bit for bit" in event.text]
+    return str(text)
+
+
+def test_other_devices_go_on_and_say_what_is_no_longer_exact(tmp_path: Path) -> None:
+    config = small_config(device="cpu,cpu")
+    stopped(config, tmp_path, 3)
+    events = go_on(small_config(device="cpu"), FakeControl(tmp_path))
+    assert inexact(events) == (
+        "From step 4 on the losses are not bit for bit those of a run that was never interrupted: "
+        "it trains on cpu (single), and did on cpu,cpu (split)."
+    )
+    assert sorted(losses_of(events)) == list(range(4, 15))
+
+
+def test_the_number_of_threads_is_restored_and_given_back(tmp_path: Path) -> None:
+    before = torch.get_num_threads()
+    config = small_config(epochs=1, data="engine_small:make_large_images", model="seed-cnn", batch_size=4)
+    try:
+        torch.set_num_threads(before + 1)
+        unbroken = losses_of(run(config, FakeControl(tmp_path / "unbroken")))
+        stopped(config, tmp_path / "run", 1)
+    finally:
+        torch.set_num_threads(before)
+    control = FakeControl(tmp_path / "run")
+    events = go_on(config, control)
+    assert control.environment["threads"] == before + 1
+    assert torch.get_num_threads() == before
+    assert not [event for event in of(Notice, events) if "bit for bit" in event.text]
+    assert losses_of(events) == {step: loss for step, loss in unbroken.items() if step > 1}
+
+
+def test_on_other_devices_the_number_of_threads_is_the_machines_own(tmp_path: Path) -> None:
+    before = torch.get_num_threads()
+    try:
+        torch.set_num_threads(before + 1)
+        stopped(small_config(device="cpu,cpu"), tmp_path, 3)
+    finally:
+        torch.set_num_threads(before)
+    control = FakeControl(tmp_path)
+    assert "threads" not in inexact(go_on(small_config(device="cpu"), control))
+    assert control.environment["threads"] == before
+
+
+def test_another_torch_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stopped(small_config(), tmp_path, 3)
+    monkeypatch.setattr(torch, "__version__", "9.9.9")
+    assert "torch is 9.9.9, and was " in inexact(go_on(small_config(), FakeControl(tmp_path)))
+
+
+def test_other_data_is_refused(tmp_path: Path) -> None:
+    stopped(small_config(), tmp_path, 3)
+    with pytest.raises(ConfigError, match="data: the run was trained on 50 training samples, and there are 12 now"):
+        go_on(small_config(data="engine_small:make_large_images", model="seed-cnn"), FakeControl(tmp_path))
+
+
+def test_another_model_is_refused_before_the_run_goes_on(tmp_path: Path) -> None:
+    stopped(small_config(), tmp_path, 3)
+    events: list[Any] = []
+    with pytest.raises(ConfigError, match="model: the checkpoint does not fit this model"):
+        events.extend(going_on(small_config(model="engine_small:make_tied"), tmp_path))
+    assert not of(RunStarted, events)
+
+
+def going_on(config: RunConfig, folder: Path) -> Any:
+    """The events of a run that goes on, one by one."""
+    control = FakeControl(folder)
+    control.folder = folder
+    return train(config, control)

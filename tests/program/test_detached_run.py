@@ -1,0 +1,194 @@
+"""Runs that go on without a terminal, as whole programs: in the background, hung up, handed over, and told what to do from elsewhere."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from terminal import TUITRAIN, Terminal
+
+SMALL = ("seed-cnn", "--device", "cpu", "--data", "synthetic", "--batch-size", "16")
+
+
+def tuitrain(env: dict[str, str], *args: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [TUITRAIN, *args], env={**os.environ, **env}, capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL
+    )
+
+
+def runs(env: dict[str, str]) -> list[dict[str, Any]]:
+    listed: list[dict[str, Any]] = json.loads(tuitrain(env, "runs", "--json").stdout)
+    return listed
+
+
+def state(env: dict[str, str], run: str) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads((Path(env["TUITRAIN_RUNS"]) / run / "state.json").read_bytes())
+    return content
+
+
+def until(true: Callable[[], bool], seconds: float = 60) -> None:
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+@pytest.fixture
+def clean_env(env: dict[str, str]) -> Iterator[dict[str, str]]:
+    """`env`; whatever still trains at the end is killed."""
+    yield env
+    for row in runs(env):
+        if row["state"] in ("queued", "running", "paused"):
+            os.kill(row["pid"], signal.SIGKILL)
+
+
+def test_a_run_in_the_background_outlives_its_terminal_and_obeys_other_ones(clean_env: dict[str, str]) -> None:
+    env = clean_env
+    command = f"{TUITRAIN} run {' '.join(SMALL)} --detach; echo came back; exec cat"
+    with Terminal(["/bin/sh", "-c", command], env, 100, 10) as terminal:
+        terminal.wait("came back")
+        shown = [line for line in terminal.text.splitlines() if line.strip()]
+        (row,) = runs(env)
+        assert shown == [row["run"], "came back"], "the id, and nothing else is left on the terminal"
+    assert (row["state"], row["attached"]) == ("running", 0)
+    run, pid = row["run"], row["pid"]
+    assert "running, detached" in tuitrain(env, "runs").stdout
+    step = state(env, run)["step"]
+    until(lambda: state(env, run)["step"] > step + 5)
+    paused = tuitrain(env, "pause", run)
+    assert paused.returncode == 0, paused.stderr
+    assert paused.stdout.startswith(f"{run} is paused at step ")
+    assert "paused, detached" in tuitrain(env, "show", run).stdout
+    stopped = tuitrain(env, "stop", "last")
+    assert stopped.returncode == 0, stopped.stderr
+    assert stopped.stdout.startswith(f"{run} stopped at step ")
+    until(lambda: not psutil.pid_exists(pid))
+    folder = Path(env["TUITRAIN_RUNS"]) / run
+    assert list((folder / "checkpoints").glob("step-*"))
+    assert "stopped at step" in (folder / "log.txt").read_text(encoding="utf-8")
+    again = tuitrain(env, "stop", run)
+    assert (again.returncode, again.stdout) == (2, "")
+    assert "there is nothing to stop" in again.stderr
+
+
+def test_refused_in_the_background_is_the_same_sentence(env: dict[str, str]) -> None:
+    done = tuitrain(env, "run", "seed-cnn", "--data", "no-such-folder", "--detach")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "data: 'no-such-folder'" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not Path(env["TUITRAIN_RUNS"]).exists()
+
+
+@pytest.mark.parametrize("command", ["stop", "pause"])
+def test_a_run_that_is_not_there(env: dict[str, str], command: str) -> None:
+    done = tuitrain(env, command, "last")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "there are no runs" in done.stderr
+
+
+def test_a_run_in_the_background_has_no_screen(env: dict[str, str]) -> None:
+    done = tuitrain(env, "run", "seed-cnn", "--detach", "--tui")
+    assert done.returncode == 2
+    assert "--detach and --tui" in done.stderr
+
+
+def test_json_and_the_process_that_was_killed(clean_env: dict[str, str]) -> None:
+    env = clean_env
+    done = tuitrain(env, "run", *SMALL, "--detach", "--json")
+    assert done.returncode == 0, done.stderr
+    run = json.loads(done.stdout)["run"]
+    (row,) = runs(env)
+    assert row["run"] == run
+    os.kill(row["pid"], signal.SIGKILL)
+    until(lambda: runs(env)[0]["state"] == "lost")
+    told = tuitrain(env, "stop", run)
+    assert told.returncode == 2
+    assert f"{run} is lost" in told.stderr
+    assert f"tuitrain resume {run}" in told.stderr
+
+
+def test_ctrl_c_before_the_id_leaves_nothing(env: dict[str, str]) -> None:
+    with Terminal([TUITRAIN, "run", *SMALL, "--detach"], env, 100, 10) as terminal:
+        terminal.wait("importing torch|starting a process")
+        until(lambda: bool(psutil.Process(terminal.pid).children()))
+        children = psutil.Process(terminal.pid).children(recursive=True)
+        terminal.press("\x03")
+        assert terminal.exit_code() == 130
+    assert psutil.wait_procs(children, timeout=30)[1] == []
+    folder = Path(env["TUITRAIN_RUNS"])
+    assert not folder.exists() or list(folder.iterdir()) == []
+
+
+def test_a_terminal_that_closes_ends_the_printing_and_not_the_run(clean_env: dict[str, str]) -> None:
+    env = clean_env
+    with Terminal([TUITRAIN, "run", *SMALL], env, 100, 30) as terminal:
+        terminal.wait(r"step \d+/8,000")
+        (row,) = runs(env)
+        assert (row["state"], row["attached"], row["pid"]) == ("running", 1, terminal.pid)
+        terminal.hang_up()
+        run = row["run"]
+        until(lambda: state(env, run)["attached"] == 0)
+        step = state(env, run)["step"]
+        until(lambda: state(env, run)["step"] > step + 5)
+        assert "running, detached" in tuitrain(env, "runs").stdout
+        assert tuitrain(env, "pause", run).returncode == 0
+        process = psutil.Process(terminal.pid)
+        process.cpu_percent()
+        assert process.cpu_percent(interval=1.0) < 20, "no thread spins on the terminal that is not there"
+        assert tuitrain(env, "stop", run).returncode == 0
+        until(lambda: process.status() == psutil.STATUS_ZOMBIE)
+    assert state(env, run)["state"] == "stopped"
+
+
+HANDS_OVER = """
+import sys, threading
+from pathlib import Path
+from tuitrain.cli import session_and_sampler
+from tuitrain.config import with_changes
+from tuitrain.events import Step
+from tuitrain.recipes import load_recipe
+from tuitrain.session import detached
+
+changes = dict(data="synthetic", device="cpu", batch_size=16, max_steps=60, shuffle=True, augment="crop-flip", optimizer="adam")
+stepped = threading.Event()
+with session_and_sampler(Path(sys.argv[1])) as (session, _):
+    session.subscribe(lambda batch: stepped.set() if any(isinstance(event, Step) and event.step >= 10 for event in batch) else None)
+    session.start(with_changes(load_recipe("seed-cnn"), changes))
+    if sys.argv[2] == "whole":
+        while not session.join(1.0):
+            pass
+    else:
+        assert stepped.wait(60)
+        detached.hand_over(session)
+        print(session.record.step)
+"""
+
+
+def test_a_run_that_is_handed_over_goes_on_bit_for_bit(clean_env: dict[str, str]) -> None:
+    env = clean_env
+    folder = Path(env["TUITRAIN_RUNS"])
+
+    def train(how: str) -> str:
+        command = [sys.executable, "-c", HANDS_OVER, str(folder / how), how]
+        done = subprocess.run(command, env={**os.environ, **env}, capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def losses(how: str) -> list[dict[str, Any]]:
+        steps = json.loads(tuitrain(env, "export", "last", "--format", "json", "--runs-dir", str(folder / how)).stdout)["steps"]
+        return [{key: step[key] for key in ("step", "epoch", "loss", "lr")} for step in steps]
+
+    assert int(train("handed")) < 60
+    until(lambda: json.loads(next((folder / "handed").glob("2*/state.json")).read_bytes())["state"] == "finished")
+    train("whole")
+    assert [one["step"] for one in losses("handed")] == list(range(1, 61))
+    assert losses("handed") == losses("whole")

@@ -1,0 +1,129 @@
+"""The app without its terminal, ended by a signal, and left while its run goes on; and other terminals that attach."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from terminal import TUITRAIN, Terminal
+
+TRAIN = [TUITRAIN, "run", "seed-cnn", "--data", "synthetic", "--device", "cpu", "--tui"]
+DEAF = ["sh", "-c", f"trap '' HUP; exec {' '.join(TRAIN)}"]
+
+
+def newest(env: dict[str, str]) -> dict[str, Any]:
+    """The newest run, as `tuitrain runs --json` tells it."""
+    done = subprocess.run([TUITRAIN, "runs", "--json"], env={**os.environ, **env}, capture_output=True, text=True, check=True, timeout=60)
+    row: dict[str, Any] = json.loads(done.stdout)[0]
+    return row
+
+
+def until(condition: Callable[[], bool], seconds: float) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def open_terminals(pid: int) -> list[str]:
+    """The terminals that a process still holds."""
+    found = []
+    for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+        try:
+            target = os.readlink(descriptor)
+        except FileNotFoundError:
+            continue
+        found += [target] if target.startswith(("/dev/pts", "/dev/tty")) else []
+    return found
+
+
+def cpu_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def rests(pid: int) -> bool:
+    """Whether a process leaves the processor alone for a second."""
+    before, began = cpu_seconds(pid), time.monotonic()
+    until(lambda: time.monotonic() - began >= 1.0, 5)
+    return cpu_seconds(pid) - before < 0.1
+
+
+def restored(terminal: Terminal) -> bool:
+    """Whether the terminal is as it was: the screen before the app, and a cursor."""
+    raw = terminal.raw
+    return b"\x1b[?1049l" in raw and raw.rfind(b"\x1b[?25h") > raw.rfind(b"\x1b[?25l")
+
+
+@pytest.mark.parametrize("command", [TRAIN, DEAF], ids=["hang-up", "end of input"])
+def test_a_terminal_that_goes_leaves_the_run_to_other_terminals(env: dict[str, str], command: list[str]) -> None:
+    with Terminal(command, env) as first:
+        first.wait(r"\[64, 3, 32, 32\]")
+        first.press(" ")
+        first.wait("paused")
+        first.hang_up()
+        until(lambda: not open_terminals(first.pid), 2)
+        until(lambda: newest(env)["attached"] == 0, 10)
+        assert newest(env)["state"] == "paused"
+        assert newest(env)["pid"] == first.pid, "the run goes on in the same process"
+        until(lambda: rests(first.pid), 15)
+        with Terminal([TUITRAIN, "attach", "last"], env) as second, Terminal([TUITRAIN, "attach", "last"], env, 80, 24) as third:
+            second.wait("space Go on")
+            third.wait("space Go on")
+            until(lambda: newest(env)["attached"] == 2, 10)
+            third.hang_up()
+            until(lambda: newest(env)["attached"] == 1, 10)
+            second.press(" ")
+            second.wait("space Pause")
+            second.press("x")
+            second.wait("■ stopped")
+            until(lambda: not first.running, 30)
+            second.press("q")
+            assert second.exit_code() == 0
+    assert newest(env)["state"] == "stopped"
+
+
+def test_sigterm_saves_and_gives_the_terminal_back(env: dict[str, str], tmp_path: Path) -> None:
+    with Terminal(TRAIN, env) as terminal:
+        terminal.wait(r"\[64, 3, 32, 32\]")
+        os.kill(terminal.pid, signal.SIGTERM)
+        assert terminal.exit_code() == 143
+        assert restored(terminal)
+    assert newest(env)["state"] == "interrupted"
+    assert list((tmp_path / "runs").glob("*/checkpoints/step-*"))
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_a_signal_without_a_run(env: dict[str, str], number: int, code: int) -> None:
+    with Terminal([TUITRAIN], env) as terminal:
+        terminal.wait("Enter trains")
+        os.kill(terminal.pid, number)
+        assert terminal.exit_code() == code
+        assert restored(terminal)
+
+
+def test_q_leaves_the_run_in_the_background(env: dict[str, str]) -> None:
+    with Terminal(TRAIN, env) as terminal:
+        terminal.wait(r"\[64, 3, 32, 32\]")
+        before = newest(env)
+        terminal.press("q")
+        terminal.wait("Keep running in the background")
+        terminal.press("Down", "Enter")
+        assert terminal.exit_code() == 0
+        assert restored(terminal)
+        assert f"tuitrain attach {before['run']}".encode() in terminal.raw[terminal.raw.rfind(b"\x1b[?1049l") :]
+    try:
+        until(lambda: newest(env)["step"] > before["step"] and newest(env)["state"] == "running", 60)
+        after = newest(env)
+        assert (after["run"], after["attached"]) == (before["run"], 0)
+        assert after["pid"] != before["pid"]
+    finally:
+        subprocess.run([TUITRAIN, "stop", "last"], env={**os.environ, **env}, check=True, capture_output=True, timeout=60)
+    assert newest(env)["state"] == "stopped"

@@ -1,0 +1,95 @@
+"""Runs that are killed and gone on with, as whole programs: the losses of the unbroken run, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from terminal import TUITRAIN
+
+STEPS = 60
+RUN = ("multi-gpu", "--device", "cpu", "--data", "synthetic", "--batch-size", "16", "--max-steps", str(STEPS))
+SAVING = ("--set", "augment=crop-flip", "--set", "checkpoint_every_steps=3")
+
+
+def tuitrain(env: dict[str, str], *args: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [TUITRAIN, *args], env={**os.environ, **env}, capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL
+    )
+
+
+def losses(env: dict[str, str], run: str) -> dict[int, float]:
+    document = json.loads(tuitrain(env, "export", run, "--format", "json").stdout)
+    return {step["step"]: step["loss"] for step in document["steps"]}
+
+
+def killed_after(env: dict[str, str], step: int, *args: str) -> tuple[dict[str, Any], str]:
+    """What a run began with when it is killed after `step`, and what `resume` said while it was there."""
+    process = subprocess.Popen([TUITRAIN, *args, "--json"], env={**os.environ, **env}, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    assert process.stdout is not None
+    try:
+        began = json.loads(process.stdout.readline())
+        assert began["event"] == "run_started"
+        while (event := json.loads(process.stdout.readline()))["event"] != "step" or event["step"] < step:
+            assert event["event"] != "run_ended"
+        process.send_signal(signal.SIGSTOP)
+        refused = tuitrain(env, "resume", "last")
+        assert refused.returncode == 2
+        assert f"(pid {process.pid} on " in refused.stderr
+    finally:
+        process.kill()
+        process.communicate()
+    return began, refused.stderr
+
+
+def test_killed_twice_and_gone_on_with_a_run_is_the_unbroken_one(env: dict[str, str]) -> None:
+    unbroken = tuitrain(env, "run", *RUN, "--set", "augment=crop-flip", "--json")
+    whole = json.loads(unbroken.stdout.splitlines()[0])["run"]
+
+    began, refused = killed_after(env, 8, "run", *RUN, *SAVING)
+    run = began["run"]
+    assert refused.startswith(f"tuitrain: RUN: {run} is running (pid ")
+    assert refused.count("\n") == 1
+    listed = json.loads(tuitrain(env, "runs", "--json").stdout)
+    assert (listed[0]["run"], listed[0]["state"]) == (run, "lost")
+    again, _ = killed_after(env, 30, "resume", run)
+    assert again["run"] == run
+    assert 0 < again["resumed_from"] < 30
+    last = tuitrain(env, "resume", "last", "--json")
+    assert last.returncode == 0, last.stderr
+    events = [json.loads(line) for line in last.stdout.splitlines()]
+    assert 27 <= events[0]["resumed_from"] < STEPS
+    assert events[-1] == {"event": "run_ended", "run": run, "state": "finished", "step": STEPS, "error": None}
+
+    assert losses(env, run) == losses(env, whole)
+    assert len(losses(env, run)) == STEPS
+    folder = Path(env["TUITRAIN_RUNS"]) / run
+    assert [step for step, _ in tensorboard(folder, "train_loss")] == list(range(1, STEPS + 1))
+    assert len(tensorboard(folder, "test_loss")) == 1
+    assert len(os.listdir(env["TUITRAIN_RUNS"])) == 2
+
+    nothing_left = tuitrain(env, "resume", run)
+    assert nothing_left.returncode == 2
+    assert nothing_left.stderr == (
+        f"tuitrain: RUN: {run} has done 60 steps, and with max_steps = 60 there are no more than 60; give --max-steps a larger number.\n"
+    )
+    for saved in (folder / "checkpoints").glob("step-*/model.safetensors"):
+        saved.write_bytes(saved.read_bytes()[:-1])
+    damaged = tuitrain(env, "resume", run, "--max-steps", "90")
+    assert damaged.returncode == 1
+    assert "model.safetensors is not as it was written (SHA-256 differs); it is set aside as damaged-step-00000060" in damaged.stderr
+    assert "checkpoints can be used; start it anew." in damaged.stdout
+    assert json.loads((folder / "state.json").read_text())["state"] == "finished"
+
+
+def tensorboard(folder: Path, tag: str) -> list[tuple[int, float]]:
+    """What TensorBoard's own loader reads."""
+    from tensorboard.backend.event_processing.event_accumulator import SCALARS, EventAccumulator
+
+    accumulator = EventAccumulator(str(folder / "tensorboard"), size_guidance={SCALARS: 0})
+    accumulator.Reload()
+    return [(point.step, point.value) for point in accumulator.Scalars(tag)]

@@ -1,0 +1,184 @@
+"""One process at a time has a run: several that take it at once, dead holders, another boot, other hosts."""
+
+import os
+import subprocess
+import sys
+import threading
+import time
+
+import msgspec
+import pytest
+from small_runs import make_run
+
+from tuitrain.runs import claim, status
+from tuitrain.runs.claim import Holder
+from tuitrain.runs.errors import RunError
+from tuitrain.runs.status import HEARTBEAT_SECONDS, this_process
+
+
+@pytest.fixture
+def folder(runs_dir):
+    return make_run(runs_dir).path
+
+
+def held_by(folder, number=1, **changes):
+    """A claim of another process."""
+    me = msgspec.structs.asdict(this_process())
+    holder = Holder(**(me | {"taken": 0.0} | changes))
+    (folder / f"claim-{number}.json").write_bytes(msgspec.json.encode(holder))
+
+
+def files(folder):
+    return sorted(path.name for path in folder.iterdir() if "claim" in path.name)
+
+
+def test_a_run_is_taken_once_and_again_when_it_is_released(folder):
+    mine = claim.take(folder)
+    with pytest.raises(RunError, match=rf"^RUN: {folder.name} belongs to another process \(pid {os.getpid()} on .+\); stop it first\.$"):
+        claim.take(folder)
+    mine.release()
+    mine.release()
+    assert files(folder) == ["claim-1.released"]
+    claim.take(folder).release()
+    assert files(folder) == ["claim-2.released"]
+
+
+def test_of_many_threads_exactly_one_takes_it(folder):
+    held_by(folder, pid=2**22 + 5)
+    for turn in range(20):
+        taken, refused = [], []
+        together = threading.Barrier(8)
+
+        def take(together=together, taken=taken, refused=refused):
+            together.wait(20)
+            try:
+                taken.append(claim.take(folder))
+            except RunError as error:
+                refused.append(str(error))
+
+        threads = [threading.Thread(target=take) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(20)
+        assert (len(taken), len(refused)) == (1, 7), (turn, refused)
+        assert all("belongs to another process" in text for text in refused), refused
+        assert len(files(folder)) == 1
+        taken[0].release()
+
+
+TAKER = """
+import sys, time
+from pathlib import Path
+from tuitrain.runs import claim
+from tuitrain.runs.errors import RunError
+print("ready", flush=True)
+sys.stdin.readline()
+try:
+    claim.take(Path(sys.argv[1]))
+    print("taken", flush=True)
+except RunError as error:
+    print(error, flush=True)
+sys.stdin.readline()
+"""
+
+
+def processes(folder, count):
+    found = [
+        subprocess.Popen([sys.executable, "-c", TAKER, str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        for _ in range(count)
+    ]
+    for process in found:
+        assert process.stdout.readline() == "ready\n"
+    return found
+
+
+def test_of_several_processes_exactly_one_takes_it_and_when_it_is_killed_another_may(folder):
+    takers = processes(folder, 3)
+    try:
+        for process in takers:
+            process.stdin.write("\n")
+            process.stdin.flush()
+        said = [process.stdout.readline() for process in takers]
+        assert said.count("taken\n") == 1
+        holder = takers[said.index("taken\n")]
+        assert all(f"(pid {holder.pid} on " in text for text in said if text != "taken\n")
+        holder.kill()
+        # Not waited for yet: what is left of a dead process holds nothing.
+        os.waitid(os.P_PID, holder.pid, os.WEXITED | os.WNOWAIT)
+        claim.take(folder).release()
+    finally:
+        for process in takers:
+            process.kill()
+            process.communicate()
+
+
+@pytest.mark.parametrize("changes", [{"pid": 2**22 + 5}, {"pid_started": 0.5}, {"boot_id": "the boot before"}])
+def test_a_claim_whose_process_is_gone_is_taken_over(folder, changes):
+    held_by(folder, number=7, **changes)
+    claim.take(folder)
+    assert files(folder) == ["claim-8.json"]
+
+
+def test_after_a_reboot_a_claim_of_the_same_pid_is_taken_over(folder, monkeypatch):
+    claim.take(folder)
+    monkeypatch.setattr(status, "_boot_id", lambda: "another boot")
+    claim.take(folder)
+
+
+def test_on_another_host_the_heartbeat_decides(folder):
+    held_by(folder, host="elsewhere", taken=time.time() - HEARTBEAT_SECONDS - 5)
+    state = folder / "state.json"
+    kept = msgspec.json.decode(state.read_bytes())
+    state.write_bytes(msgspec.json.encode(kept | {"heartbeat": time.time() - 20}))
+    with pytest.raises(RunError, match=r"\(pid \d+ on elsewhere\)"):
+        claim.take(folder)
+    state.write_bytes(msgspec.json.encode(kept | {"heartbeat": time.time() - HEARTBEAT_SECONDS - 5}))
+    claim.take(folder)
+
+
+def test_on_another_host_a_fresh_claim_counts_before_the_first_heartbeat(folder):
+    state = folder / "state.json"
+    state.write_bytes(msgspec.json.encode(msgspec.json.decode(state.read_bytes()) | {"heartbeat": 5.0}))
+    held_by(folder, host="elsewhere", taken=time.time())
+    with pytest.raises(RunError, match="elsewhere"):
+        claim.take(folder)
+
+
+def test_one_that_was_taken_over_does_not_release_its_successors_claim(folder):
+    first = claim.take(folder)
+    second = claim.take(folder, heir_of=os.getpid())
+    first.release()
+    assert files(folder) == ["claim-2.json"]
+    second.release()
+
+
+def test_a_claim_that_is_being_written_is_waited_for_and_an_old_damaged_one_is_not(folder):
+    path = folder / "claim-1.json"
+    path.write_bytes(b"{")
+    with pytest.raises(RunError, match="is being taken by another process; try again"):
+        claim.take(folder)
+    os.utime(path, (0, time.time() - HEARTBEAT_SECONDS - 5))
+    claim.take(folder)
+
+
+def test_a_file_system_without_hard_links_will_do(folder, monkeypatch):
+    def refuse(*args, **options):
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refuse)
+    mine = claim.take(folder)
+    with pytest.raises(RunError, match="belongs to another process"):
+        claim.take(folder)
+    mine.release()
+    assert files(folder) == ["claim-1.released"]
+
+
+def test_a_folder_that_cannot_be_written_is_a_sentence(folder, monkeypatch):
+    def refuse(*args, **options):
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(os, "link", refuse)
+    with pytest.raises(RunError, match=r"cannot be taken: its folder cannot be written: Read-only file system\.$"):
+        claim.take(folder)
+    assert files(folder) == []

@@ -1,0 +1,211 @@
+"""Ranks that torchrun or srun started: whose rank a process is, what fits, and the run that all of them train."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from small_groups import BOUND, events_of, losses_of, small_run, wait_until
+
+from tuitrain.config import ConfigError, RunConfig
+from tuitrain.session.launched import NOTE, World, earlier_run, first_host, fitted, tell_torch, world_of
+
+TORCHRUN = {"RANK": "3", "WORLD_SIZE": "4", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "box", "MASTER_PORT": "1"}
+SRUN = {"SLURM_PROCID": "2", "SLURM_STEP_NUM_TASKS": "3", "SLURM_LOCALID": "0", "SLURM_NODEID": "1", "SLURM_JOB_ID": "4711"}
+SRUN |= {"SLURM_STEP_TASKS_PER_NODE": "2,1", "SLURM_STEP_NODELIST": "gpu[03-04,7],login"}
+
+
+def test_torchrun_says_which_rank_this_is() -> None:
+    world = world_of(TORCHRUN | {"TORCHELASTIC_RUN_ID": "none", "TORCHELASTIC_RESTART_COUNT": "1"})
+    assert world is not None
+    assert (world.launcher, world.rank, world.size, world.local_rank, world.local_size) == ("torchrun", 3, 4, 1, 2)
+    assert (world.job, world.restarted) == (None, True)
+    assert world.parent is not None
+    assert world.parent[1] == os.getppid()
+
+
+def test_srun_says_which_rank_this_is_and_where_all_meet() -> None:
+    world = world_of(SRUN)
+    assert world == World("srun", 2, 3, 0, 1, "4711.0")
+    environment = dict(SRUN)
+    tell_torch(world, environment)
+    assert {name: environment[name] for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "GROUP_RANK", "MASTER_ADDR", "MASTER_PORT")} == {
+        "RANK": "2",
+        "WORLD_SIZE": "3",
+        "LOCAL_RANK": "0",
+        "GROUP_RANK": "1",
+        "MASTER_ADDR": "gpu03",
+        "MASTER_PORT": "24711",
+    }
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {},
+        {"WORLD_SIZE": "2"},
+        # A batch script of Slurm's, in which nobody started any task.
+        {"SLURM_PROCID": "0", "SLURM_NTASKS": "4", "SLURM_JOB_ID": "4711"},
+    ],
+)
+def test_without_a_launcher_there_is_no_world(environment: dict[str, str]) -> None:
+    assert world_of(environment) is None
+
+
+def test_half_a_world_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"RANK: 'x' in the environment is no number"):
+        world_of(TORCHRUN | {"RANK": "x"})
+
+
+@pytest.mark.parametrize(("nodes", "first"), [("gpu[03-07,12],login", "gpu03"), ("box", "box"), ("a,b", "a"), ("n[7,9-10]", "n7")])
+def test_the_first_of_a_node_list(nodes: str, first: str) -> None:
+    assert first_host(nodes) == first
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        (RunConfig(device="cpu", strategy="ddp"), ["device: 'cpu' names 1", "torchrun started 2 processes", "cpu,cpu"]),
+        (RunConfig(device="cuda:0,cuda:1,cuda:2"), ["names 3", "cuda:0,cuda:1,"]),
+        (RunConfig(device="cpu,cpu", strategy="split"), ["strategy: torchrun started 2 processes, and split"]),
+        (RunConfig(device="cpu,cpu", strategy="ddp", nnodes="2", rdzv_endpoint="box:1"), ["leave nnodes and rdzv_endpoint out"]),
+    ],
+)
+def test_what_does_not_fit_the_ranks_is_refused(config: RunConfig, words: list[str]) -> None:
+    with pytest.raises(ConfigError) as error:
+        fitted(config, World("torchrun", 0, 2, 0, 2))
+    assert all(word in str(error.value) for word in words)
+
+
+def test_what_fits_is_ddp_and_one_process_may_train_as_ever() -> None:
+    two, one = World("torchrun", 0, 2, 0, 2), World("torchrun", 0, 1, 0, 1)
+    assert [fitted(RunConfig(device=device), two) for device in ("auto", "cpu,cpu")] == [
+        RunConfig(device=device, strategy="ddp") for device in ("auto", "cpu,cpu")
+    ]
+    assert fitted(RunConfig(), one) is None
+    assert fitted(RunConfig(strategy="ddp"), one) == RunConfig(strategy="ddp")
+
+
+def test_a_restart_finds_its_run_and_another_job_does_not(tmp_path: Path) -> None:
+    parent = ("box", 77, 1.5)
+    for name, job in (("20260101-1", "one"), ("20260102-2", "two"), ("20260103-3", "one")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / NOTE).write_text(json.dumps({"job": job, "parent": parent if name.endswith("2") else None}))
+    (tmp_path / "20260104-4").mkdir()
+
+    def found(**changes: Any) -> str | None:
+        path = earlier_run(tmp_path, World(**({"launcher": "torchrun", "rank": 0, "size": 2, "local_rank": 0, "local_size": 2} | changes)))
+        return None if path is None else path.name
+
+    assert found(job="one", restarted=True) == "20260103-3"
+    assert found(job="one", restarted=True, rank=1) is None
+    assert found(job="one") is None
+    assert found(parent=parent) == "20260102-2"
+    assert found(parent=("box", 77, 2.5), restarted=True) is None
+
+
+# -- the launchers ---------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def started(command: list[str], folder: Path, **environment: str) -> Iterator[subprocess.Popen[str]]:
+    """A command with its runs under `folder`; what is left of it at the end is killed."""
+    # What a test process of xdist has of its own must not look like a launcher's.
+    env = {name: value for name, value in os.environ.items() if name not in ("RANK", "WORLD_SIZE")}
+    errors = folder / f"errors-{environment.get('SLURM_PROCID', '')}.txt"
+    with errors.open("w") as file:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=file, text=True, env=env | environment, cwd=folder)
+    try:
+        yield process
+    finally:
+        for left in (*psutil.Process(process.pid).children(recursive=True), process) if process.poll() is None else ():
+            left.kill()
+        process.wait(BOUND)
+        assert process.stdout is not None
+        process.stdout.close()
+
+
+def run_options(folder: Path, *more: str) -> list[str]:
+    options = ["--strategy", "ddp", "--precision", "fp64", "--runs-dir", str(folder / "runs"), "--json"]
+    return ["-m", "tuitrain", "run", "random-linear", *options, *more]
+
+
+def torchrun(*options: str) -> list[str]:
+    return [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", *options]
+
+
+def event_of(process: subprocess.Popen[str], kind: str, at_least: int = 0) -> dict[str, Any]:
+    assert process.stdout is not None
+    for line in process.stdout:
+        event: dict[str, Any] = json.loads(line)
+        if event["event"] == kind and event.get("step", at_least) >= at_least:
+            return event
+    raise AssertionError(f"no {kind} came")
+
+
+def test_torchrun_s_ranks_train_one_run_that_outlives_the_death_of_a_rank(tmp_path: Path) -> None:
+    options = run_options(tmp_path, "--device", "cpu,cpu", "--epochs", "1000000")
+    with started(torchrun("--max-restarts", "1", *options), tmp_path) as launcher:
+        begun = event_of(launcher, "run_started")
+        assert (begun["device"], begun["resumed_from"]) == (["cpu", "cpu"], None)
+        event_of(launcher, "checkpoint")
+        ranks = psutil.Process(launcher.pid).children()
+        next(rank for rank in ranks if rank.environ()["RANK"] == "1").kill()
+        assert "another rank has gone" in event_of(launcher, "run_ended")["error"]
+        again = event_of(launcher, "run_started")
+        assert (again["run"], again["resumed_from"] >= 4) == (begun["run"], True)
+        event_of(launcher, "step")
+        ranks = psutil.Process(launcher.pid).children()
+        launcher.send_signal(signal.SIGTERM)
+        ended = event_of(launcher, "run_ended")
+        assert launcher.wait(BOUND) != 0
+    assert ended["state"] == "interrupted"
+    run = tmp_path / "runs" / begun["run"]
+    assert [path.name for path in (tmp_path / "runs").iterdir()] == [run.name]
+    assert (run / "checkpoints" / f"step-{ended['step']:08d}").is_dir()
+    # Rank 1 was told too, and said so in a file of its own.
+    assert "ending after this step" in (run / "ranks" / "rank-1.log").read_text()
+    assert not psutil.wait_procs(ranks, timeout=10)[1]
+
+
+def test_srun_s_tasks_learn_what_one_device_learns_and_any_of_them_ends_the_run(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = str(server.getsockname()[1])
+    variables = {"SLURM_STEP_NUM_TASKS": "2", "SLURM_STEP_TASKS_PER_NODE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+    command = [sys.executable, *run_options(tmp_path, "--epochs", "1000000")]
+    with (
+        started(command, tmp_path, SLURM_PROCID="0", SLURM_LOCALID="0", **variables) as leader,
+        started(command, tmp_path, SLURM_PROCID="1", SLURM_LOCALID="1", **variables) as other,
+    ):
+        assert leader.stdout is not None
+        losses, told = {}, False
+        for line in leader.stdout:
+            event = json.loads(line)
+            if event["event"] == "step":
+                losses[event["step"]] = event["loss"]
+            if len(losses) == 20 and not told:
+                told = True
+                other.send_signal(signal.SIGTERM)
+        assert (leader.wait(BOUND), other.wait(BOUND)) == (130, 143)
+        assert other.stdout is not None
+        assert other.stdout.read() == ""
+    assert (event["event"], event["state"]) == ("run_ended", "interrupted")
+    alone = losses_of(events_of(small_run(1, max_steps=20, epochs=100), tmp_path / "alone"))
+    assert {step: losses[step] for step in alone} == pytest.approx(alone, rel=1e-9)
+
+
+def test_a_mistake_is_said_once(tmp_path: Path) -> None:
+    with started(torchrun(*run_options(tmp_path, "--device", "cpu")), tmp_path) as launcher:
+        assert launcher.wait(BOUND) != 0
+    assert (tmp_path / "errors-.txt").read_text().count("tuitrain: device: 'cpu' names 1") == 1
+    wait_until(lambda: not (tmp_path / "runs").exists(), 1)

@@ -1,0 +1,114 @@
+"""What is left when the processes of a group begin badly, or when the one that asked for a trial is killed: nothing."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from small_groups import AGENT, BOUND, RANK, events_of, losses_of, processes_of, small_run, wait_until
+
+from tuitrain.events import Notice, RunEnded
+from tuitrain.session.control import Control
+from tuitrain.session.elastic import Bounds, elastic_train
+
+TRIAL = """
+import threading
+from tuitrain.recipes import load_recipe
+from tuitrain.session.preflight.plans import Plan
+from tuitrain.session.preflight.trials import ProcessTrials
+ProcessTrials(steps=10**6, seconds=300).measure(load_recipe("random-linear"), Plan("ddp", ("cpu", "cpu")), threading.Event())
+"""
+
+
+@contextmanager
+def trial(folder: Path, **environment: str) -> Iterator[psutil.Process]:
+    """A process that waits for the answer of a trial of two ranks."""
+    (folder / "tmp").mkdir()
+    asker = psutil.Popen([sys.executable, "-c", TRIAL], env={**os.environ, "TMPDIR": str(folder / "tmp"), **environment})
+    try:
+        yield asker
+    finally:
+        for process in (*asker.children(recursive=True), asker) if asker.poll() is None else ():
+            process.kill()
+        asker.wait(BOUND)
+
+
+@pytest.mark.parametrize("begun", ["importing torch", "ranks"])
+def test_a_trial_does_not_outlive_the_one_that_asked(begun: str, tmp_path: Path) -> None:
+    modules = tmp_path / "modules"
+    if begun == "importing torch":
+        (modules / "torch").mkdir(parents=True)
+        (modules / "torch" / "__init__.py").write_text(f"import time\nopen({str(tmp_path / 'imported')!r}, 'w')\ntime.sleep(600)\n")
+    with trial(tmp_path, PYTHONPATH=str(modules)) as asker:
+        if begun == "ranks":
+            wait_until(lambda: len(processes_of(asker.pid, RANK)) == 2, BOUND)
+        else:
+            wait_until((tmp_path / "imported").exists, BOUND)
+        family = asker.children(recursive=True)
+        assert family
+        asker.kill()
+        assert not psutil.wait_procs(family, timeout=9)[1]
+    wait_until(lambda: not list((tmp_path / "tmp").iterdir()), 5)
+
+
+def test_a_long_path_for_temporary_files_leaves_room_for_a_socket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    long = tmp_path / ("long" * 30)
+    long.mkdir()
+    monkeypatch.setenv("TMPDIR", str(long))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    made, make = list[Path](), tempfile.mkdtemp
+
+    def noted(*args: Any, **kwargs: Any) -> str:
+        made.append(Path(make(*args, **kwargs)))
+        return str(made[-1])
+
+    monkeypatch.setattr(tempfile, "mkdtemp", noted)
+    assert len(losses_of(events_of(small_run(2, max_steps=3), tmp_path / "run"))) == 3
+    assert [folder.parent for folder in made] == [long, Path("/tmp")]
+    assert not [folder for folder in made if folder.exists()]
+
+
+def test_ranks_that_never_say_a_word_are_named_and_end_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "silent_rank.py").write_text("import time\ntime.sleep(600)\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    config = small_run(2, max_restarts=0)
+    events, seen = [], list[psutil.Process]()
+    for event in elastic_train(config, Control(list), agent=AGENT, rank="silent_rank", bounds=Bounds(silent=1, hung=2)):
+        events.append(event)
+        seen = seen or processes_of(os.getpid(), "silent_rank")
+    notices = [event.text for event in events if isinstance(event, Notice)]
+    for rank, process in enumerate(seen):
+        assert any(f"rank {rank} (cpu, pid {process.pid}) was started and has not said a word for 1 s" in text for text in notices), notices
+    ended = events[-1]
+    assert isinstance(ended, RunEnded)
+    assert ended.state == "failed"
+    assert "did not answer for 2 s and was killed, and max_restarts is 0." in (ended.error or "")
+    assert len(seen) == 2
+    assert not psutil.wait_procs(seen, timeout=5)[1]
+
+
+def test_a_launcher_whose_host_dies_before_torch_is_loaded_ends_at_once(tmp_path: Path) -> None:
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch" / "__init__.py").write_text(f"import time\nopen({str(tmp_path / 'imported')!r}, 'w')\ntime.sleep(600)\n")
+    program = "from tuitrain.session.ranks import Ranks; from tuitrain.config import RunConfig; import time\n"
+    program += f"Ranks({AGENT!r}, {RANK!r}, RunConfig(device='cpu,cpu', strategy='ddp')); time.sleep(600)"
+    (tmp_path / "tmp").mkdir()
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "TMPDIR": str(tmp_path / "tmp")}
+    host = subprocess.Popen([sys.executable, "-c", program], env=environment)
+    try:
+        wait_until((tmp_path / "imported").exists, BOUND)
+        launchers = processes_of(host.pid, AGENT)
+        assert len(launchers) == 1
+    finally:
+        host.kill()
+        host.wait()
+    assert not psutil.wait_procs(launchers, timeout=5)[1]
+    wait_until(lambda: not list((tmp_path / "tmp").iterdir()), 5)

@@ -1,0 +1,402 @@
+"""The control socket: commands, viewers who read, stall, die or talk nonsense, other users, and that nothing is left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import stat
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from small_sessions import BOUND, Heard, count_to, session_of, started
+
+from tuitrain.config import DEFAULTS, RunConfig
+from tuitrain.events import Event, Notice, Replica, Replicas, RunEnded, RunStarted, State, Step
+from tuitrain.paths import control_sockets
+from tuitrain.runs import catalogue
+from tuitrain.runs.errors import RunError
+from tuitrain.runs.status import read_status
+from tuitrain.session.control import Control
+from tuitrain.session.lines import commands, connection, place, server
+from tuitrain.session.lines.client import RunLine, decode
+from tuitrain.session.lines.server import ControlServer
+from tuitrain.session.worker import WorkerSession
+
+
+@pytest.fixture(autouse=True)
+def runtime_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder for sockets of the test's own; a short name, as sockets need."""
+    import tempfile
+
+    with tempfile.TemporaryDirectory(prefix="t-") as folder:
+        monkeypatch.setenv("XDG_RUNTIME_DIR", folder)
+        yield Path(folder)
+
+
+def until(true: Callable[[], bool]) -> None:
+    end = time.monotonic() + BOUND
+    while not true():
+        assert time.monotonic() < end
+        threading.Event().wait(0.005)
+
+
+def running(folder: Path, heard: Heard, steps: int = 3) -> tuple[WorkerSession, Path]:
+    """A session whose run has made its steps and waits for a request, and the run's folder."""
+    session = session_of(count_to(steps), folder, heard)
+    session.start(DEFAULTS)
+    heard.wait_for(Step, steps)
+    assert session.record is not None
+    assert session.record.path is not None
+    return session, session.record.path
+
+
+def line_to(folder: Path) -> RunLine:
+    line = RunLine.connect(folder)
+    assert line is not None
+    return line
+
+
+def raw(folder: Path) -> socket.socket:
+    line = socket.socket(socket.AF_UNIX)
+    line.settimeout(BOUND)
+    line.connect(str(control_sockets(folder)[0]))
+    return line
+
+
+def answers(line: socket.socket, count: int) -> list[dict[str, object]]:
+    got = b""
+    while got.count(b"\n") < count and (piece := line.recv(65536)):
+        got += piece
+    return [json.loads(one) for one in got.splitlines()]
+
+
+def test_a_viewer_hears_the_start_and_the_state_first_and_then_what_happens(tmp_path: Path, heard: Heard) -> None:
+    session, folder = running(tmp_path, heard)
+    with line_to(folder) as line:
+        events = line.watch()
+        first, second = next(events), next(events)
+        assert isinstance(first, RunStarted)
+        assert first.run == folder.name
+        assert second == State(state="running")
+        line.ask("pause")
+        assert next(events) == State(state="paused")
+        line.ask("resume")
+        assert next(events) == State(state="running")
+        line.ask("stop")
+        rest = list(events)
+    assert isinstance(rest[-1], RunEnded)
+    assert rest[-1].state == "stopped"
+    assert session.join(BOUND)
+
+
+def test_the_run_counts_its_screens(tmp_path: Path, heard: Heard) -> None:
+    session, folder = running(tmp_path, heard)
+    assert session.record is not None
+    assert session.record.attached == 0
+    session.screen_attached = True
+    lines = [line_to(folder) for _ in range(3)]
+    for line in lines:
+        next(line.watch())
+    until(lambda: session.record is not None and session.record.attached == 4)
+    # It waits for a request: what `runs` shows is written all the same.
+    until(lambda: catalogue.find(tmp_path, "last").attached == 4)
+    assert catalogue.find(tmp_path, "last").state_words == "running"
+    lines[0].close()
+    until(lambda: session.record is not None and session.record.attached == 3)
+    session.screen_attached = False
+    for line in lines[1:]:
+        line.close()
+    until(lambda: catalogue.find(tmp_path, "last").state_words == "running, detached")
+    session.screen_attached = True
+    session.stop()
+    assert session.join(BOUND)
+    assert (read_status(folder).state, read_status(folder).attached) == ("stopped", 0)
+
+
+def test_nothing_is_left_of_it(tmp_path: Path, heard: Heard, runtime_dir: Path) -> None:
+    before = set(threading.enumerate())
+    session, folder = running(tmp_path, heard)
+    (path,) = (runtime_dir / "tuitrain").iterdir()
+    assert path == control_sockets(folder)[0]
+    assert stat.S_IMODE(path.lstat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.lstat().st_mode) == 0o700
+    viewer = raw(folder)
+    session.stop()
+    assert session.join(BOUND)
+    assert viewer.recv(1) == b""
+    viewer.close()
+    assert list((runtime_dir / "tuitrain").iterdir()) == []
+    assert set(threading.enumerate()) == before
+    assert RunLine.connect(folder) is None
+
+
+@pytest.mark.parametrize("told", [b"hello\n", b"\xff\xfe\n", b"[]\n", b'{"command":"fly"}\n', b'{"command":["stop"]}\n', b"{\n"])
+def test_nonsense_is_answered_and_the_line_stays_open(tmp_path: Path, heard: Heard, told: bytes) -> None:
+    session, folder = running(tmp_path, heard)
+    with raw(folder) as line:
+        line.sendall(told + b'\n{"command":"checkpoint"}\n')
+        (wrong, right) = answers(line, 2)
+    assert "pause, resume, stop, checkpoint, watch" in str(wrong["error"])
+    assert right == {"ok": True}
+    session.stop()
+    assert session.join(BOUND)
+
+
+def test_an_endless_message_is_refused(tmp_path: Path, heard: Heard) -> None:
+    session, folder = running(tmp_path, heard)
+    with raw(folder) as line:
+        line.sendall(b"x" * (connection.LONGEST_ORDER + 1))
+        (refused,) = answers(line, 1)
+        assert "longer than" in str(refused["error"])
+        assert _received(line) == b""
+    assert session.state == "running"
+    session.stop()
+    assert session.join(BOUND)
+
+
+def test_another_user_is_refused(tmp_path: Path, heard: Heard, monkeypatch: pytest.MonkeyPatch) -> None:
+    session, folder = running(tmp_path, heard)
+    monkeypatch.setattr(place, "peer_uid", lambda line: os.getuid() + 1)
+    with raw(folder) as line:
+        (refused,) = answers(line, 1)
+        assert "another user" in str(refused["error"])
+        assert line.recv(1) == b""
+    # Nor does a client of ours talk to somebody else's process.
+    assert RunLine.connect(folder) is None
+    assert session.state == "running"
+    session.stop()
+    assert session.join(BOUND)
+
+
+def test_the_uid_of_the_other_end_is_the_kernels_word() -> None:
+    here, there = socket.socketpair()
+    with here, there:
+        assert place.peer_uid(here) == os.getuid()
+
+
+def test_a_folder_that_is_open_to_others_is_not_used(tmp_path: Path, runtime_dir: Path) -> None:
+    (runtime_dir / "tuitrain").mkdir(mode=0o755)
+    (runtime_dir / "tuitrain").chmod(0o755)
+    one = ControlServer(tmp_path, lambda command: None, lambda count: None)
+    line = RunLine.connect(tmp_path)
+    assert line is not None, "the next place is used"
+    line.close()
+    assert list((runtime_dir / "tuitrain").iterdir()) == []
+    one.finish()
+    assert one.join(BOUND)
+
+
+def test_no_place_for_a_socket_is_a_notice_and_the_run_goes_on(tmp_path: Path, heard: Heard, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "control_sockets", lambda folder: (tmp_path / "missing" / "folder" / "x",))
+    session, _ = running(tmp_path / "runs", heard)
+    (notice,) = [event for event in heard.events if isinstance(event, Notice)]
+    assert "control socket" in notice.text
+    session.stop()
+    assert session.join(BOUND)
+
+
+def test_what_a_killed_process_left_is_replaced_and_swept_away(tmp_path: Path, runtime_dir: Path) -> None:
+    (runtime_dir / "tuitrain").mkdir(mode=0o700)
+    stale = [control_sockets(tmp_path)[0], runtime_dir / "tuitrain" / "another"]
+    for path in stale:
+        with socket.socket(socket.AF_UNIX) as line:
+            line.bind(str(path))
+    one = ControlServer(tmp_path, lambda command: None, lambda count: None)
+    line_to(tmp_path).close()
+    assert not stale[1].exists()
+    one.finish()
+    assert one.join(BOUND)
+    assert not stale[0].exists()
+
+
+def test_a_socket_whose_file_goes_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "CHECK_SECONDS", 0.02)
+    one = ControlServer(tmp_path, lambda command: None, lambda count: None)
+    control_sockets(tmp_path)[0].unlink()
+
+    def is_back() -> bool:
+        line = RunLine.connect(tmp_path)
+        if line is not None:
+            line.close()
+        return line is not None
+
+    until(is_back)
+    one.finish()
+    assert one.join(BOUND)
+
+
+def test_the_next_process_of_a_run_takes_the_name_and_keeps_it(tmp_path: Path) -> None:
+    heard: list[str] = []
+    before = ControlServer(tmp_path, lambda command: heard.append("before"), lambda count: None)
+    after = ControlServer(tmp_path, lambda command: heard.append("after"), lambda count: None)
+    before.finish()
+    assert before.join(BOUND)
+    with line_to(tmp_path) as line:
+        line.ask("pause")
+    assert heard == ["after"]
+    after.finish()
+    assert after.join(BOUND)
+
+
+def endless(stopped: threading.Event) -> Callable[[RunConfig, Control], Iterator[Event]]:
+    """An engine that makes steps as fast as it can, until it is stopped."""
+
+    def train(config: RunConfig, control: Control) -> Iterator[Event]:
+        yield started(10**9)
+        yield State(state="running")
+        yield Replicas(step=1, batch=(2,), replicas=(Replica(index=0, device="cpu", input=(2,), output=(2,), loss=1.0),))
+        step = 0
+        while control.take(wait=False) != "stop":
+            step += 1
+            yield Step(step=step, epoch=1, loss=1.0, lr=0.1, samples_per_second=1.0)
+            if step % 100 == 0:
+                stopped.wait(0.001)  # as training does, it lets other threads have the lock
+        stopped.set()
+        yield RunEnded(state="stopped", step=step)
+
+    return train
+
+
+def test_a_viewer_who_does_not_read_holds_up_nothing_and_misses_steps(
+    tmp_path: Path, heard: Heard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "BEHIND_BYTES", 20_000)
+    stopped = threading.Event()
+    session = session_of(endless(stopped), tmp_path, heard)
+    session.start(DEFAULTS)
+    heard.wait_for(Replicas)
+    assert session.record is not None
+    assert session.record.path is not None
+    stalled = raw(session.record.path)
+    stalled.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    stalled.sendall(b'{"command":"watch"}\n')
+    until(lambda: session.record is not None and session.record.attached == 1)
+    with line_to(session.record.path) as line:
+        seen = 0
+        for event in line.watch():
+            if isinstance(event, Step):
+                seen = event.step
+            if seen > 20_000:
+                break
+        line.ask("stop")
+        assert stopped.wait(BOUND), "commands are obeyed meanwhile"
+    assert session.join(BOUND)
+    # What the stalled one gets when it reads at last: no line cut in two but the last, and fewer steps than there were.
+    stalled.settimeout(0.5)
+    got = b""
+    while piece := _received(stalled):
+        got += piece
+    stalled.close()
+    lines = [decode(one) for one in got.split(b"\n")[:-1]]
+    assert isinstance(lines[1], RunStarted)
+    assert 0 < sum(isinstance(event, Step) for event in lines) < seen
+
+
+def test_a_viewer_who_takes_nothing_at_all_is_hung_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "CUT_OFF_BYTES", 50_000)
+    counts: list[int] = []
+    one = ControlServer(tmp_path, lambda command: None, counts.append)
+    with raw(tmp_path) as line:
+        line.sendall(b'{"command":"watch"}\n')
+        until(lambda: counts == [1])
+        end = time.monotonic() + BOUND
+        while counts == [1]:
+            one.tell([Notice(text="x" * 10_000)])
+            assert time.monotonic() < end
+            threading.Event().wait(0.001)
+    assert counts == [1, 0]
+    one.finish()
+    assert one.join(BOUND)
+
+
+def test_many_viewers_and_no_more_than_that(tmp_path: Path) -> None:
+    counts: list[int] = []
+    one = ControlServer(tmp_path, lambda command: None, counts.append)
+    one.tell([started(3)])
+    lines = [line_to(tmp_path) for _ in range(server.MOST_CONNECTIONS)]
+    for line in lines:
+        assert isinstance(next(line.watch()), RunStarted)
+    assert counts[-1] == server.MOST_CONNECTIONS
+    with raw(tmp_path) as line:
+        (refused,) = answers(line, 1)
+        assert str(server.MOST_CONNECTIONS) in str(refused["error"])
+    for line in lines:
+        line.close()
+    until(lambda: counts[-1] == 0)
+    line_to(tmp_path).close()
+    one.finish()
+    assert one.join(BOUND)
+
+
+def test_a_line_can_be_closed_while_it_is_watched(tmp_path: Path, heard: Heard) -> None:
+    session, folder = running(tmp_path, heard)
+    line = line_to(folder)
+    watched = line.watch()
+    next(watched)
+    watcher = threading.Thread(target=lambda: list(watched))
+    watcher.start()
+    line.close()
+    watcher.join(BOUND)
+    assert not watcher.is_alive()
+    session.stop()
+    assert session.join(BOUND)
+
+
+def test_a_loss_that_is_no_number_comes_through() -> None:
+    event = decode(b'{"event":"step","step":3,"epoch":1,"loss":null,"lr":0.1,"samples_per_second":2.0}')
+    assert isinstance(event, Step)
+    assert event.loss != event.loss
+    assert decode(b'{"ok":true}') is None
+    assert decode(b'{"event":"of a later version"}') is None
+
+
+# -- the commands of the shell -----------------------------------------------------------------------------------------
+
+
+def test_pause_go_on_and_stop_wait_until_it_is_so(tmp_path: Path, heard: Heard) -> None:
+    session, folder = running(tmp_path, heard)
+    run = folder.name
+    assert commands.pause(catalogue.find(tmp_path, "last")) == f"{run} is paused at step 3"
+    assert read_status(folder).state == "paused"
+    assert commands.pause(catalogue.find(tmp_path, "last")) == f"{run} is paused at step 3"
+    assert commands.go_on(catalogue.find(tmp_path, "last")) == f"{run} is running at step 3"
+    assert commands.stop(catalogue.find(tmp_path, "last")) == f"{run} stopped at step 3"
+    assert RunLine.connect(folder) is None
+    assert session.join(BOUND)
+    with pytest.raises(RunError, match=f"{run} stopped at step 3; there is nothing to stop"):
+        commands.stop(catalogue.find(tmp_path, "last"))
+
+
+def test_a_run_that_cannot_be_reached_says_why(tmp_path: Path, heard: Heard, monkeypatch: pytest.MonkeyPatch) -> None:
+    session, folder = running(tmp_path, heard)
+    run = catalogue.find(tmp_path, "last")
+    with monkeypatch.context() as patch:
+        patch.setattr(commands.socket, "gethostname", lambda: "elsewhere")
+        with pytest.raises(RunError, match=rf"trains on {run.host} \(pid {run.pid}\)"):
+            commands.stop(run)
+    with monkeypatch.context() as patch:
+        patch.setattr(RunLine, "connect", lambda folder: None)
+        with pytest.raises(RunError, match=f"kill {run.pid}"):
+            commands.pause(run)
+        patch.setattr(commands.os, "getuid", lambda: os.geteuid() + 1)
+        with pytest.raises(RunError, match="belongs to another user"):
+            commands.pause(run)
+    with monkeypatch.context() as patch:
+        patch.setattr(commands, "OBEY_SECONDS", 0.05)
+        patch.setattr(session, "_ask", lambda request: None)
+        with pytest.raises(RunError, match="has not after"):
+            commands.stop(run)
+    session.stop()
+    assert session.join(BOUND)
+    assert folder.is_dir()
+
+
+def _received(line: socket.socket) -> bytes:
+    try:
+        return line.recv(65536)
+    except OSError:
+        return b""

@@ -1,0 +1,253 @@
+"""A session that goes on with a run: one record, one store, one folder; what is refused leaves everything as it was."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from small_sessions import BOUND, Heard, session_of, started
+
+from tuitrain.config import DEFAULTS, ConfigError, RunConfig, with_changes
+from tuitrain.events import Checkpoint, Eval, Event, Losses, Notice, Parameters, RunEnded, RunStarted, State, Step
+from tuitrain.recipes import load_recipe
+from tuitrain.runs import catalogue
+from tuitrain.runs.catalogue import RunSummary
+from tuitrain.runs.record import RunRecord
+from tuitrain.runs.status import this_process
+from tuitrain.runs.store import MetricsReader
+from tuitrain.session.control import Control
+from tuitrain.session.resume import plan
+
+CONFIG = with_changes(DEFAULTS, {"epochs": 1, "device": "cpu", "strategy": "single", "data": "random"})
+
+
+@dataclass
+class Engine:
+    """Makes the steps from the one after `first` to `last`, each with the loss 1 / step; an evaluation and a checkpoint at the end.
+
+    Attributes:
+        folders: what `control.folder` was when it began.
+    """
+
+    first: int
+    last: int
+    scale: float = 1.0
+    folders: list[Path] = field(default_factory=list)
+
+    def __call__(self, config: RunConfig, control: Control) -> Iterator[Event]:
+        self.folders.append(control.folder)
+        control.resolved, control.environment = config, {"threads": 2}
+        resumed = self.first if control.folder.is_absolute() else None
+        yield msgspec.structs.replace(started(40), total_steps=40 * config.epochs, resumed_from=resumed)
+        yield State(state="running")
+        yield Parameters(rows=())
+        for step in range(self.first + 1, self.last + 1):
+            yield Losses(first_step=step, epoch=1, losses=(self.scale / step,), times=(float(step),))
+            yield Step(step=step, epoch=1, loss=self.scale / step, lr=0.1, samples_per_second=1.0)
+        yield Eval(step=self.last, epoch=1, loss=1.0, loss_sum=2.0, accuracy=self.last / 100)
+        yield Checkpoint(step=self.last, path=str(control.folder / "checkpoints" / f"step-{self.last:08d}"), kind="last")
+        yield RunEnded(state="stopped", step=self.last)
+
+
+def make(runs_dir: Path, engine: Any, resume: Path | None = None, config: RunConfig = CONFIG) -> tuple[Heard, Any]:
+    heard = Heard()
+    session = session_of(engine, runs_dir, heard)
+    session.start(config, resume=resume)
+    assert session.join(BOUND)
+    return heard, session
+
+
+def the_run(runs_dir: Path) -> RunSummary:
+    return catalogue.find(runs_dir, "last")
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunSummary:
+    """A run that was stopped at step 20 of 40."""
+    make(tmp_path, Engine(0, 20))
+    return the_run(tmp_path)
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    """What a folder holds, but for the number of its claim."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file() and "claim" not in path.name}
+
+
+# -- the run goes on --------------------------------------------------------------------------------------------------
+
+
+def test_record_and_store_hold_the_old_curve_and_the_new_points_as_one(tmp_path: Path, run: RunSummary) -> None:
+    # The checkpoint was at step 15: the five steps after it are made again.
+    engine = Engine(15, 40, scale=2.0)
+    heard, session = make(tmp_path, engine, run.path)
+    assert session.refusal is None
+    assert engine.folders == [run.path]
+    assert [path.name for path in tmp_path.iterdir()] == [run.run]
+    told = next(event for event in heard.events if isinstance(event, RunStarted))
+    assert (told.run, told.resumed_from) == (run.run, 15)
+
+    expected = [(step, (1.0 if step <= 15 else 2.0) / step) for step in range(1, 41)]
+    for record in (session.record, RunRecord.load(run.path)):
+        assert [record.loss.at(step) for step, _ in expected] == expected
+        assert [record.learning_rate.at(step) for step, _ in expected] == [(step, 0.1) for step, _ in expected]
+        assert (record.step, record.state, record.best_accuracy) == (40, "stopped", 0.4)
+        assert [event.step for event in record.evals] == [40]
+        assert record.run == run.run
+    with MetricsReader(run.path / "metrics.sqlite") as reader:
+        assert [event.step for _, event in reader.step_events()] == list(range(1, 41))
+        assert [event.state for _, event in reader.states()] == ["running", "stopped", "running", "stopped"]
+    states = [line.split(" ", 2)[2] for line in (run.path / "log.txt").read_text().splitlines()]
+    assert states.count("running") == 2
+    assert states.count("stopped at step 20") == states.count("stopped at step 40") == 1
+    assert [line.text for line in session.record.log.tail(1000)] == states
+    after = the_run(tmp_path)
+    assert (after.state, after.step, after.started, after.accuracy) == ("stopped", 40, run.started, 0.4)
+
+
+def test_run_toml_has_the_configuration_that_the_run_went_on_with(tmp_path: Path, run: RunSummary) -> None:
+    make(tmp_path, Engine(20, 40), run.path, plan(run, {"epochs": "3"}))
+    assert load_recipe(str(run.path / "run.toml")).epochs == 3
+    assert catalogue.environment_of(the_run(tmp_path)) == {"threads": 2}
+    assert json.loads((run.path / "state.json").read_text())["total_steps"] == 120
+
+
+def test_the_time_in_which_no_process_had_the_run_is_not_counted(tmp_path: Path, run: RunSummary) -> None:
+    # As after kill -9 at the heartbeat: the last state is "running", two hours ago.
+    with sqlite3.connect(run.path / "metrics.sqlite") as connection:
+        connection.execute("DELETE FROM states WHERE state = 'stopped'")
+        (since,) = connection.execute("UPDATE states SET time = time - 7200 RETURNING time").fetchone()
+    change_state(run.path, state="running", pid=2**22 + 5, heartbeat=since + 60)
+    _, session = make(tmp_path, Engine(20, 40), run.path)
+    assert 60 <= session.record.running_seconds < 120
+    assert 60 <= RunRecord.load(run.path).running_seconds < 120
+
+
+def test_while_it_prepares_the_run_is_shown_as_this_processs_own(tmp_path: Path, run: RunSummary) -> None:
+    seen = []
+
+    def engine(config: RunConfig, control: Control) -> Iterator[Event]:
+        seen.append(the_run(tmp_path))
+        yield from Engine(20, 21)(config, control)
+
+    _, session = make(tmp_path, engine, run.path)
+    assert [(row.state, row.pid) for row in seen] == [("queued", os.getpid())]
+    assert session.record.started is not None
+
+
+# -- what is refused --------------------------------------------------------------------------------------------------
+
+
+def test_a_run_that_another_process_has_is_refused_and_nothing_changes(tmp_path: Path, run: RunSummary) -> None:
+    me = msgspec.structs.asdict(this_process())
+    (run.path / "claim-5.json").write_text(json.dumps(me | {"taken": 0.0}))
+    before, engine = files(run.path), Engine(20, 40)
+    _, session = make(tmp_path, engine, run.path)
+    assert session.refusal == f"RUN: {run.run} belongs to another process (pid {os.getpid()} on {me['host']}); stop it first."
+    assert files(run.path) == before
+    assert engine.folders == []
+
+
+def test_what_the_engine_refuses_leaves_the_folder_as_it_was(tmp_path: Path, run: RunSummary) -> None:
+    def refuse(config: RunConfig, control: Control) -> Iterator[Event]:
+        yield Notice(text="looking")
+        raise ConfigError("data: nothing there.")
+
+    before = files(run.path)
+    _, session = make(tmp_path, refuse, run.path, plan(run, {"epochs": "7"}))
+    assert session.refusal == "data: nothing there."
+    assert files(run.path) == before
+    # The claim is released: the next one may have it.
+    assert make(tmp_path, Engine(20, 40), run.path)[1].refusal is None
+
+
+def test_a_run_that_fails_before_it_begins_keeps_its_state(tmp_path: Path, run: RunSummary) -> None:
+    def fail(config: RunConfig, control: Control) -> Iterator[Event]:
+        yield RunEnded(state="failed", step=0, error="no checkpoint")
+
+    before = files(run.path)
+    heard, _ = make(tmp_path, fail, run.path)
+    assert heard.events[-1] == RunEnded(run=run.run, state="failed", step=0, error="no checkpoint")
+    assert files(run.path) == before
+
+
+@pytest.mark.parametrize("damage", ["missing", "garbage", "cut", "empty"])
+def test_damaged_metrics_are_set_aside_and_named(tmp_path: Path, run: RunSummary, damage: str) -> None:
+    path = run.path / "metrics.sqlite"
+    whole = path.read_bytes()
+    if damage == "missing":
+        path.unlink()
+    else:
+        path.write_bytes({"garbage": b"x" * 5000, "cut": whole[: len(whole) // 2], "empty": b""}[damage])
+    _, session = make(tmp_path, Engine(20, 40), run.path)
+    assert session.refusal is None
+    (text,) = [event.text for event in session.record.notices]
+    assert text.startswith("The run's metrics.sqlite is missing" if damage == "missing" else "The run's metrics.sqlite is damaged")
+    assert text.endswith("the curves begin anew.")
+    assert (run.path / "damaged-1-metrics.sqlite").exists() == (damage != "missing")
+    with MetricsReader(path) as reader:
+        assert [event.step for _, event in reader.step_events()] == list(range(21, 41))
+
+
+# -- what a run may go on with ----------------------------------------------------------------------------------------
+
+
+def change_state(folder: Path, **changes: Any) -> None:
+    state = json.loads((folder / "state.json").read_text())
+    (folder / "state.json").write_text(json.dumps(state | changes))
+
+
+def test_a_plan_is_the_runs_configuration_with_what_was_asked_for(tmp_path: Path, run: RunSummary) -> None:
+    assert plan(run, {}) == CONFIG
+    assert plan(run, {"epochs": "4", "max_steps": "100"}) == msgspec.structs.replace(CONFIG, epochs=4, max_steps=100)
+    assert plan(run, {"device": "cpu,cpu"}).strategy == "auto"
+    assert plan(run, {"device": "cpu,cpu", "strategy": "ddp"}).strategy == "ddp"
+    assert plan(run, {"device": "cuda:1"}).strategy == "single"
+
+
+@pytest.mark.parametrize(
+    ("state", "changes", "sentence"),
+    [
+        (
+            {"state": "finished", "step": 40},
+            {},
+            "RUN: {run} has done 40 steps, and with epochs = 1 there are no more than 40; give --epochs a larger number.",
+        ),
+        (
+            {},
+            {"max_steps": "10"},
+            "RUN: {run} has done 20 steps, and with max_steps = 10 there are no more than 10; give --max-steps a larger number.",
+        ),
+        ({}, {"lr": "0.5"}, "lr: a run that goes on keeps its lr; only device, strategy, epochs, max_steps may be changed."),
+        ({}, {"epochs": "many"}, "epochs: 'many' is not allowed; it must be a whole number of 1 or more."),
+        ({}, {"strategy": "dp"}, "strategy: dp (nn.DataParallel) takes GPUs only, and device is 'cpu'; use split."),
+        ({"state": "running"}, {}, "RUN: {run} is running (pid {pid} on {host}); stop it first, or attach to it."),
+    ],
+)
+def test_what_cannot_be_is_one_sentence(
+    tmp_path: Path, run: RunSummary, state: dict[str, Any], changes: dict[str, str], sentence: str
+) -> None:
+    # The tests' own process lives, and its pid must not be in a test's name: each of pytest's processes has another.
+    change_state(run.path, **state, pid=os.getpid(), pid_started=None)
+    with pytest.raises(ConfigError) as refused:
+        plan(the_run(tmp_path), changes)
+    assert str(refused.value) == sentence.format(run=run.run, pid=os.getpid(), host=this_process().host)
+
+
+def test_a_run_that_finished_goes_on_with_more_epochs_and_a_lost_one_as_it_is(tmp_path: Path, run: RunSummary) -> None:
+    change_state(run.path, state="finished", step=40)
+    assert plan(the_run(tmp_path), {"epochs": "2"}).epochs == 2
+    change_state(run.path, state="running", pid=2**22 + 5, step=40)
+    assert plan(the_run(tmp_path), {}) == CONFIG
+
+
+def test_a_run_with_a_damaged_state_is_refused(tmp_path: Path, run: RunSummary) -> None:
+    (run.path / "state.json").write_text("{")
+    with pytest.raises(ConfigError, match=f"RUN: {run.run} cannot go on: .*state.json is damaged"):
+        plan(the_run(tmp_path), {})

@@ -1,0 +1,149 @@
+"""Processes that are killed, at moments at random and inside their saves, and runs that go on afterwards."""
+
+from __future__ import annotations
+
+import os
+import random
+import select
+import signal
+import time
+from pathlib import Path
+
+import psutil
+import torch
+from commands import recipe, tuitrain
+from host import BOUND, POLL_SECONDS, STEPS, Host, small_config, until
+from tally import Tally
+from truth import check_finished, check_so_far, losses, whole
+
+from tuitrain.engine import checkpoint, snapshot
+from tuitrain.engine.checkpoint import Position
+from tuitrain.runs import catalogue
+from tuitrain.runs.folder import CHECKPOINTS
+from tuitrain.runs.status import read_status
+
+A_SECOND = 1.3
+"""What may be lost is a second's steps, and those of the tenths in which they are on their way and written."""
+
+
+def kill_and_resume(scratch: Path, times: int) -> Tally:
+    """SIGKILL at random moments, every third within a save; what is kept is looked at after each, and at the end."""
+    tally = Tally("SIGKILL of a training process, then resume")
+    whole()
+    draw = random.Random(7)
+    folder: Path | None = None
+    within, lost, finished = 0, 0.0, 0
+    while tally.tried < times:
+        with tally.trial():
+            host = Host(scratch, small_config(), resume=folder)
+            try:
+                saving = _wait_for_a_moment(host, draw, folder if tally.tried % 3 == 0 else None, last=tally.tried % 8 == 0)
+                over = not host.alive()
+                moment = host.kill()
+                within += saving
+                folder = host.folder if folder is None and host.words("started") else folder
+                if folder is not None:
+                    lost = max(lost, _check_after_kill(host, folder, moment))
+            finally:
+                host.kill()
+            if over:
+                assert host.wait() == "finished", host.complaint()
+                assert folder is not None
+                check_finished(folder)
+                finished, folder = finished + 1, None
+    tally.facts = [f"{within} within a save", f"{finished} runs finished and equal to the unbroken one", f"at most {lost:.2f} s lost"]
+    return tally
+
+
+def _wait_for_a_moment(host: Host, draw: random.Random, folder: Path | None, *, last: bool) -> bool:
+    """Wait until it is time to kill; with a folder, until a save is under way; the last time for the end. Whether a save was."""
+    if last:
+        host.wait()
+        return False
+    end = time.monotonic() + draw.uniform(0.0, 1.2)
+    if folder is None:
+        while time.monotonic() < end and host.alive():
+            time.sleep(POLL_SECONDS)
+        return False
+    before = {path.name for path in (folder / CHECKPOINTS).glob(".step-*")}
+    while host.alive():
+        if {path.name for path in (folder / CHECKPOINTS).glob(".step-*")} - before:
+            time.sleep(draw.uniform(0.0, 0.004))
+            return any((folder / CHECKPOINTS).glob(".step-*"))
+    return False
+
+
+def _check_after_kill(host: Host, folder: Path, moment: float) -> float:
+    """What a killed process leaves is whole; for how many seconds nothing had been written."""
+    (row,) = [run for run in catalogue.list_runs(folder.parent) if run.path == folder]
+    assert not row.live, f"it is shown as {row.state}"
+    assert row.broken is None, row.broken
+    kept = check_so_far(folder)
+    if host.resumed_from is None:
+        return 0.0
+    made = [words[1] for words in host.words("step")]
+    unwritten = made[max(kept - host.resumed_from, 0) :]
+    seconds = moment - unwritten[0] if unwritten and moment > unwritten[0] else 0.0
+    assert seconds <= A_SECOND, f"the steps of {seconds:.2f} s are lost ({len(unwritten)} of them)"
+    return seconds
+
+
+def kill_detached(scratch: Path, times: int) -> Tally:
+    """The same with the commands that a person types: `run --detach`, kill -9, `resume --detach`; the last one is let be."""
+    tally = Tally("SIGKILL of a detached run, then tuitrain resume --detach")
+    draw = random.Random(11)
+    run, folder = "", scratch
+    for _ in range(times):
+        with tally.trial():
+            run = tuitrain(scratch, *(("resume", run) if run else ("run", str(recipe(scratch)))), "--detach")
+            folder = scratch / run
+            status = read_status(folder)
+            if tally.tried < times:
+                _wait_for_step(folder, status.step + draw.randrange(5, max(STEPS // times, 10)))
+                os.kill(status.pid, signal.SIGKILL)
+            psutil.wait_procs([psutil.Process(status.pid)] if psutil.pid_exists(status.pid) else [], BOUND)
+            check_so_far(folder)
+    with tally.trial("the last of them"):
+        assert read_status(folder).state == "finished"
+        check_finished(folder)
+    return tally
+
+
+def _wait_for_step(folder: Path, step: int) -> None:
+    until(lambda: len(losses(folder)) >= step, f"step {step}")
+
+
+def kill_saves(scratch: Path, times: int) -> Tally:
+    """Processes that do nothing but save, killed one after the other."""
+    from test_save_killed import KEEP, at, newest, save_without_end
+
+    tally = Tally("SIGKILL of a process that saves without end")
+    model = torch.nn.Linear(200, 50)
+    start = Position(step=0, epoch=1, batches=0, evaluated=False, best_accuracy=None)
+    latest = snapshot.take(start, model, torch.optim.SGD(model.parameters(), lr=0.1), [torch.device("cpu")], {})
+    draw, known, within = random.Random(7), 0, 0
+    scratch.mkdir()
+    for _ in range(times):
+        with tally.trial():
+            read, write = os.pipe()
+            child = os.fork()
+            if child == 0:
+                save_without_end(scratch, latest, write)
+            os.close(write)
+            assert select.select([read], [], [], BOUND)[0]
+            time.sleep(draw.uniform(0, 0.02))
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            while piece := os.read(read, 4):
+                known = int.from_bytes(piece, "big")
+            os.close(read)
+            within += any(path.name.startswith(".") for path in scratch.iterdir())
+            found, told = newest(scratch)
+            assert found is not None, told
+            assert not told, told
+            assert found.position.step >= known, f"step {known} was told and {found.position.step} is there"
+            for folder in checkpoint.checkpoints(scratch)[-KEEP:]:
+                checkpoint.verify(folder)
+            latest = at(found.position.step, latest)
+    tally.facts = [f"{within} within a save"]
+    return tally

@@ -1,0 +1,77 @@
+"""What the unbroken run says, and whether another run's folder says the same."""
+
+from __future__ import annotations
+
+import logging
+import os
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from host import STEPS, Host, small_config
+from tensorboard.backend.event_processing.event_accumulator import SCALARS, EventAccumulator
+
+from tuitrain.engine import checkpoint
+from tuitrain.runs.folder import CHECKPOINTS, METRICS, TENSORBOARD
+from tuitrain.runs.reader import MetricsReader
+from tuitrain.runs.schema import LOSS
+
+# It says when it forgets steps that were made twice.
+logging.getLogger("tensorboard").setLevel(logging.ERROR)
+
+
+def losses(folder: Path) -> list[float]:
+    """The losses that a run keeps, from step 1 on.
+
+    Raises:
+        AssertionError: a step is missing.
+    """
+    with MetricsReader(folder / METRICS) as reader:
+        pages = list(reader.points(LOSS))
+    steps = [step for page, _ in pages for step in page]
+    assert steps == list(range(1, len(steps) + 1)), f"not every step is kept: {len(steps)}, of which the last is {steps[-1]}"
+    return [value for _, values in pages for value in values]
+
+
+@cache
+def whole() -> tuple[float, ...]:
+    """The losses of the run that nobody disturbed."""
+    host = Host(Path(os.environ["TORTURE"]) / "whole", small_config())
+    assert host.wait() == "finished", host.complaint()
+    assert len(host.words("step")) == STEPS
+    found = tuple(losses(host.folder))
+    assert len(found) == STEPS == len(set(found))
+    return found
+
+
+def check_so_far(folder: Path) -> int:
+    """The run in `folder` keeps the first losses of the unbroken run, and checkpoints that can be read; how many losses.
+
+    Raises:
+        AssertionError: it does not.
+    """
+    found = losses(folder)
+    assert tuple(found) == whole()[: len(found)], "the losses are not those of the unbroken run"
+    for saved in checkpoint.checkpoints(folder / CHECKPOINTS):
+        checkpoint.verify(saved)
+    return len(found)
+
+
+def check_finished(folder: Path) -> None:
+    """The run in `folder` is the unbroken run, for TensorBoard too.
+
+    Raises:
+        AssertionError: it is not.
+    """
+    assert check_so_far(folder) == STEPS
+    newest = checkpoint.load(checkpoint.checkpoints(folder / CHECKPOINTS)[-1])
+    assert newest.position.step == STEPS
+    steps = tensorboard_steps(folder)
+    assert steps == list(range(1, STEPS + 1)), f"TensorBoard reads {len(steps)} steps, of which {len(set(steps))} differ"
+
+
+def tensorboard_steps(folder: Path) -> list[int]:
+    """The steps of the training loss that TensorBoard's own loader reads."""
+    loader: Any = EventAccumulator(str(folder / TENSORBOARD), size_guidance={SCALARS: 0})
+    loader.Reload()
+    return [point.step for point in loader.Scalars("train_loss")]

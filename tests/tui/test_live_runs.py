@@ -1,0 +1,213 @@
+"""Runs that other processes train: opened, watched and steered; and the app opened on one."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import msgspec
+import pytest
+from fakes import FakeOutside, FakeSampler, FakeSession, screen_text, seed_cnn
+from kept_runs import keep, until, until_shown, until_told
+from textual.pilot import Pilot
+
+from tuitrain.events import Checkpoint, Step
+from tuitrain.runs.status import this_process
+from tuitrain.tui.app import TuitrainApp
+from tuitrain.tui.screens.opened import OpenedScreen
+
+SIZES = [(80, 24), (120, 40), (200, 60)]
+WIDE = (120, 40)
+ID = "20261121-0413-seed-cnn-aaa"
+
+
+@pytest.fixture
+def runs_dir(tmp_path: Path) -> Path:
+    return tmp_path / "runs"
+
+
+@pytest.fixture
+def outside() -> FakeOutside:
+    return FakeOutside()
+
+
+def live(runs_dir: Path, **status: object) -> Path:
+    """A run that this process seems to train."""
+    fields = {"state": "running", "pid": os.getpid(), "pid_started": this_process().pid_started, "error": None, **status}
+    return keep(runs_dir, ID, **fields)
+
+
+def now(path: Path, outside: FakeOutside, state: str) -> None:
+    """Another state in the run's folder, and a word about something on its line."""
+    status = msgspec.json.decode((path / "state.json").read_bytes())
+    (path / "state.json").write_bytes(msgspec.json.encode({**status, "state": state}))
+    outside.lines[-1].says.put(Checkpoint(step=40, path="checkpoints/step-00000040", kind="manual"))
+
+
+def attached_app(session: FakeSession, sampler: FakeSampler, runs_dir: Path, outside: FakeOutside) -> TuitrainApp:
+    return TuitrainApp(session, sampler, seed_cnn(), runs_dir, attach=runs_dir / ID, outside=outside)
+
+
+async def key(pilot: Pilot[None], outside: FakeOutside, name: str, command: str) -> None:
+    """A key that is shown, and the command that it gives."""
+    await pilot.press(name)
+    await until(pilot, lambda: outside.asked[-1:] == [(ID, command)])
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_a_live_run_is_watched_and_steered(
+    session: FakeSession, sampler: FakeSampler, runs_dir: Path, outside: FakeOutside, size: tuple[int, int]
+) -> None:
+    outside.answers = True
+    path = live(runs_dir)
+    app = attached_app(session, sampler, runs_dir, outside)
+    async with app.run_test(size=size) as pilot:
+        text = await until_shown(pilot, f"● {ID}  running", "space Pause", "x Stop", "c Checkpoint")
+        assert ("Devices" in text) == (size[0] >= 100)
+        lines = text.splitlines()
+        assert (len(lines), {len(line) for line in lines}) == (size[1], {size[0]})
+        assert "view only" not in text
+        await key(pilot, outside, "c", "checkpoint")
+        await key(pilot, outside, "space", "pause")
+        now(path, outside, "paused")
+        text = await until_shown(pilot, "‖ paused", "space Go on")
+        assert "by another process" not in text
+        await key(pilot, outside, "space", "resume")
+        now(path, outside, "running")
+        await until_shown(pilot, "space Pause")
+        await key(pilot, outside, "x", "stop")
+        now(path, outside, "stopped")
+        await until_shown(pilot, "■ stopped", "R Resume")
+        assert "space" not in screen_text(app).splitlines()[-1]
+        assert not session.asked, "the app's own session has nothing to do with it"
+
+
+async def test_what_the_run_says_shows_before_the_next_second(
+    session: FakeSession, sampler: FakeSampler, runs_dir: Path, outside: FakeOutside, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tuitrain.tui.screens.base.BEAT_SECONDS", 3600.0)
+    outside.answers = True
+    path = live(runs_dir)
+    app = attached_app(session, sampler, runs_dir, outside)
+    async with app.run_test(size=WIDE) as pilot:
+        await until_shown(pilot, "space Pause")
+        now(path, outside, "paused")
+        await until_shown(pilot, "‖ paused")
+
+
+async def test_steps_do_not_make_it_read_the_folder(
+    session: FakeSession, sampler: FakeSampler, runs_dir: Path, outside: FakeOutside, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tuitrain.tui.screens.base.BEAT_SECONDS", 3600.0)
+    outside.answers = True
+    live(runs_dir)
+    app = attached_app(session, sampler, runs_dir, outside)
+    async with app.run_test(size=WIDE) as pilot:
+        await until_shown(pilot, "space Pause")
+        screen, [line] = app.screen, outside.lines
+        assert isinstance(screen, OpenedScreen)
+        reads: list[None] = []
+        monkeypatch.setattr(screen, "_read", lambda: reads.append(None))
+        for step in range(100):
+            line.says.put(Step(step=step, epoch=1, loss=1.0, lr=0.01, samples_per_second=1.0))
+        await until(pilot, line.says.empty)
+        line.says.put(Checkpoint(step=40, path="checkpoints/step-00000040", kind="manual"))
+        await until(pilot, lambda: bool(reads))
+        assert len(reads) == 1
+
+
+async def test_a_run_that_says_nothing_is_read_seldom(
+    session: FakeSession, sampler: FakeSampler, runs_dir: Path, outside: FakeOutside, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tuitrain.tui.screens.base.BEAT_SECONDS", 3600.0)
+    outside.answers = True
+    live(runs_dir)
+    app = attached_app(session, sampler, runs_dir, outside)
+    async with app.run_test(size=WIDE) as pilot:
+        await until_shown(pilot, "space Pause")
+        screen = app.screen
+        assert isinstance(screen, OpenedScreen)
+        reads: list[None] = []
+        monkeypatch.setattr(screen, "_read", lambda: reads.append(None))
+        screen.beat()
+        reads.clear()
+        for _ in range(10):
+            screen.beat()
+        assert len(reads) == 2
+        outside.lines[0].says.put(Step(step=41, epoch=1, loss=1.0, lr=0.01, samples_per_second=1.0))
+        await until(pilot, lambda: screen._attachment.stirred)
+        screen.beat()
+        assert len(reads) == 3
+
+
+async def test_leaving_hangs_up_and_an_ended_line_is_looked_for_again(
+    session: FakeSession, sampler: FakeSampler, runs_dir: Path, outside: FakeOutside
+) -> None:
+    outside.answers = True
+    live(runs_dir)
+    app = attached_app(session, sampler, runs_dir, outside)
+    async with app.run_test(size=WIDE) as pilot:
+        await until_shown(pilot, "space Pause")
+        outside.lines[0].says.put(None)  # as when another process takes the run over
+        await until(pilot, lambda: len(outside.lines) == 2)
+        await until_shown(pilot, "space Pause")
+        assert not outside.lines[1].closed.is_set()
+        await pilot.press("escape")
+        await until(pilot, outside.lines[1].closed.is_set)
+        assert len(outside.lines) == 2
+
+
+async def test_a_refused_key_says_why(session: FakeSession, sampler: FakeSampler, runs_dir: Path, outside: FakeOutside) -> None:
+    outside.answers, outside.refusal = True, "RUN: [b]the run's process does not answer."
+    live(runs_dir)
+    app = attached_app(session, sampler, runs_dir, outside)
+    async with app.run_test(size=WIDE) as pilot:
+        await until_shown(pilot, "x Stop")
+        await pilot.press("x")
+        await until_told(pilot, "[b]the run's process does not answer.")
+        assert not any("RUN:" in one.message for one in app._notifications)
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_another_host_is_view_only_and_says_so(
+    session: FakeSession, sampler: FakeSampler, runs_dir: Path, outside: FakeOutside, size: tuple[int, int]
+) -> None:
+    import time
+
+    outside.answers = True
+    live(runs_dir, host="gpu-box-3\x1b", heartbeat=time.time())
+    app = attached_app(session, sampler, runs_dir, outside)
+    async with app.run_test(size=size) as pilot:
+        text = await until_shown(pilot, "view only it trains on gpu-box-3", "keys are heard only there")
+        assert "\x1b" not in text
+        assert "Devices" not in text, "the devices of this machine are none of that run's"
+        await pilot.press("space", "x", "c")
+        await pilot.pause()
+        assert not outside.asked
+        assert not outside.lines
+        assert "Pause" not in screen_text(app).splitlines()[-1]
+
+
+async def test_a_process_that_does_not_answer_is_view_only_until_it_does(
+    session: FakeSession, sampler: FakeSampler, runs_dir: Path, outside: FakeOutside
+) -> None:
+    live(runs_dir)
+    app = attached_app(session, sampler, runs_dir, outside)
+    async with app.run_test(size=(80, 24)) as pilot:
+        text = await until_shown(pilot, f"view only the process that trains it (pid {os.getpid()}) does not answer")
+        assert len(text.splitlines()) == 24
+        outside.answers = True
+        await until_shown(pilot, "space Pause")
+        assert "view only" not in screen_text(app)
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_a_lost_run_says_what_to_press(
+    session: FakeSession, sampler: FakeSampler, runs_dir: Path, outside: FakeOutside, size: tuple[int, int]
+) -> None:
+    live(runs_dir, pid=2**22 + 1)
+    app = attached_app(session, sampler, runs_dir, outside)
+    async with app.run_test(size=size) as pilot:
+        await until_shown(pilot, "◌ lost", "The process that trained it is gone", "R goes on from its newest checkpoint", "R Resume")
+        await pilot.press("R")
+        await until(pilot, lambda: session.resumed == [runs_dir / ID])

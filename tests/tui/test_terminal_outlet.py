@@ -1,0 +1,150 @@
+"""Output to a terminal that stalls or goes away, and signals."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import signal
+import threading
+import time
+import tty
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+
+import pytest
+
+from tuitrain.tui.terminal.outlet import _MOST, Outlet
+from tuitrain.tui.terminal.signals import signals_to
+
+PATIENCE = 5.0
+
+
+@pytest.fixture
+def terminal() -> Iterator[tuple[int, int]]:
+    """Both ends of a pseudo-terminal that passes bytes on as they are."""
+    ours, its = pty.openpty()
+    tty.setraw(its)
+    yield ours, its
+    for end in (ours, its):
+        with suppress(OSError):
+            os.close(end)
+
+
+def read(descriptor: int, count: int) -> bytes:
+    data = b""
+    while len(data) < count:
+        data += os.read(descriptor, count - len(data))
+    return data
+
+
+def read_until(descriptor: int, end: bytes) -> None:
+    data, deadline = b"", time.monotonic() + PATIENCE
+    while not data.endswith(end):
+        assert time.monotonic() < deadline
+        if select.select([descriptor], [], [], 0.05)[0]:
+            data += os.read(descriptor, 65536)
+
+
+def test_what_is_written_arrives_in_order(terminal: tuple[int, int]) -> None:
+    ours, its = terminal
+    outlet = Outlet(its, gone=lambda: None, caught_up=lambda: None)
+    for number in range(200):
+        outlet.write(f"{number:03}é")
+    assert read(ours, 200 * 5).decode() == "".join(f"{number:03}é" for number in range(200))
+    outlet.close()
+
+
+def test_a_stalled_terminal_holds_nobody_up_and_is_told_to_paint_anew(terminal: tuple[int, int]) -> None:
+    ours, its = terminal
+    caught_up = threading.Event()
+    outlet = Outlet(its, gone=lambda: None, caught_up=caught_up.set)
+    frame = "x" * 4096
+    for _ in range(4 * _MOST // len(frame)):
+        outlet.write(frame)  # the test ends here where this waits for the terminal
+    assert not caught_up.is_set()
+    taken, end = 0, time.monotonic() + PATIENCE
+    while not caught_up.is_set():
+        assert time.monotonic() < end
+        taken += len(os.read(ours, 65536)) if select.select([ours], [], [], 0.01)[0] else 0
+    assert taken <= 2 * _MOST, "what a terminal never took must be dropped"
+    outlet.write("painted anew")
+    read_until(ours, b"painted anew")
+    outlet.close()
+
+
+def test_the_last_words_are_said_to_a_terminal_that_was_behind(terminal: tuple[int, int]) -> None:
+    ours, its = terminal
+    outlet = Outlet(its, gone=lambda: None, caught_up=lambda: None)
+    for _ in range(2 * _MOST // 4096):
+        outlet.write("x" * 4096)
+    outlet.last_words()
+    outlet.write("\x1b[?1006l")
+    read_until(ours, b"\x1b[?1006l")
+    outlet.write("\x1b[?1049l")
+    closing = threading.Thread(target=outlet.close)
+    closing.start()
+    read_until(ours, b"\x1b[?1049l")
+    closing.join(PATIENCE)
+    assert not closing.is_alive()
+
+
+def test_a_terminal_that_has_gone_is_told_once(terminal: tuple[int, int]) -> None:
+    ours, its = terminal
+    told: list[None] = []
+    gone = threading.Event()
+
+    def tell() -> None:
+        told.append(None)
+        gone.set()
+
+    outlet = Outlet(its, gone=tell, caught_up=lambda: None)
+    os.close(ours)
+    outlet.write("hello")
+    assert gone.wait(PATIENCE)
+    for _ in range(100):
+        outlet.write("x" * _MOST)
+    outlet.close()
+    assert len(told) == 1
+
+
+class Told:
+    def __init__(self) -> None:
+        self.heard: list[object] = []
+
+    def from_outside(self, call: Callable[[], object]) -> None:
+        call()
+
+    def hang_up(self) -> None:
+        self.heard.append("hang up")
+
+    def terminate(self, number: int) -> None:
+        self.heard.append(number)
+
+
+def test_signals_go_to_the_app_and_hanging_up_never_ends_the_process() -> None:
+    before = {number: signal.getsignal(number) for number in (signal.SIGHUP, signal.SIGTERM, signal.SIGINT)}
+    told = Told()
+    try:
+        with signals_to(told):
+            for number in before:
+                signal.raise_signal(number)
+        assert told.heard == ["hang up", signal.SIGTERM, signal.SIGINT]
+        assert signal.getsignal(signal.SIGTERM) == before[signal.SIGTERM]
+        signal.raise_signal(signal.SIGHUP)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def test_nohup_is_respected() -> None:
+    before = {number: signal.getsignal(number) for number in (signal.SIGHUP, signal.SIGTERM, signal.SIGINT)}
+    told = Told()
+    try:
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        with signals_to(told):
+            signal.raise_signal(signal.SIGHUP)
+        assert told.heard == []
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,79 @@
+"""`tuitrain run` without the app: shown as it trains, or started in the background."""
+
+from __future__ import annotations
+
+import queue
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from tuitrain.config import RunConfig
+from tuitrain.console.printers import Preparations, Printer, notice_to_stderr
+from tuitrain.console.printers import printer_for as printer_for
+from tuitrain.console.terminal import Terminal, show, signals_interrupt, to_nowhere
+from tuitrain.events import Event, RunEnded
+from tuitrain.session import Session
+
+EXIT_CODES = {"finished": 0, "stopped": 0, "failed": 1, "interrupted": 130}
+REFUSED = 2
+
+
+def follow(session: Session, config: RunConfig, printer: Printer, *, resume: Path | None = None) -> int:
+    """Train `config` in `session`, or go on so with the run in folder `resume`, and show it until it has ended; the exit code.
+
+    Printing happens here, in the main thread: a reader that stalls holds up neither training nor the store. When the terminal goes, the
+    run goes on without it.
+    """
+    batches: queue.SimpleQueue[Sequence[Event]] = queue.SimpleQueue()
+    session.subscribe(batches.put)
+    code = 0
+    terminal = Terminal(session)
+    with signals_interrupt(session, terminal) as received:
+        session.start(config, resume=resume)
+        try:
+            while batch := batches.get():
+                show(printer, batch, terminal)
+                for event in batch:
+                    if isinstance(event, RunEnded):
+                        code = EXIT_CODES[event.state]
+        except BrokenPipeError:
+            # Nobody reads any more (`tuitrain run … | head`): end as at Ctrl+C.
+            to_nowhere(sys.stdout.fileno())
+            session.interrupt()
+            code = EXIT_CODES["interrupted"]
+        finally:
+            printer.close()
+        while not session.join(1.0):
+            pass
+        _print_notices(batches)
+    if session.refusal is not None:
+        print(f"tuitrain: {session.refusal}", file=sys.stderr)
+        return REFUSED
+    return 128 + received[0] if received else code
+
+
+def _print_notices(batches: queue.SimpleQueue[Sequence[Event]]) -> None:
+    """What was said after the run's last event: the notices of its `on_end`, which are no part of the run's events any more."""
+    while not batches.empty():
+        for event in batches.get():
+            notice_to_stderr(event)
+
+
+def detach(config: RunConfig, runs_dir: Path, *, resume: Path | None = None, queue: bool = False, as_json: bool = False) -> int:
+    """Start a run in the background, say on stderr how far it is, and print its id when it trains, or is in the queue; the exit code.
+
+    Raises:
+        ConfigError: it is refused.
+    """
+    # It needs processes, which the rest of this module does not.
+    from tuitrain.session import detached
+
+    preparations = Preparations()
+    try:
+        run = detached.start(config, runs_dir, resume=resume, queue=queue, heard=preparations.show)
+    finally:
+        preparations.close()
+    print(msgspec.json.encode({"run": run}).decode() if as_json else run)
+    return 0

@@ -1,0 +1,89 @@
+"""The terminal that `tuitrain run` prints to: it may go at any moment, and signals come from it."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
+
+from tuitrain.console.printers import Printer
+from tuitrain.events import Event
+from tuitrain.session import Session
+
+
+class Terminal:
+    """The terminal that a run is shown on, which counts as a screen as long as it is there."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._descriptors = [descriptor for descriptor in (0, 1, 2) if os.isatty(descriptor)]
+        session.screen_attached = bool({1, 2} & set(self._descriptors))
+        self.hung_up = False
+
+    @property
+    def shows(self) -> bool:
+        """Whether there is something to print to."""
+        return not (self.hung_up and 1 in self._descriptors)
+
+    def hang_up(self) -> None:
+        """It has gone: what was read from it or printed to it is nothing any more."""
+        self.hung_up = True
+        self._session.screen_attached = False
+        for descriptor in self._descriptors:
+            to_nowhere(descriptor)
+
+
+def show(printer: Printer, batch: Sequence[Event], terminal: Terminal) -> None:
+    """Print a batch, or leave the terminal alone when it has gone.
+
+    Raises:
+        BrokenPipeError: nobody reads a pipe any more, and not because a terminal went and everything on it.
+    """
+    if terminal.shows:
+        try:
+            printer.show(batch)
+            return
+        except OSError as error:
+            # A terminal that has gone without a signal, as under `nohup`, is an error of input and output.
+            if error.errno == errno.EIO:
+                terminal.hang_up()
+            elif not terminal.hung_up:
+                raise
+            else:
+                to_nowhere(sys.stdout.fileno())
+    printer.close()
+
+
+def to_nowhere(descriptor: int) -> None:
+    """Let nothing be read from or written to a file descriptor, so that nobody meets an error there."""
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nowhere, descriptor)
+    os.close(nowhere)
+
+
+@contextmanager
+def signals_interrupt(session: Session, terminal: Terminal) -> Iterator[list[int]]:
+    """The first SIGINT or SIGTERM asks the run to end at a step boundary; a second one ends the process at once. SIGHUP ends nothing."""
+    received: list[int] = []
+
+    def on_signal(number: int, frame: FrameType | None) -> None:
+        if received:
+            sys.stderr.write("\x1b[?25h" if sys.stderr.isatty() else "")
+            os._exit(128 + number)
+        received.append(number)
+        what = "on_end" if session.state == "ended" else "after this step, with a checkpoint"
+        print(f"tuitrain: ending {what}; once more ends at once", file=sys.stderr)
+        session.interrupt()
+
+    previous = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        previous[signal.SIGHUP] = signal.signal(signal.SIGHUP, lambda number, frame: terminal.hang_up())
+    try:
+        yield received
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)

@@ -1,0 +1,127 @@
+"""Going on with a run: its newest checkpoint that can be used, and what is no longer exact when it goes on with something else."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from tuitrain.config import ConfigError
+from tuitrain.engine.checkpoint import BadCheckpoint, Contents, OtherFormat, load, saved_folders
+from tuitrain.engine.group import Group
+from tuitrain.engine.snapshot import tidy
+from tuitrain.events import Notice
+
+CHECKPOINTS = "checkpoints"
+DAMAGED = "damaged-"
+
+_FACTS = {"torch": "torch", "cuda": "CUDA", "gpu": "the GPU", "threads": "the number of CPU threads"}
+"""Of an origin, what the losses depend on, and how a sentence calls it."""
+
+
+class NoCheckpoint(Exception):
+    """A run cannot go on: one sentence that says why."""
+
+
+def newest_valid(parent: Path) -> Generator[Notice, None, Contents | None]:
+    """The newest checkpoint that is as it was written; newer ones that are damaged are named and set aside.
+
+    Raises:
+        OtherFormat: the newest is from another version of tuitrain.
+    """
+    tidy(parent)
+    for folder in reversed(saved_folders(parent)):
+        try:
+            return load(folder)
+        except OtherFormat:
+            raise
+        except BadCheckpoint as error:
+            aside = _set_aside(folder)
+            where = f"it is set aside as {aside.name}" if aside else "it cannot be set aside"
+            text = f"A damaged checkpoint is not used: {str(error).rstrip('.')}; {where}, and the one before is taken."
+            yield Notice(level="warning", text=text)
+    return None
+
+
+def required(parent: Path) -> Generator[Notice, None, Contents]:
+    """The newest checkpoint that is as it was written, for a run that cannot go on without.
+
+    Raises:
+        NoCheckpoint: there is none.
+    """
+    count = len(saved_folders(parent))
+    try:
+        found = yield from newest_valid(parent)
+    except OtherFormat as error:
+        raise NoCheckpoint(str(error)) from None
+    if found is None:
+        what = f"none of its {count} checkpoints can be used" if count else "it was never saved"
+        raise NoCheckpoint(f"the run cannot go on: {what}; start it anew.")
+    return found
+
+
+def of_group(folder: Path, group: Group) -> Generator[Notice, None, tuple[bool, Contents | None]]:
+    """Whether a group goes on with a run that began before, and what from; rank 0 alone has the run's folder.
+
+    Raises:
+        ConfigError: the newest checkpoint is from another version of tuitrain.
+    """
+    again, found = group.leads and folder.is_absolute(), None
+    if again:
+        try:
+            found = yield from newest_valid(folder / CHECKPOINTS)
+        except OtherFormat as error:
+            raise ConfigError(str(error)) from None
+    shared: tuple[bool, Contents | None] = group.share((again, found))
+    return shared
+
+
+def restore_threads(contents: Contents, device: str, strategy: str) -> None:
+    """On the CPU the number of threads is part of the result, where the run goes on with the same `device` and `strategy`."""
+    wanted = contents.origin.get("threads")
+    same = _way(contents.origin) == _way({"device": device, "strategy": strategy})
+    if same and isinstance(wanted, int) and 0 < wanted != torch.get_num_threads():
+        torch.set_num_threads(wanted)
+
+
+def check_fits(contents: Contents, origin: dict[str, Any], steps_per_epoch: int) -> Iterator[Notice]:
+    """Check that a checkpoint fits what the run has now; what is no longer exact.
+
+    Args:
+        origin: what the run trains on now, as `prepare.Prepared.origin` says.
+        steps_per_epoch: of the data as it is now.
+
+    Raises:
+        ConfigError: the data has changed.
+    """
+    before, at = contents.origin, contents.position
+    samples, had = origin["train_samples"], before.get("train_samples", origin["train_samples"])
+    if samples != had or at.step != (at.epoch - 1) * steps_per_epoch + at.batches:
+        raise ConfigError(f"data: the run was trained on {had:,} training samples, and there are {samples:,} now; it needs the same ones.")
+    changes = []
+    if (was := _way(before)) != (now := _way(origin)) and before:
+        changes.append(f"it trains on {now}, and did on {was}")
+    for fact, name in _FACTS.items():
+        if (fact == "torch" or was == now) and before.get(fact) is not None and before.get(fact) != origin.get(fact):
+            changes.append(f"{name} is {origin.get(fact, 'none')}, and was {before[fact]}")
+    if changes:
+        text = f"From step {at.step + 1} on the losses are not bit for bit those of a run that was never interrupted: {'; '.join(changes)}."
+        yield Notice(level="warning", text=text)
+
+
+def _way(origin: dict[str, Any]) -> str:
+    return f"{origin.get('device')} ({origin.get('strategy')})"
+
+
+def _set_aside(folder: Path) -> Path | None:
+    for number in range(100):
+        aside = folder.with_name(f"{DAMAGED}{folder.name}" + (f"-{number}" if number else ""))
+        if aside.exists():
+            continue
+        with suppress(OSError):
+            return folder.rename(aside)
+        break
+    return None

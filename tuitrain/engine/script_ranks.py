@@ -1,0 +1,129 @@
+"""The parts of an exported script that torchrun starts once for each device, with DistributedDataParallel."""
+
+from __future__ import annotations
+
+from tuitrain.config import RunConfig, is_import_string, parse_device
+
+
+def run_lines(config: RunConfig) -> list[str]:
+    """How the script is started, as comments."""
+    start, where = "--standalone", ""
+    if config.rdzv_endpoint is not None:
+        start, where = f"--nnodes {config.nnodes} --rdzv-backend c10d --rdzv-endpoint {config.rdzv_endpoint}", "on every machine "
+    return [
+        "#",
+        f"# Start it {where}with torchrun, which runs it once for each device, all of them at the same time:",
+        f"#     torchrun {start} --nproc-per-node {len(_names(config))} SCRIPT.py",
+    ]
+
+
+def device_lines(config: RunConfig) -> list[str]:
+    """`device`, this process's own; `rank` and `world`, its number and how many there are."""
+    names = _names(config)
+    on_gpu = names[0] != "cpu"
+    lines = []
+    if needs_environment(config):
+        lines.append('local_rank = int(os.environ["LOCAL_RANK"])  # which of the processes on this machine this one is')
+    if on_gpu:
+        listed = ", ".join(f'"{name}"' for name in names)
+        lines += [
+            f"names = [{listed}]",
+            'device = torch.device(names[local_rank] if torch.cuda.is_available() else "cpu")',
+            'if device.type == "cuda":',
+            "    torch.cuda.set_device(device)",
+        ]
+    else:
+        lines.append('device = torch.device("cpu")')
+    backend = '"nccl" if device.type == "cuda" else "gloo"' if on_gpu else '"gloo"'
+    return [
+        *lines,
+        "# The processes find each other by what torchrun put into their environment.",
+        f"dist.init_process_group({backend})",
+        "rank, world = dist.get_rank(), dist.get_world_size()  # which one of how many",
+    ]
+
+
+def replica_lines(config: RunConfig) -> list[str]:
+    """After `model` is on `device`: what adds up the gradients of all ranks."""
+    own = ", find_unused_parameters=True" if is_import_string(config.model) else ""
+    return [
+        "# Every rank has the same model; in backward all ranks get the mean of their gradients.",
+        f"model = DistributedDataParallel(model{own})",
+    ]
+
+
+def functions(config: RunConfig) -> list[str]:
+    """What the training loop calls: a rank's part of a batch and, for a model that may draw random numbers, its seed."""
+    dim = f", dim={config.batch_dim}" if config.batch_dim else ""
+    seeding = ["", "", *_SEEDING, *(_SEEDING_OWN if is_import_string(config.model) else ())] if draws(config) else []
+    return [
+        "def own_part(inputs, labels):",
+        '    """This rank\'s part of a batch, and which share of its samples that is."""',
+        f"    parts, truths = inputs.chunk(world{dim}), labels.chunk(world)",
+        "    if rank < len(parts):",
+        "        return parts[rank], truths[rank], len(truths[rank]) / len(labels)",
+        "    # A small batch has fewer parts than there are ranks: this one joins in with a loss that weighs nothing.",
+        "    return parts[0], truths[0], 0.0",
+        *seeding,
+    ]
+
+
+def step_lines(config: RunConfig, forward: list[str]) -> list[str]:
+    """One step of the training loop; `forward` gives `loss`, the mean over the samples of `inputs` and `labels`."""
+    seeding = ["        if rank > 0:", "            seed_rank(step)"] if draws(config) else []
+    return ["        inputs, labels, share = own_part(inputs, labels)", *seeding, *forward, "", *_UPDATE]
+
+
+def on_rank_0(lines: tuple[str, ...] | list[str]) -> list[str]:
+    """`lines` of an epoch's end, done by one rank alone."""
+    return ["    # Rank 0 tests alone; the others wait for it at their next step.", "    if rank == 0:", *(f"    {line}" for line in lines)]
+
+
+def download_lines() -> list[str]:
+    """As many ranks want CIFAR-10 as there are; one of each machine fetches it."""
+    return [
+        'folder = Path("data/cifar-10-batches-py")',
+        "if local_rank == 0 and not folder.is_dir():",
+        "    import torchvision",
+        "",
+        '    torchvision.datasets.CIFAR10("data", download=True)',
+        "dist.barrier()  # the others wait until it is there",
+        "",
+    ]
+
+
+def needs_environment(config: RunConfig) -> bool:
+    """Whether the script reads the environment."""
+    return config.data == "cifar10" or _names(config)[0] != "cpu"
+
+
+def _names(config: RunConfig) -> tuple[str, ...]:
+    devices = parse_device(config.device)
+    return devices if isinstance(devices, tuple) else ("cpu",)
+
+
+def draws(config: RunConfig) -> bool:
+    """Whether the model may draw random numbers while it trains, as dropout does."""
+    return is_import_string(config.model) or (config.model in ("rnn", "transformer") and config.dropout > 0)
+
+
+_SEEDING = (
+    "def seed_rank(step):",
+    '    """Give this rank random numbers of its own for a step, so that no two ranks drop the same places."""',
+    '    mixed = int.from_bytes(hashlib.blake2b(f"{seed} {rank} {step}".encode(), digest_size=4).digest(), "big")',
+    "    torch.manual_seed(mixed)",
+)
+_SEEDING_OWN = ("    random.seed(mixed)", "    np.random.seed(mixed)")
+
+_UPDATE = (
+    "        optimizer.zero_grad()",
+    "        # The mean over ranks shall be the mean over samples, so each rank weighs as much as it has of them.",
+    "        (loss * share * world).backward()",
+    "        optimizer.step()",
+    "",
+    "        # The loss of the whole batch is the sum of what each rank has in it.",
+    "        loss = loss.detach() * share",
+    "        dist.all_reduce(loss)",
+    "        if rank == 0:",
+    '            print(f"step {step} loss {loss.item()}")',
+)

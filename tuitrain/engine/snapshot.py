@@ -1,0 +1,176 @@
+"""A checkpoint, made: what a run is at this moment is copied in the training thread, and written wherever there is time."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import random
+import shutil
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import safetensors.torch
+import torch
+from torch import Tensor, nn
+
+from tuitrain.engine.checkpoint import FORMAT, MANIFEST, STATE, Position, cuda_devices, folder_name
+from tuitrain.events import CheckpointKind
+
+REPLACED = ".replaced-"
+"""Before the name of a checkpoint that another one of the same step takes the place of, for a moment."""
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """Copies, on the CPU: training goes on and changes nothing here."""
+
+    position: Position
+    model: dict[str, Tensor]
+    optimizer: dict[str, Tensor]
+    generators: dict[str, Tensor]
+    optimizer_numbers: dict[str, Any]
+    python: tuple[Any, ...]
+    numpy: tuple[Any, ...]
+    origin: dict[str, Any]
+
+    def files(self) -> dict[str, bytes]:
+        """The content of each file but the manifest."""
+        kind, keys, *rest = self.numpy
+        state = {
+            "position": asdict(self.position),
+            "optimizer": self.optimizer_numbers,
+            "random": {"python": self.python, "numpy": [kind, np.asarray(keys).tolist(), *rest]},
+            "origin": self.origin,
+        }
+        return {
+            "model.safetensors": _tensors(self.model),
+            "optimizer.safetensors": _tensors(self.optimizer),
+            "random.safetensors": _tensors(self.generators),
+            STATE: _json(state),
+        }
+
+
+def take(
+    position: Position, model: nn.Module, optimizer: torch.optim.Optimizer, devices: Sequence[torch.device], origin: Mapping[str, Any]
+) -> Snapshot:
+    """Copy all that an exact continuation needs.
+
+    Args:
+        devices: those of the run, whose random generators belong to it.
+        origin: what the run trains on, as JSON values: what the losses depend on beside the configuration that a run keeps.
+    """
+    optimizer_tensors, numbers = _split_optimizer(optimizer)
+    generators = {"cpu": torch.get_rng_state()}
+    if cuda := cuda_devices(devices):
+        generators["cuda"] = torch.stack([torch.cuda.get_rng_state(device) for device in cuda])
+    return Snapshot(
+        position,
+        _copies(model.state_dict()),
+        _copies(optimizer_tensors),
+        generators,
+        numbers,
+        random.getstate(),
+        tuple(np.random.get_state()),
+        dict(origin),
+    )
+
+
+def write(parent: Path, kind: CheckpointKind, snapshot: Snapshot) -> Path:
+    """Save under `parent`; the folder gets its final name when all of it is on disk. An older one of the same step is replaced.
+
+    Raises:
+        OSError: it could not be written; nothing is left of it.
+    """
+    parent.mkdir(parents=True, exist_ok=True)
+    final = parent / folder_name(snapshot.position.step)
+    temporary = parent / f".{final.name}"
+    shutil.rmtree(temporary, ignore_errors=True)
+    try:
+        temporary.mkdir()
+        hashes = {name: _write_file(temporary / name, content) for name, content in snapshot.files().items()}
+        manifest = {"format": FORMAT, "kind": kind, "step": snapshot.position.step, "files": hashes}
+        _write_file(temporary / MANIFEST, _json(manifest))
+        _sync_folder(temporary)
+        _put_in_place(temporary, final)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+    _sync_folder(parent)
+    return final
+
+
+def write_text(path: Path, text: str) -> None:
+    """Replace a small text file in one go.
+
+    Raises:
+        OSError: it could not be written; the old one is still there.
+    """
+    temporary = path.with_name(f".{path.name}")
+    _write_file(temporary, text.encode())
+    os.replace(temporary, path)
+    _sync_folder(path.parent)
+
+
+def tidy(parent: Path) -> None:
+    """Take away what a process that was killed left half done."""
+    for replaced in parent.glob(f"{REPLACED}*"):
+        with suppress(OSError):
+            # Where the new one has its name already, this fails, and the old one goes.
+            replaced.rename(parent / replaced.name.removeprefix(REPLACED))
+    for pattern in (".step-*", ".old-*", f"{REPLACED}*"):
+        for left in parent.glob(pattern):
+            shutil.rmtree(left, ignore_errors=True)
+
+
+def _put_in_place(temporary: Path, final: Path) -> None:
+    replaced = final.with_name(f"{REPLACED}{final.name}")
+    shutil.rmtree(replaced, ignore_errors=True)
+    with suppress(FileNotFoundError):
+        final.rename(replaced)
+    temporary.rename(final)
+    shutil.rmtree(replaced, ignore_errors=True)
+
+
+def _split_optimizer(optimizer: torch.optim.Optimizer) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """The optimizer's state as tensors, named `0.momentum_buffer`, and everything else."""
+    document = optimizer.state_dict()
+    tensors: dict[str, Tensor] = {}
+    others: dict[str, dict[str, Any]] = {}
+    for index, values in document["state"].items():
+        tensors |= {f"{index}.{name}": value for name, value in values.items() if isinstance(value, Tensor)}
+        others[str(index)] = {name: value for name, value in values.items() if not isinstance(value, Tensor)}
+    return tensors, {"groups": document["param_groups"], "state": others}
+
+
+def _copies(named: Mapping[str, Any]) -> dict[str, Tensor]:
+    return {name: value.detach().to("cpu", copy=True) for name, value in named.items()}
+
+
+def _tensors(named: Mapping[str, Tensor]) -> bytes:
+    return safetensors.torch.save({name: value.contiguous() for name, value in named.items()})
+
+
+def _json(document: Mapping[str, Any]) -> bytes:
+    # Without an indent: only so Python's own encoder is fast.
+    return json.dumps(document, allow_nan=False).encode()
+
+
+def _write_file(path: Path, content: bytes) -> str:
+    with path.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    return hashlib.sha256(content).hexdigest()
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,131 @@
+"""One rank's part in a run, whoever started the ranks: the same events for the host of rank 0, and for the others how it went."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import timedelta
+from functools import partial
+from typing import Literal
+
+import msgspec
+import torch
+import torch.distributed as dist
+from torch.distributed import Store, TCPStore  # type: ignore[attr-defined]
+from torch.distributed.distributed_c10d import PrefixStore
+from torch.distributed.rendezvous import rendezvous
+
+from tuitrain.config import FIELDS, ConfigError, RunConfig
+from tuitrain.engine.control import Control
+from tuitrain.engine.group import Group, is_lost_peer
+from tuitrain.engine.train import train
+from tuitrain.events import EndState, Event, RunEnded, RunStarted
+from tuitrain.wire import MEETING, Joined
+
+# Longer than any evaluation or save of rank 0, for which the others wait. Whoever hangs is seen by the host.
+PATIENCE = timedelta(days=1)
+_LAST_WORDS = "last words"
+_OF_EACH_MACHINE = {"device", "data", "name", "note", "on_end", "rdzv_endpoint", "max_restarts"}
+"""Fields in which the ranks may differ; what `data` led to is compared when it is loaded."""
+
+
+class LastWords(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a rank leaves before the others, for those that find it gone."""
+
+    state: EndState | Literal["refused"]
+    text: str | None = None
+
+
+class World:
+    """This process as one of the ranks. Made when all of them are there.
+
+    Args:
+        config: its `device` names those of this machine, one for each of its ranks.
+        control: the host's side; on other ranks than 0 only its requests count.
+        device: this rank's own.
+
+    Raises:
+        ConfigError: some ranks have GPUs and some have not.
+    """
+
+    def __init__(self, config: RunConfig, control: Control, device: torch.device) -> None:
+        self._config, self._control = config, control
+        if device.type == "cuda":
+            torch.cuda.set_device(device)
+        self._store, rank, size = _store()
+        _check_kinds(self._store, rank, size, device)
+        backend = "nccl" if device.type == "cuda" else "gloo"
+        dist.init_process_group(backend, store=self._store, rank=rank, world_size=size, timeout=PATIENCE)
+        self.group = Group(device, partial(control.take, wait=False))
+
+    def events(self) -> Iterator[Event]:
+        """What `train` says, on rank 0; on the others `Joined`, and at the end how the run ended.
+
+        Raises:
+            ConfigError: the run cannot begin, as this rank or another one found out.
+            RuntimeError: another rank has gone without a word; see `is_lost_peer`.
+        """
+        try:
+            self.group.must_agree({field: str(getattr(self._config, field)) for field in FIELDS if field not in _OF_EACH_MACHINE})
+            for event in train(self._config, self._control, group=self.group):
+                yield from self._told(event)
+        except ConfigError as error:
+            self._leave(LastWords(state="refused", text=str(error)))
+            raise
+        except Exception as error:
+            words = self._found() if is_lost_peer(error) else None
+            if words is None:
+                raise
+            if words.state == "refused":
+                raise ConfigError(words.text) from None
+            yield RunEnded(state=words.state, step=0, error=words.text)
+
+    def _told(self, event: Event) -> Iterator[Event]:
+        leads = self.group.leads
+        if isinstance(event, RunEnded) and event.state != "finished":
+            if event.error is not None and not leads:
+                event = msgspec.structs.replace(event, error=f"{self.name}: {event.error}")
+            self._leave(LastWords(state=event.state, text=event.error))
+        if leads or isinstance(event, RunEnded):
+            yield event
+        if isinstance(event, RunStarted):
+            folder, host = self.group.share((str(self._control.folder), self.group.hosts[0]))
+            if not leads:
+                yield Joined(folder=folder, host=host)
+
+    @property
+    def name(self) -> str:
+        """What a person calls this rank."""
+        return f"rank {self.group.rank} ({self.group.devices[self.group.rank]})"
+
+    def _leave(self, words: LastWords) -> None:
+        """Once: the first reason is the one that counts."""
+        with suppress(RuntimeError):  # the store's keeper has gone, and with it those that could read
+            self._store.compare_set(_LAST_WORDS, "", msgspec.json.encode(words).decode())
+
+    def _found(self) -> LastWords | None:
+        with suppress(RuntimeError):
+            if self._store.check([_LAST_WORDS]):
+                return msgspec.json.decode(self._store.get(_LAST_WORDS), type=LastWords)
+        return None
+
+
+def _check_kinds(store: Store, rank: int, size: int, device: torch.device) -> None:
+    """Over the store: ranks on GPUs and ranks on the CPU would wait for each other in different process groups."""
+    store.set(f"kind {rank}", device.type)
+    kinds = [kind.decode() for kind in store.multi_get([f"kind {other}" for other in range(size)])]
+    if len(set(kinds)) > 1:
+        other = next(other for other, kind in enumerate(kinds) if kind != kinds[0])
+        where = f"rank 0 is on {kinds[0]} and rank {other} on {kinds[other]}"
+        raise ConfigError(f"device: {where}; ddp takes either GPUs or the CPU on all machines.")
+
+
+def _store() -> tuple[Store, int, int]:
+    """Where the ranks find each other, with this one's number and how many there are."""
+    if MEETING in os.environ:
+        store = TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), is_master=False, timeout=PATIENCE)
+        return PrefixStore(os.environ[MEETING], store), int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    store, rank, size = next(rendezvous("env://", timeout=PATIENCE))
+    # The launcher's store outlives the ranks: each start has keys of its own, or it would find the addresses of ranks that have died.
+    return PrefixStore(f"start {os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}", store), rank, size

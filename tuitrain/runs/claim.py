@@ -1,0 +1,151 @@
+"""Who may write to a run's folder: one process at a time, whichever host it is on.
+
+The holder's name is in the file `claim-N.json`; the greatest N counts. Taking a run makes N + 1, which only one of several can; releasing
+renames the file to `claim-N.released`. As N never goes back, nobody who looked a moment too early can take what another one has by now.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import secrets
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from tuitrain.runs.errors import RunError
+from tuitrain.runs.files import sync_folder
+from tuitrain.runs.status import HEARTBEAT_SECONDS, STATE, ThisProcess, has_ended, read_status, this_process
+from tuitrain.text import clean
+
+_NAME = re.compile(r"claim-(\d{1,12})\.(json|released)")
+_ATTEMPTS = 50
+_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
+
+
+class Holder(ThisProcess, frozen=True, kw_only=True):
+    """The content of a claim: a process, and when it took the run (Unix seconds)."""
+
+    taken: float
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A run that is this process's own until `release`."""
+
+    path: Path
+
+    def release(self) -> None:
+        """Let others take the run; a claim that somebody took over is left alone."""
+        with suppress(OSError):
+            self.path.rename(self.path.with_suffix(".released"))
+
+
+def take(folder: Path, *, heir_of: int | None = None) -> Claim:
+    """Make the run in `folder` this process's own; a claim whose process is gone is taken over.
+
+    Args:
+        folder: the run folder.
+        heir_of: the pid on this host that hands the run over; its claim is no obstacle.
+
+    Raises:
+        RunError: another process has it, or the folder cannot be written.
+    """
+    content = msgspec.json.encode(Holder(**msgspec.structs.asdict(this_process()), taken=time.time()))
+    try:
+        for _ in range(_ATTEMPTS):
+            number, path = _newest(folder)
+            if path is not None:
+                _check_free(folder, path, heir_of)
+            mine = folder / f"claim-{number + 1}.json"
+            if not _make(mine, content):
+                continue
+            if _newest(folder)[0] == number + 1:
+                _forget_before(folder, number + 1)
+                return Claim(mine)
+            mine.unlink(missing_ok=True)
+    except OSError as error:
+        raise RunError(f"RUN: {clean(folder.name)} cannot be taken: its folder cannot be written: {error.strerror or error}.") from None
+    raise RunError(f"RUN: {clean(folder.name)} cannot be taken: too many processes want it at once; try again.")
+
+
+def _newest(folder: Path) -> tuple[int, Path | None]:
+    """The greatest number of a claim, and its file where it is not released."""
+    found = [(int(match[1]), match[2], name) for name in os.listdir(folder) if (match := _NAME.fullmatch(name))]
+    number, kind, name = max(found, default=(0, "", ""))
+    return number, folder / name if kind == "json" else None
+
+
+def _check_free(folder: Path, path: Path, heir_of: int | None) -> None:
+    """Raises: RunError: the claim in the file `path` is that of a process that lives."""
+    run = clean(folder.name)
+    try:
+        written = path.stat().st_mtime
+        holder = msgspec.json.decode(path.read_bytes(), type=Holder)
+    except FileNotFoundError:
+        return  # released at this moment: the next look says more
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        # Where there are no hard links a claim may be seen while it is written.
+        if time.time() - written < HEARTBEAT_SECONDS:
+            raise RunError(f"RUN: {run} is being taken by another process; try again.") from None
+        return
+    here = this_process()
+    if holder.host != here.host:
+        gone = time.time() - max(holder.taken, _heartbeat(folder)) > HEARTBEAT_SECONDS
+    else:
+        gone = holder.pid == heir_of or has_ended(holder)
+    if not gone:
+        raise RunError(f"RUN: {run} belongs to another process (pid {holder.pid} on {clean(holder.host)}); stop it first.")
+
+
+def _heartbeat(folder: Path) -> float:
+    try:
+        return read_status(folder).heartbeat
+    except RunError:
+        return (folder / STATE).stat().st_mtime if (folder / STATE).exists() else 0.0
+
+
+def _make(path: Path, content: bytes) -> bool:
+    """Make the file with all of its content; `False` when there is one."""
+    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    try:
+        with beside.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        try:
+            os.link(beside, path)
+        except FileExistsError:
+            return False
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+            return _make_in_place(path, content)
+    finally:
+        beside.unlink(missing_ok=True)
+    sync_folder(path.parent)
+    return True
+
+
+def _make_in_place(path: Path, content: bytes) -> bool:
+    """For file systems without hard links."""
+    try:
+        with path.open("xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+    except FileExistsError:
+        return False
+    return True
+
+
+def _forget_before(folder: Path, number: int) -> None:
+    for name in os.listdir(folder):
+        match = _NAME.fullmatch(name)
+        if match and int(match[1]) < number:
+            with suppress(OSError):
+                (folder / name).unlink()

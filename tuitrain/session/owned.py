@@ -1,0 +1,148 @@
+"""The folder of the run that a session hosts: a new one, or that of a run that goes on. It is the session's own from its claim to `end`."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+
+from tuitrain.config import RunConfig
+from tuitrain.events import LIVE_STATES, EndState, Notice, RunStarted
+from tuitrain.runs import claim
+from tuitrain.runs.claim import Claim
+from tuitrain.runs.errors import RunError
+from tuitrain.runs.folder import METRICS, RunFolder
+from tuitrain.runs.mending import sound_metrics
+from tuitrain.runs.record import RunRecord
+from tuitrain.runs.saved import take_up
+from tuitrain.session.archive import Archive
+from tuitrain.text import clean
+
+
+class Owned(Protocol):
+    """What the session knows of either kind."""
+
+    @property
+    def folder(self) -> RunFolder:
+        """The run's folder; of a new run once it has begun."""
+        ...
+
+    def begin(self, config: RunConfig, started: RunStarted, environment: Mapping[str, Any]) -> Archive:
+        """The run trains from now on, with `config`; the archive for what it says."""
+        ...
+
+    def end(self, state: EndState | None) -> None:
+        """All is written: others may have the folder. `state` is how the run ended, where it said so."""
+        ...
+
+
+class NewRun:
+    """A run whose folder is made when it begins.
+
+    Args:
+        runs_dir: where.
+    """
+
+    def __init__(self, runs_dir: Path) -> None:
+        self._runs_dir = runs_dir
+        self._folder: RunFolder | None = None
+        self._claim: Claim | None = None
+
+    @property
+    def folder(self) -> RunFolder:
+        """See `Owned`."""
+        assert self._folder is not None
+        return self._folder
+
+    def begin(self, config: RunConfig, started: RunStarted, environment: Mapping[str, Any]) -> Archive:
+        """See `Owned`.
+
+        Raises:
+            ConfigError: the folder cannot be made; nothing is left of it.
+        """
+        folder = RunFolder.create(self._runs_dir, config, started, environment)
+        try:
+            self._claim = claim.take(folder.path)
+            archive = Archive(folder)
+        except RunError:
+            shutil.rmtree(folder.path, ignore_errors=True)
+            raise
+        self._folder = folder
+        return archive
+
+    def end(self, state: EndState | None) -> None:
+        """See `Owned`."""
+        if self._claim is not None:
+            self._claim.release()
+
+
+class TakenRun:
+    """A run that goes on. Its `state.json` says at once that this process has it.
+
+    Args:
+        path: the run folder.
+        record: an empty one; it is filled with all that the folder keeps of the run.
+        heir_of: the process on this host that hands the run over.
+
+    Attributes:
+        notices: what was mended.
+
+    Raises:
+        RunError: another process has it, or it cannot be read or written; all is as it was.
+    """
+
+    def __init__(self, path: Path, record: RunRecord, heir_of: int | None = None) -> None:
+        self._claim = claim.take(path, heir_of=heir_of)
+        self._begun = False
+        try:
+            self.folder = RunFolder.open(path)
+            self._before = self.folder.status
+            problem = sound_metrics(path / METRICS)
+            self.notices = [Notice(level="warning", text=f"The run's {problem}")] if problem else []
+            self._logged = take_up(record, path)
+            self.folder.take_over()
+        except OSError as error:
+            self._claim.release()
+            raise _unwritable(path, "state.json", error) from None
+        except BaseException:
+            self._claim.release()
+            raise
+
+    def beat(self) -> None:
+        """Say that this process is still there, while it prepares."""
+        with suppress(OSError):
+            self.folder.take_over()
+
+    def begin(self, config: RunConfig, started: RunStarted, environment: Mapping[str, Any]) -> Archive:
+        """See `Owned`.
+
+        Raises:
+            RunError: it cannot be written.
+        """
+        waited_since = self._before.heartbeat if self._before.state in LIVE_STATES else None
+        archive = Archive(self.folder, logged=self._logged, waited_since=waited_since)
+        try:
+            self.folder.begin_again(config, started, environment)
+        except OSError as error:
+            raise _unwritable(self.folder.path, "run.toml", error) from None
+        self._begun = True
+        return archive
+
+    def end(self, state: EndState | None) -> None:
+        """See `Owned`. Where the run did not come to begin, its `state.json` is as before."""
+        if not self._begun:
+            status = self._before
+            if state in ("stopped", "interrupted") and status.state in LIVE_STATES:
+                # It was handed over, and then nobody wanted it to go on.
+                status = msgspec.structs.replace(status, state=state)
+            with suppress(OSError):
+                self.folder.write_state(status)
+        self._claim.release()
+
+
+def _unwritable(path: Path, name: str, error: OSError) -> RunError:
+    return RunError(f"RUN: {clean(path.name)} cannot go on: {name} cannot be written: {error.strerror or error}.")

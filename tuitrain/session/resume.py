@@ -1,0 +1,74 @@
+"""Going on with a run that has ended: whether it can, and what it trains with then."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tuitrain.config import ConfigError, RunConfig, check_field, parse_device, with_changes
+from tuitrain.runs.catalogue import RunSummary, config_of
+from tuitrain.runs.errors import RunError
+from tuitrain.runs.status import RunStatus, read_status
+
+CHANGEABLE = ("device", "strategy", "epochs", "max_steps")
+"""What may be another when a run goes on; all else decided the steps that are done."""
+
+
+def plan(run: RunSummary, changes: Mapping[str, str]) -> RunConfig:
+    """What a run that has ended goes on with.
+
+    Args:
+        run: the run as it is now.
+        changes: fields of `CHANGEABLE`, as a person types them; `epochs` and `max_steps` count from the run's first step.
+
+    Raises:
+        ConfigError: it is live, has nothing left to do, or cannot be read; or a change is not allowed.
+    """
+    check_resumable(run)
+    for field in changes:
+        if field not in CHANGEABLE:
+            check_field(field, changes[field], from_text=True)
+            raise ConfigError(f"{field}: a run that goes on keeps its {field}; only {', '.join(CHANGEABLE)} may be changed.")
+    before = config_of(run)
+    config = with_changes(before, _with_strategy(before, changes), from_text=True)
+    _check_left_to_do(read_status(run.path), config)
+    return config
+
+
+def check_resumable(run: RunSummary) -> None:
+    """Whether a run has ended and can be read.
+
+    Raises:
+        RunError: it has not, or cannot.
+    """
+    if run.broken:
+        raise RunError(f"RUN: {run.run} cannot go on: {run.broken}")
+    if run.live:
+        raise RunError(f"RUN: {run.run} is {run.state} (pid {run.pid} on {run.host}); stop it first, or attach to it.")
+
+
+def _with_strategy(before: RunConfig, changes: Mapping[str, str]) -> dict[str, Any]:
+    """The changes; on another number of devices the strategy is chosen anew, where none is given."""
+    wanted: dict[str, Any] = dict(changes)
+    if "device" not in changes:
+        return wanted
+    after = check_field("device", changes["device"], from_text=True)
+    if before.output_device is not None and after != before.device:
+        wanted["output_device"] = None
+    if "strategy" not in changes and _count(after) != _count(before.device):
+        wanted["strategy"] = "auto"
+    return wanted
+
+
+def _count(device: str) -> int | None:
+    found = parse_device(device)
+    return len(found) if isinstance(found, tuple) else found
+
+
+def _check_left_to_do(status: RunStatus, config: RunConfig) -> None:
+    total = min(config.epochs * status.steps_per_epoch, config.max_steps or 2**63)
+    if status.step < total or (status.step == total and status.state != "finished"):
+        return
+    field = "max_steps" if config.max_steps == total else "epochs"
+    limit = f"with {field} = {getattr(config, field):,} there are no more than {total:,}"
+    raise RunError(f"RUN: {status.run} has done {status.step:,} steps, and {limit}; give --{field.replace('_', '-')} a larger number.")

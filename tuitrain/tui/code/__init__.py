@@ -1,0 +1,1 @@
+"""A run as a plain PyTorch script, compared with what one device would need."""

@@ -1,0 +1,144 @@
+"""How the app ends: by key, by a signal, or because its terminal has gone; and what becomes of the run that it trains."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable
+from functools import partial
+from types import FrameType
+from typing import TYPE_CHECKING
+
+from tuitrain.config import ConfigError
+from tuitrain.tui.hosts.in_thread import in_thread
+from tuitrain.tui.hosts.outside import Outside
+
+if TYPE_CHECKING:
+    from tuitrain.session import Session
+    from tuitrain.tui.app import TuitrainApp
+
+_POLL_SECONDS = 0.1
+_LONG = 30.0
+
+
+class Leaving:
+    """The way out of `app`. Everything is called on the event loop."""
+
+    def __init__(self, app: TuitrainApp, outside: Outside) -> None:
+        self._app = app
+        self._view = app.view
+        self._outside = outside
+        self._waits_for = ""
+        """What the app waits for before it ends."""
+        self._signal = 0
+        self._handing = False
+        self.farewell = ""
+        """What to print at the prompt."""
+        self.hung_up = False
+        """The terminal has gone. A run that trains here goes on without it."""
+        self.at_once = False
+        """A second signal came: nothing is waited for."""
+
+    def ask(self) -> None:
+        """By key: leave at once, or ask first while a run is alive."""
+        from tuitrain.tui.screens.ask import QuitDialog
+
+        if self._waits_for and (self._view.alive or self._handing):
+            self._app.notify(self._waits_for, timeout=3)
+        elif self._view.alive:
+            if not isinstance(self._app.screen, QuitDialog):
+                self._app.push_screen(QuitDialog(), self._answered)
+        elif self._app.beside.starting and not self._waits_for:
+            self._wait(
+                "tuitrain closes when the run in the background has begun; q again leaves without it.",
+                lambda: self._app.beside.starting > 0,
+            )
+        else:
+            self._app.exit()
+
+    def hang_up(self) -> None:
+        """The terminal has gone, and with it the screen; a run that trains goes on."""
+        self.hung_up = True
+        self._view.session.screen_attached = False
+        # What is being handed over is in nobody's hands until that is done.
+        if not self._handing:
+            self._app.exit(return_code=128 + signal.SIGHUP)
+
+    def terminate(self, number: int) -> None:
+        """A signal asks the process to end: the run gets its last checkpoint first."""
+        if self._handing:
+            self._signal = number
+            return
+        if self._signal or not self._view.alive:
+            self.at_once = self._view.alive
+            self._app.exit(return_code=128 + number)
+            return
+        self._signal = number
+        self._view.session.interrupt()
+        self._wait("Ending after this step, with a checkpoint.", lambda: self._view.alive)
+
+    def _answered(self, answer: str | None) -> None:
+        if answer == "stop":
+            self._view.session.stop()
+            self._app.main.show("run")
+            self._wait("Stopping: tuitrain closes when the last checkpoint is written.", lambda: self._view.alive)
+        elif answer == "background":
+            self._app.main.show("run")
+            self._waits_for = "The run goes on in the background as soon as it has begun: tuitrain then closes."
+            if self._view.state == "preparing":
+                self._app.notify(self._waits_for, timeout=_LONG)
+            self._app.run_worker(self._hand_over())
+
+    def _wait(self, sentence: str, lasts: Callable[[], bool]) -> None:
+        """Say what is waited for, and end the app when it does not last any more."""
+        self._waits_for = sentence
+        self._app.notify(sentence, timeout=_LONG)
+
+        def look() -> None:
+            self._app.main.run_changed()
+            if not lasts():
+                self._app.exit(return_code=128 + self._signal if self._signal else 0)
+
+        self._app.set_interval(_POLL_SECONDS, look)
+
+    async def _hand_over(self) -> None:
+        from tuitrain.tui.screens.ask import Patience
+
+        while self._view.state == "preparing":
+            # There is nothing to hand over before a checkpoint can be written.
+            await asyncio.sleep(_POLL_SECONDS)
+        if self._signal:
+            return
+        self._handing = True
+        patience = Patience("Handing over…", "A process in the background goes on with the run from a checkpoint of this moment.")
+        self._app.push_screen(patience)
+        try:
+            run = await in_thread(partial(self._outside.hand_over, self._view.session))
+            self.farewell = f"{run} goes on in the background: tuitrain attach {run}"
+        except ConfigError as error:
+            self._waits_for = ""
+            self._app.notify(f"Not handed over: {error}", severity="error", markup=False, timeout=_LONG)
+        finally:
+            self._handing = False
+        if self.farewell or self._signal or self.hung_up:
+            self._app.exit(return_code=128 + self._signal if self._signal else 0)
+        else:
+            patience.dismiss()
+
+
+def go_on_unseen(session: Session) -> int:
+    """Let the session's run go on to its end without a screen; the exit code. SIGTERM ends it with a last checkpoint, a second at once."""
+    received: list[int] = []
+
+    def on_signal(number: int, frame: FrameType | None) -> None:
+        if received:
+            os._exit(128 + number)
+        received.append(number)
+        session.interrupt()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, on_signal)
+    while not session.join(1.0):
+        pass
+    return 128 + (received[0] if received else signal.SIGHUP)

@@ -1,0 +1,87 @@
+"""Textual's driver for Linux with a writer that never waits for the terminal, and a reader that ends when the terminal has gone.
+
+Textual's own writer holds the event loop up once thirty pieces of output wait, and its reader runs in circles on a closed terminal.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+from codecs import getincrementaldecoder
+from typing import Protocol, cast
+
+from textual._xterm_parser import XTermParser
+from textual.drivers.linux_driver import LinuxDriver
+
+from tuitrain.tui.terminal.outlet import Outlet
+
+_TICK_SECONDS = 0.1
+"""How long Esc may wait for the rest of another key; also how long the reader takes to end."""
+_CHUNK = 4096
+
+
+class Told(Protocol):
+    """The app; both are called in a thread."""
+
+    def terminal_gone(self) -> None:
+        """The terminal has gone away; it may be said twice."""
+
+    def terminal_caught_up(self) -> None:
+        """The terminal takes output again, after some was dropped."""
+
+
+class LastingDriver(LinuxDriver):
+    """The driver of an app that is `Told`."""
+
+    _outlet: Outlet | None = None
+
+    @property
+    def _told(self) -> Told:
+        return cast(Told, self._app)
+
+    def start_application_mode(self) -> None:
+        """Take the terminal."""
+        told, terminal = self._told, self._file
+        assert terminal is not None
+        self._outlet = Outlet(terminal.fileno(), gone=told.terminal_gone, caught_up=told.terminal_caught_up)
+        super().start_application_mode()  # type: ignore[no-untyped-call]
+
+    def write(self, data: str) -> None:
+        """Send `data` when the terminal takes it."""
+        if self._outlet is not None:
+            self._outlet.write(data)
+
+    def stop_application_mode(self) -> None:
+        """Give the terminal back."""
+        if self._outlet is not None:
+            self._outlet.last_words()
+        super().stop_application_mode()
+
+    def close(self) -> None:
+        """End the threads."""
+        super().close()
+        if self._outlet is not None:
+            self._outlet.close()
+            self._outlet = None
+
+    def run_input_thread(self) -> None:
+        """Turn what is typed into events, until the app or the terminal ends."""
+        parser, decode = XTermParser(self._debug), getincrementaldecoder("utf-8")("replace").decode
+        while not self.exit_event.is_set():
+            ready, _, _ = select.select([self.fileno], [], [], _TICK_SECONDS)
+            if ready:
+                data = self._read()
+                if not data:
+                    # A terminal in raw mode has no key for the end of its input: nobody is there any more.
+                    self._told.terminal_gone()
+                    return
+                for event in parser.feed(decode(data)):
+                    self.process_message(event)
+            for event in parser.tick():
+                self.process_message(event)
+
+    def _read(self) -> bytes:
+        try:
+            return os.read(self.fileno, _CHUNK)
+        except OSError:
+            return b""

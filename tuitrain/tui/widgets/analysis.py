@@ -1,0 +1,188 @@
+"""How the time of a run's steps went, in bars, in facts and in words."""
+
+from __future__ import annotations
+
+from textual.events import MouseScrollDown, MouseScrollUp
+from textual.strip import Strip
+
+from tuitrain.events import StepTimes
+from tuitrain.runs.one_device import OneDevice
+from tuitrain.runs.record import RunRecord
+from tuitrain.tui import analysis
+from tuitrain.tui import format as words
+from tuitrain.tui.balance import imbalance
+from tuitrain.tui.run_view import RunLike
+from tuitrain.tui.widgets import analysis_lines as lines_of
+from tuitrain.tui.widgets.lines import Pane
+from tuitrain.tui.widgets.strips import Row
+from tuitrain.tui.widgets.wrap import wrap
+
+_NO_RUN = "There is no run yet: n starts one, and its first second of steps fills this screen."
+_NOT_YET = "The times come within the first second of steps."
+_NOT_KEPT = "Where the time went is not recorded for this run: it made no step, or an older tuitrain made it."
+
+
+class AnalysisPane(Pane):
+    """The phases of a step, what to make of them, the facts beside them, and each replica. It scrolls where there is no room for all.
+
+    Attributes:
+        one_device: the run that this one is compared with.
+        searched: whether one was looked for.
+    """
+
+    DEFAULT_CSS = "AnalysisPane { height: 1fr; }"
+
+    def __init__(self, run: RunLike) -> None:
+        super().__init__(id="analysis")
+        self.first = self.last = True
+        self.one_device: OneDevice | None = None
+        self.searched = False
+        self._run = run
+        self._top = 0
+        self._all: list[Strip] = []
+
+    @property
+    def times(self) -> StepTimes | None:
+        """What is shown; `None` where nothing was measured."""
+        record = self._run.record
+        times = record.step_times if record is not None else None
+        return times if times is not None and times.steps and times.phases.seconds > 0 else None
+
+    # -- scrolling ----------------------------------------------------------------------------------------------------
+
+    @property
+    def scrolls(self) -> bool:
+        """Whether there is more than one sees."""
+        return len(self._all) > self.body_height()
+
+    def move(self, by: int) -> None:
+        """Scroll by lines; it stays inside."""
+        top = self._inside(self._top + by)
+        if top != self._top:
+            self._top = top
+            self.redraw()
+
+    def page(self, by: int) -> None:
+        """Scroll by what one sees."""
+        self.move(by * max(self.body_height() - 1, 1))
+
+    def jump(self, last: bool) -> None:
+        """To the beginning or the end."""
+        self.move(len(self._all) if last else -len(self._all))
+
+    def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
+        """The wheel scrolls."""
+        self.move(3)
+
+    def on_mouse_scroll_up(self, event: MouseScrollUp) -> None:
+        """The wheel scrolls."""
+        self.move(-3)
+
+    def _inside(self, top: int) -> int:
+        return min(max(top, 0), max(len(self._all) - self.body_height(), 0))
+
+    # -- drawing ------------------------------------------------------------------------------------------------------
+
+    def content(self, width: int, height: int) -> list[Strip]:
+        """The frame with the lines in it."""
+        self._all = self._everything(max(width - 4, 1))
+        self._top = self._inside(self._top)
+        return super().content(width, height)
+
+    def heading(self) -> tuple[Row, Row]:
+        """The title and what was measured; which lines one sees where not all fit."""
+        palette, times, room = self.palette, self.times, self.body_height()
+        left, right = Row("Analysis", palette.title), Row()
+        if times is not None:
+            left.add(f"  {_how(times)}", palette.dim)
+            right.add(f"{times.steps:,} steps measured", palette.dim)
+            if self.scrolls:
+                right.add(f" · lines {self._top + 1}–{min(self._top + room, len(self._all))} of {len(self._all)}", palette.dim)
+        return left, right
+
+    def body(self, width: int, height: int) -> list[Strip]:
+        """The lines in view."""
+        return self._all[self._top : self._top + height]
+
+    def _everything(self, width: int) -> list[Strip]:
+        palette, record, times = self.palette, self._run.record, self.times
+        if record is None or times is None:
+            return [Row(line, palette.text).strip(width) for line in wrap(self._waiting(), width)]
+        speedup = _speedup(times, self.one_device)
+        training = analysis.training_share(times, record.step, record.running_seconds)
+        lines = [*lines_of.phase_lines(times, width, palette), lines_of.blank(width)]
+        lines += lines_of.sentences(analysis.advice(times, record.config, speedup=speedup, training=training), width, palette)
+        lines.append(lines_of.blank(width))
+        lines += lines_of.facts(self._facts(record, times, training), width, palette)
+        replicas = [*lines_of.replica_lines(times, width, palette)]
+        return [*lines, lines_of.blank(width), *replicas] if replicas else lines
+
+    def _waiting(self) -> str:
+        """Why there is nothing to see."""
+        record = self._run.record
+        return _NO_RUN if record is None else _NOT_YET if self._run.alive else _NOT_KEPT
+
+    # -- facts --------------------------------------------------------------------------------------------------------
+
+    def _facts(self, record: RunRecord, times: StepTimes, training: float | None) -> list[tuple[str, str]]:
+        speed = f"{words.rate(analysis.samples_per_second(times))} samples/s while training, {times.samples / times.steps:.0f} a step"
+        found = [("speed", speed)]
+        if training is not None:
+            found.append(("running", f"{words.clock(record.running_seconds)}, {words.percent(training * 100)} of it in training steps"))
+        if len(times.devices) > 1:
+            found.append(("one device", self._against_one(times)))
+        if memory := _memory(record, times):
+            found.append(("memory", memory))
+        if energy := _energy(record):
+            found.append(("energy", energy))
+        if times.strategy == "dp":
+            found.append(("dp", "copying the model, scattering and gathering are part of forward and backward: they cannot be told apart"))
+        return found
+
+    def _against_one(self, times: StepTimes) -> str:
+        one = self.one_device
+        if one is None:
+            if not self.searched:
+                return "looking for a run to compare with …"
+            return "no run of this training on one such device is kept to compare with: start one, or let p in the launcher measure it"
+        speedup = _speedup(times, one) or 0.0
+        ratio = f"{speedup:.2f}×" if speedup < 10 else f"{speedup:.1f}×"
+        beside = f" ({words.rate(one.samples_per_second)} samples/s on {one.device} in {one.run})"
+        if analysis.shared(times):
+            return f"{ratio} its speed{beside}; the {'ranks' if times.strategy == 'ddp' else 'replicas'} share a device"
+        return f"{ratio} its speed, {words.percent(speedup / len(times.devices) * 100)} of ideal{beside}"
+
+
+def _how(times: StepTimes) -> str:
+    count = len(times.devices)
+    return f"{times.strategy} over {count}" if count > 1 else f"{times.strategy} on {times.devices[0]}"
+
+
+def _speedup(times: StepTimes, one: OneDevice | None) -> float | None:
+    return None if one is None else analysis.samples_per_second(times) / one.samples_per_second
+
+
+def _memory(record: RunRecord, times: StepTimes) -> str:
+    """What torch's tensors take on each device, and whether one takes more; nothing on the CPU, where torch does not count."""
+    stats, replicas = record.replica_stats, record.replicas
+    held = {} if stats is None else {one.index: one.memory for one in stats.replicas if one.memory is not None}
+    if stats is None or replicas is None or not held:
+        return ""
+    uneven = imbalance(replicas.replicas, stats.replicas, times.strategy, record.config)
+    if uneven is not None:
+        who, why = uneven
+        return f"{who} than the others: {why}" if why else f"{who} than the others"
+    least, most = min(held.values()), max(held.values())
+    each = words.size(most) if words.size(least) == words.size(most) else f"{words.size(least)} to {words.size(most)}"
+    return f"{each} of tensors at most" + (", about the same on each device" if len(held) > 1 else "")
+
+
+def _energy(record: RunRecord) -> str:
+    """What the run's GPUs took, by their power each second; nothing where nobody knows it."""
+    known = [device for device in record.devices.values() if device.joules is not None and device.powered_seconds > 0]
+    joules = sum(device.joules or 0.0 for device in known)
+    if not known or joules <= 0:
+        return ""
+    watts = sum((device.joules or 0.0) / device.powered_seconds for device in known)
+    spent = f"{joules / 3600:,.1f} Wh" if joules >= 3600 else f"{joules:,.0f} J"
+    return f"about {spent}, {watts:,.0f} W on average: power summed up each second, evaluation and pauses too"
