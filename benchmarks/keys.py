@@ -17,7 +17,7 @@ from benchmarks.programs import HERE, TUITRAIN, Screen, busy_neighbour, runs_dir
 
 KEYS = (("l", b"log"), ("l", b"linear"), ("+", b"smoothing"), ("-", b"smoothing"), ("?", b"themes"), ("?", None))
 """Keys of the training view, and what each answer holds: two labels, and a dialog over the screen. What closing it brings has no words."""
-STEADY_KEYS = 240
+STEADY_KEYS = 180
 PAUSED_KEYS = 60
 BEFORE_PAUSE = 30
 AFTER_END = 24

@@ -19,7 +19,7 @@ from benchmarks.programs import TUITRAIN, Screen, runs_dir
 
 STUB = Path(__file__).parents[1] / "tests" / "nvml_stub" / "nvml_stub.c"
 NVITOP = str(Path(sys.executable).with_name("nvitop"))
-SETTLE_SECONDS = 6.0
+SETTLE_SECONDS = 4.0
 WATCHED_SECONDS = 20.0
 MOST_PAIRS = 2
 """A pair takes two minutes over both sets of cards, and the values hardly differ from one to the next."""

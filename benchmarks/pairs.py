@@ -20,7 +20,7 @@ class Wanted:
     """
 
     data: Path
-    pairs: int = 5
+    pairs: int = 3
     minutes: float = 2.0
 
 

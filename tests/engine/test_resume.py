@@ -202,6 +202,14 @@ def test_other_devices_go_on_and_say_what_is_no_longer_exact(tmp_path: Path) -> 
     assert sorted(losses_of(events)) == list(range(4, 15))
 
 
+def test_a_configuration_that_is_another_by_damage_or_by_hand_is_said(tmp_path: Path) -> None:
+    stopped(small_config(), tmp_path, 3)
+    events = go_on(small_config(seed=1, checkpoint_every_steps=5), FakeControl(tmp_path))
+    assert inexact(events) == (
+        "From step 4 on the losses are not bit for bit those of a run that was never interrupted: seed is 1, and was 0."
+    )
+
+
 def test_the_number_of_threads_is_restored_and_given_back(tmp_path: Path) -> None:
     before = torch.get_num_threads()
     config = small_config(epochs=1, data="engine_small:make_large_images", model="seed-cnn", batch_size=4)

@@ -1,7 +1,7 @@
 """The process of a run in the background, with a small engine in the place of torch's: `python small_host.py`, asked on stdin.
 
-What the engine does is in TUITRAIN_SMALL: "train", "refuse", "crash" or "wait". With "unheard" it trains, and the one that asked is gone at
-the moment when it would be told so.
+What the engine does is in TUITRAIN_SMALL: "train", "short", "refuse", "crash" or "wait". "short" ends by itself. With "unheard" it trains, and
+the one that asked is gone at the moment when it would be told so.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from small_sessions import started
 
 from tuitrain.config import ConfigError, RunConfig
 from tuitrain.events import Event, Losses, Notice, Progress, RunEnded, State
+from tuitrain.session import turn
 from tuitrain.session.control import Control
 from tuitrain.session.hosted import Asker, HostedRun
 from tuitrain.session.worker import WorkerSession
@@ -36,10 +37,14 @@ def train(config: RunConfig, control: Control) -> Iterator[Event]:
         return
     before = 3 if control.folder.is_absolute() else 0
     control.resolved = config
-    yield msgspec.structs.replace(started(6), resumed_from=before or None)
+    device = tuple(config.device.split(",")) if "cuda" in config.device else ("cpu",)
+    yield msgspec.structs.replace(started(6), resumed_from=before or None, device=device)
     yield State(state="running")
     yield Losses(first_step=before + 1, epoch=1, losses=(1.0, 0.5, 0.25), times=(1.0, 2.0, 3.0))
     print("a word of the engine's", flush=True)
+    if what == "short":
+        yield RunEnded(state="finished", step=before + 3)
+        return
     while True:
         request = control.take(wait=True)
         if request in ("stop", "interrupt"):
@@ -59,6 +64,7 @@ def main() -> None:
     request = asker.request()
     if request is None:
         sys.exit(2)
+    turn.LOOK_SECONDS = 0.05
     with Capture() as capture:
         session = WorkerSession(lambda: train, Path(os.fsdecode(request.runs_dir)), lambda: [])
         sys.exit(HostedRun(session, request, asker, capture.send_to).run())

@@ -34,7 +34,7 @@ def stalled(scratch: Path, times: int) -> Tally:
             try:
                 peer.wait_for("step")
                 before = _speed_beside(peer, state, lambda terminal=terminal: terminal.read(0.5))  # type: ignore[misc]
-                during = _speed_beside(peer, state, lambda: time.sleep(0.5))
+                during = _speed_beside(peer, state, lambda terminal=terminal: _have_it_drawn(terminal))  # type: ignore[misc]
             finally:
                 peer.kill()
             ratios.append(during / before)
@@ -123,6 +123,14 @@ def _bring_to(state: str, terminal: Terminal) -> None:
 
 def _has_ended(process: psutil.Process) -> bool:
     return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+
+
+def _have_it_drawn(terminal: Terminal) -> None:
+    """Much to draw, so that what nobody reads soon fills every buffer on the way."""
+    terminal.resize(118, 38)
+    time.sleep(0.25)
+    terminal.resize(120, 40)
+    time.sleep(0.25)
 
 
 def _speed_beside(peer: Host, state: Any, pass_time: Callable[[], object]) -> float:

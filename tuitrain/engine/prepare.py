@@ -22,6 +22,7 @@ from tuitrain.engine.group import Group
 from tuitrain.engine.models import build_model, model_dtype, takes_rows
 from tuitrain.engine.optim import autocast, precision_notices
 from tuitrain.engine.outputs import tensors
+from tuitrain.engine.resume import DECIDING
 from tuitrain.engine.seeding import seed_replicas, untouched_random
 from tuitrain.engine.strategies.choose import check_even, copies, nature_notices, resolve
 from tuitrain.events import Event, RunStarted
@@ -59,7 +60,7 @@ class Prepared:
         """What decides the losses and may be another when the run goes on later; the number of samples may not."""
         device = self.config.device if self.group is None else ",".join(self.group.devices)
         where = {"device": device, "strategy": self.config.strategy, "train_samples": len(self.dataset.train)}
-        return {**where, **self.environment}
+        return {**where, "config": {field: getattr(self.config, field) for field in DECIDING}, **self.environment}
 
     def started(self, resumed_from: int | None = None) -> RunStarted:
         """The event that says so; `resumed_from` is the step that the run goes on after."""

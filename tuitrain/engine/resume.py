@@ -14,12 +14,20 @@ from tuitrain.engine.checkpoint import BadCheckpoint, Contents, OtherFormat, loa
 from tuitrain.engine.group import Group
 from tuitrain.engine.snapshot import tidy
 from tuitrain.events import Notice
+from tuitrain.text import clean
 
 CHECKPOINTS = "checkpoints"
 DAMAGED = "damaged-"
 
 _FACTS = {"torch": "torch", "cuda": "CUDA", "gpu": "the GPU", "threads": "the number of CPU threads"}
 """Of an origin, what the losses depend on, and how a sentence calls it."""
+
+
+DECIDING = (
+    *("model", "data", "batch_size", "loss", "optimizer", "lr", "momentum", "weight_decay", "shuffle", "augment", "dropout", "seed"),
+    *("deterministic", "precision", "compile", "batch_dim"),
+)
+"""Fields that a run keeps when it goes on. A checkpoint has them too, so that a run.toml that was damaged or edited does not go unseen."""
 
 
 class NoCheckpoint(Exception):
@@ -104,6 +112,10 @@ def check_fits(contents: Contents, origin: dict[str, Any], steps_per_epoch: int)
     changes = []
     if (was := _way(before)) != (now := _way(origin)) and before:
         changes.append(f"it trains on {now}, and did on {was}")
+    kept = before.get("config", {})
+    for field, value in origin["config"].items():
+        if kept.get(field, value) != value:
+            changes.append(clean(f"{field} is {value}, and was {kept[field]}"))
     for fact, name in _FACTS.items():
         if (fact == "torch" or was == now) and before.get(fact) is not None and before.get(fact) != origin.get(fact):
             changes.append(f"{name} is {origin.get(fact, 'none')}, and was {before[fact]}")

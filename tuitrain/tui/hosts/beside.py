@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -15,6 +15,7 @@ from tuitrain.tui.hosts.outside import Outside
 from tuitrain.tui.run_view import RunView
 
 if TYPE_CHECKING:
+    from tuitrain.runs.catalogue import RunSummary
     from tuitrain.tui.hosts.going_on import Plan
 
 
@@ -84,9 +85,7 @@ class Beside:
         busy = await in_thread(partial(queue.on_devices, self._runs_dir, devices))
         if not busy:
             return "beside"
-        who = f"{busy[0].run} {'waits for it' if busy[0].waits else 'trains there'}"
-        more = f", and {len(busy) - 1} more" if len(busy) > 1 else ""
-        return await self._front.ask_to_queue(queue.devices_in_words(devices), f"{who}{more}.")
+        return await self._front.ask_to_queue(queue.devices_in_words(devices), _who(busy))
 
     async def revive(self) -> None:
         """Let queued runs wait again whose processes have gone, as after the machine has started anew."""
@@ -142,3 +141,13 @@ class Beside:
             return await in_thread(partial(self._outside.start, config, self._runs_dir, resume=resume, queue=queue))
         finally:
             self.starting -= 1
+
+
+def _who(busy: Sequence[RunSummary]) -> str:
+    """Who trains on devices, and how many wait for them."""
+    there = [run.run for run in busy if not run.waits]
+    waiting = len(busy) - len(there)
+    parts = [f"{there[0]} trains there" + (f", and {len(there) - 1} more" if len(there) > 1 else "")] if there else []
+    if waiting:
+        parts.append(f"{waiting} queued run{' waits' if waiting == 1 else 's wait'} for it")
+    return f"{'; '.join(parts)}."

@@ -18,7 +18,7 @@ _SCALE = 5
 """Cells for the numbers at the left of a graph and the line beside them."""
 _GAP = 2
 _NOW = "now"
-_LEAST_SECONDS = 2.0
+_LEAST_SECONDS = 4.0
 
 
 class GpuHistory(Pane):
