@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: run test lint screenshots bench clean
+.PHONY: run test torture lint screenshots bench clean
 
 run: .venv/installed
 	@$(BIN)/tuitrain
@@ -10,11 +10,16 @@ run: .venv/installed
 test: .venv/installed-dev
 	$(BIN)/python -m pytest
 
+# Some ten minutes; `make torture ONLY="kill damage"` tries some of the faults, SHARE=0.1 each of them a tenth as often.
+torture: .venv/installed-dev
+	@$(BIN)/python tests/torture $(if $(ONLY),--only $(ONLY)) $(if $(SHARE),--share $(SHARE))
+
 lint: .venv/installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m benchmarks.table --check
 
 screenshots: .venv/installed-dev
 	$(BIN)/python -m screenshots.make $(DATA)

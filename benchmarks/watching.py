@@ -61,7 +61,9 @@ def _trained(folder: Path, process: subprocess.Popen[bytes]) -> Path:
         RuntimeError: it never had.
     """
     end = time.perf_counter() + START_SECONDS
-    while time.perf_counter() < end and process.poll() is None:
+    while time.perf_counter() < end:
+        if process.poll() is not None:
+            raise RuntimeError(f"the run that was to be watched ended with {process.returncode}")
         for checkpoint in folder.glob("*/checkpoints/step-*"):
             return checkpoint.parents[1]
         time.sleep(0.1)

@@ -18,14 +18,15 @@ from pathlib import Path
 from textual.pilot import Pilot
 
 from benchmarks.monitor import stand_in
-from tuitrain.cli import download_cifar10, session_and_sampler
+from tuitrain.cli import download_cifar10, session_and_sampler, write_script
 from tuitrain.config import RunConfig, with_changes
 from tuitrain.recipes import load_recipe
 from tuitrain.session import Session
 from tuitrain.tui.app import TuitrainApp
+from tuitrain.tui.widgets.code_view import CodeView
 
 HERE = Path(__file__).parent
-SIZES = ((120, 40), (80, 24), (200, 60))
+SIZES = ((120, 40), (80, 24))
 BEFORE = {"first try": {}, "three times the learning rate": {"lr": 0.03}, "shuffled, momentum": {"shuffle": True, "momentum": 0.9}}
 STEPS_BEFORE = 400
 STEPS_AFTER_EPOCH = 120
@@ -84,6 +85,11 @@ async def take(session: Session, app: TuitrainApp, columns: int, rows: int) -> N
         target = record.step + STEPS_AFTER_EPOCH
         await until(lambda: record.step >= target)
         await camera.shoot("training")
+        await camera.shoot("analysis", "i")
+        await camera.press("i", "C")
+        await until(lambda: any(view.code is not None for view in app.screen.query(CodeView)))
+        await camera.shoot("code", "right_square_bracket")
+        await camera.press("C")
         await camera.shoot("help", "question_mark")
         await camera.shoot("cursor", "question_mark", "left", "pageup", "pageup")
         await camera.shoot("predictions", "p")
@@ -107,6 +113,7 @@ def main() -> None:
     parser.add_argument("data", nargs="?", default="synthetic")
     recipe = load_recipe("seed-cnn")
     config = with_changes(recipe, {"data": str(parser.parse_args().data)})
+    live = with_changes(config, {"device": "cpu,cpu", "strategy": "split"})
     with tempfile.TemporaryDirectory() as folder, session_and_sampler(Path(folder) / "runs") as (session, sampler):
         os.environ["XDG_STATE_HOME"] = folder  # the person's own last launch stays what it is
         runs = Path(folder) / "runs"
@@ -115,7 +122,7 @@ def main() -> None:
         for name, changes in BEFORE.items():
             run_before(session, with_changes(config, {"name": name, "max_steps": STEPS_BEFORE, **changes}))
         for columns, rows in SIZES:
-            app = TuitrainApp(session, sampler, config, runs, download=download_cifar10)
+            app = TuitrainApp(session, sampler, live, runs, download=download_cifar10, write_script=write_script)
             asyncio.run(take(session, app, columns, rows))
     with stand_in("count 8") as nvml:
         subprocess.run([sys.executable, "-m", "screenshots.gpus"], env={**os.environ, **nvml}, check=True)

@@ -1,7 +1,7 @@
 """The process of a run in the background, with a small engine in the place of torch's: `python small_host.py`, asked on stdin.
 
-What the engine does is in TUITRAIN_SMALL: "train", "short", "refuse", "crash" or "wait". "short" ends by itself. With "unheard" it trains, and
-the one that asked is gone at the moment when it would be told so.
+What the engine does is in TUITRAIN_SMALL: "train", "short", "refuse", "crash" or "wait". "short" ends by itself. With "unheard" it
+trains, and the one that asked is gone at the moment when it would be told so.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -12,6 +13,15 @@ from tuitrain.session.control import Control
 from tuitrain.session.worker import WorkerSession
 
 BOUND = 20.0
+SMALL_HOST = f"import sys; sys.path[:0] = [{str(Path(__file__).parent)!r}, sys.argv.pop(1)]; import small_host; small_host.main()"
+"""In the place of `detached._PROGRAM`."""
+
+
+def until(true: Callable[[], bool]) -> None:
+    end = time.monotonic() + BOUND
+    while not true():
+        assert time.monotonic() < end
+        threading.Event().wait(0.01)
 
 
 def started(steps: int) -> RunStarted:

@@ -5,14 +5,12 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import small_host
-from small_sessions import BOUND, Heard, session_of
+from small_sessions import SMALL_HOST, Heard, session_of, until
 
 from tuitrain.config import DEFAULTS, ConfigError
 from tuitrain.events import Event, Losses, Notice, Progress, RunEnded
@@ -21,37 +19,6 @@ from tuitrain.runs.record import RunRecord
 from tuitrain.session import detached
 from tuitrain.session.lines import commands
 from tuitrain.session.lines.client import RunLine
-
-_SMALL = f"import sys; sys.path[:0] = [{str(Path(__file__).parent)!r}, sys.argv.pop(1)]; import small_host; small_host.main()"
-
-
-@pytest.fixture
-def small(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """Has processes in the background train with the small engine; called with what it does."""
-
-    def does(what: str) -> None:
-        monkeypatch.setenv("TUITRAIN_SMALL", what)
-
-    monkeypatch.setattr(detached, "_PROGRAM", _SMALL)
-    does("train")
-    return does
-
-
-@pytest.fixture
-def runs_dir(tmp_path: Path) -> Iterator[Path]:
-    """A folder for runs; what still trains in it at the end is killed."""
-    folder = tmp_path / "runs"
-    yield folder
-    for run in catalogue.list_runs(folder):
-        if run.live and run.pid not in (None, os.getpid()):
-            os.kill(run.pid, signal.SIGKILL)
-
-
-def until(true: Callable[[], bool]) -> None:
-    end = time.monotonic() + BOUND
-    while not true():
-        assert time.monotonic() < end
-        threading.Event().wait(0.01)
 
 
 def is_gone(pid: int) -> bool:
@@ -188,7 +155,7 @@ def test_a_run_that_nobody_takes_has_stopped(
     assert summary.state == "stopped"
     assert isinstance(heard.events[-1], RunEnded)
     # Nothing holds it: it can go on.
-    monkeypatch.setattr(detached, "_PROGRAM", _SMALL)
+    monkeypatch.setattr(detached, "_PROGRAM", SMALL_HOST)
     run = detached.start(DEFAULTS, runs_dir, resume=summary.path)
     assert run == summary.run
     commands.stop(catalogue.find(runs_dir, run))

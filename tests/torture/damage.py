@@ -100,7 +100,7 @@ def _look_and_go_on(folder: Path, name: str) -> str:
     (row,) = catalogue.list_runs(folder.parent)
     config = small_config(keep_checkpoints=3)
     if refusal := _refusal(row):
-        assert refusal.endswith("."), refusal
+        assert refusal.endswith((".", "?")), refusal
         assert name in ("state.json", "run.toml", METRICS), f"refused: {refusal}"
         if name != METRICS:
             return "refused with a sentence"

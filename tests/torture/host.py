@@ -17,23 +17,23 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import workload
+from workload import SAMPLES
 
 from tuitrain.config import DEFAULTS, RunConfig, with_changes
 from tuitrain.engine.train import train
 from tuitrain.events import Event, RunStarted
-from tuitrain.runs.tensorboard import TensorBoardWriter
 from tuitrain.session.worker import WorkerSession
 
 STEPS = 300
+BATCH = 8
+EPOCHS = -(-STEPS // (SAMPLES // BATCH))
 BOUND = 60.0
 POLL_SECONDS = 0.002
-
-assert TensorBoardWriter  # what the hosts would otherwise import one by one
 
 
 def small_config(**changes: Any) -> RunConfig:
     """A run of `STEPS` steps whose losses depend on every random generator there is, saved often."""
-    small = {"data": "workload:make_images", "model": "workload:make_net", "device": "cpu", "batch_size": 8, "epochs": 10}
+    small = {"data": "workload:make_images", "model": "workload:make_net", "device": "cpu", "batch_size": BATCH, "epochs": 10}
     chance = {"max_steps": STEPS, "shuffle": True, "optimizer": "adam", "lr": 0.003, "checkpoint_every_steps": 15, "keep_checkpoints": 2}
     return with_changes(DEFAULTS, small | chance | changes)
 

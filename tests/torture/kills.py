@@ -44,6 +44,8 @@ def kill_and_resume(scratch: Path, times: int) -> Tally:
                 folder = host.folder if folder is None and host.words("started") else folder
                 if folder is not None:
                     lost = max(lost, _check_after_kill(host, folder, moment))
+                    if not checkpoint.checkpoints(folder / CHECKPOINTS):
+                        folder = None  # it was never saved, and starts anew
             finally:
                 host.kill()
             if over:

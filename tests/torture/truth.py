@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from host import STEPS, Host, small_config
+from host import EPOCHS, STEPS, Host, small_config
 from tensorboard.backend.event_processing.event_accumulator import SCALARS, EventAccumulator
 
 from tuitrain.engine import checkpoint
@@ -66,12 +66,13 @@ def check_finished(folder: Path) -> None:
     assert check_so_far(folder) == STEPS
     newest = checkpoint.load(checkpoint.checkpoints(folder / CHECKPOINTS)[-1])
     assert newest.position.step == STEPS
+    assert tensorboard_steps(folder, "test_accuracy") == list(range(EPOCHS)), "TensorBoard does not read one accuracy for each epoch"
     steps = tensorboard_steps(folder)
     assert steps == list(range(1, STEPS + 1)), f"TensorBoard reads {len(steps)} steps, of which {len(set(steps))} differ"
 
 
-def tensorboard_steps(folder: Path) -> list[int]:
-    """The steps of the training loss that TensorBoard's own loader reads."""
+def tensorboard_steps(folder: Path, tag: str = "train_loss") -> list[int]:
+    """The steps of a curve that TensorBoard's own loader reads."""
     loader: Any = EventAccumulator(str(folder / TENSORBOARD), size_guidance={SCALARS: 0})
     loader.Reload()
-    return [point.step for point in loader.Scalars("train_loss")]
+    return [point.step for point in loader.Scalars(tag)]

@@ -107,7 +107,7 @@ class RunFolder:
             OSError: it cannot be written.
         """
         process = msgspec.structs.asdict(this_process())
-        status = msgspec.structs.replace(self.status, state="queued", ended=None, error=None, heartbeat=time.time(), **process)
+        status = msgspec.structs.replace(self.status, state="queued", attached=0, ended=None, error=None, heartbeat=time.time(), **process)
         self.write_state(status)
 
     def begin_again(self, config: RunConfig, started: RunStarted, environment: Mapping[str, Any]) -> None:

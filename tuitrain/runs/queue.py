@@ -11,7 +11,7 @@ import fcntl
 import os
 import socket
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -44,27 +44,27 @@ def standing(run: RunSummary, runs: Iterable[RunSummary], gpus: Sequence[str], *
         patient: let runs go first that came before it and that nobody waits for.
     """
     others = [other for other in runs if other.host == run.host and other.path != run.path]
-    taken: dict[str, RunSummary] = {}
-    for other in others:
-        if other.live and not other.waits:
-            taken |= dict.fromkeys(other.device, other)
+    held = [(other, other.device) for other in others if other.live and not other.waits]
+    taken = {device for _, devices in held for device in devices}
     before = [other for other in others if other.waits and _came(other) < _came(run) and (other.live or patient)]
     for other in sorted(before, key=_came):
         # Also the part that is not enough yet: those that came later leave it alone.
-        for device in _wanted(other, gpus, taken)[0]:
-            taken.setdefault(device, other)
-    wanted, enough = _wanted(run, gpus, taken)
+        devices = _wanted(other, gpus, taken)[0]
+        held.append((other, devices))
+        taken |= {*devices}
+    devices, enough = _wanted(run, gpus, taken)
     if enough:
-        return Standing(devices=wanted)
-    behind = {taken[device].run: taken[device] for device in _wants(run, gpus) if device in taken}
-    return Standing(behind=tuple(sorted(behind.values(), key=lambda other: other.waits)))
+        return Standing(devices=devices)
+    wants = {*_wants(run, gpus)}
+    return Standing(behind=tuple(other for other, devices in held if wants & {*devices}))
 
 
 def waits_for(run: RunSummary, found: Standing) -> str:
     """What a queued run waits for, as a sentence without its full stop."""
     if not found.behind:
         return f"waits for {devices_in_words(run.device)}"
-    first, more = found.behind[0], len(found.behind) - 1
+    first = found.behind[0]
+    more = sum(other.waits == first.waits for other in found.behind) - 1
     does = "is before it" if first.waits else "is paused there" if first.state == "paused" else "trains there"
     others = f", and {more} more run{'s' if more > 1 else ''}" if more else ""
     return f"waits for {devices_in_words(run.device)}: {first.run} {does}{others}"
@@ -165,7 +165,7 @@ def _wants(run: RunSummary, gpus: Sequence[str]) -> tuple[str, ...]:
     return named if isinstance(named, tuple) else tuple(gpus) or ("cpu",)
 
 
-def _wanted(run: RunSummary, gpus: Sequence[str], taken: dict[str, RunSummary]) -> tuple[tuple[str, ...], bool]:
+def _wanted(run: RunSummary, gpus: Sequence[str], taken: Set[str]) -> tuple[tuple[str, ...], bool]:
     """What it takes of its devices, one for each replica, and whether that is enough to begin."""
     named, wants = _parsed(run.device), _wants(run, gpus)
     free = tuple(device for device in wants if device not in taken)
