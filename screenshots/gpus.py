@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from screenshots.make import SIZES, Camera
-from tuitrain.cli import session_and_sampler
+from tuitrain.cli.wiring import session_and_sampler
 from tuitrain.recipes import load_recipe
 from tuitrain.tui.app import TuitrainApp
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from textual.pilot import Pilot
 
 from benchmarks.monitor import stand_in
-from tuitrain.cli import download_cifar10, session_and_sampler, write_script
+from tuitrain.cli.wiring import download_cifar10, session_and_sampler, write_script
 from tuitrain.config import RunConfig, with_changes
 from tuitrain.recipes import load_recipe
 from tuitrain.session import Session

@@ -152,7 +152,7 @@ def test_a_terminal_that_closes_ends_the_printing_and_not_the_run(clean_env: dic
 HANDS_OVER = """
 import sys, threading
 from pathlib import Path
-from tuitrain.cli import session_and_sampler
+from tuitrain.cli.wiring import session_and_sampler
 from tuitrain.config import with_changes
 from tuitrain.events import Step
 from tuitrain.recipes import load_recipe

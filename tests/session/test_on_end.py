@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from small_sessions import BOUND, Heard, count_to, session_of, started
 
-from tuitrain import cli
+from tuitrain.cli import wiring
 from tuitrain.config import DEFAULTS, ConfigError, RunConfig, with_changes
 from tuitrain.console import follow
 from tuitrain.console.printers import JsonPrinter
@@ -260,6 +260,6 @@ def test_leaving_the_app_waits_for_the_command_and_says_so(tmp_path: Path, heard
     session = session_of(finish, tmp_path, heard)
     session.start(with_changes(DEFAULTS, {"on_end": f"sleep 0.8; touch {tmp_path}/ran"}))
     wait_for(lambda: session.state == "ended")
-    assert cli._end(session)
+    assert wiring._end(session)
     assert (tmp_path / "ran").exists()
     assert "waiting for on_end" in capsys.readouterr().err

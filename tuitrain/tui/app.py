@@ -148,7 +148,7 @@ class TuitrainApp(LateKeysApp[None], LastingApp[None]):
         if self._start_at_once:
             self.call_after_refresh(lambda: self.main.start(self._launch, resume=self._resume))
         # Not before the first frame.
-        self.call_after_refresh(lambda: self.run_worker(self.beside.revive()))
+        self.call_after_refresh(self.run_worker, self.beside.revive)
         if self._open_first is not None:
             self.post_message(OpenRun(self._open_first, clean(self._open_first.name)))
 
@@ -166,7 +166,9 @@ class TuitrainApp(LateKeysApp[None], LastingApp[None]):
         (self._log_before if record is None else record.log).add("output", line)
 
     def on_run_changed(self, message: RunChanged) -> None:
-        """Let the screens look."""
+        """Let the screens look; while the app closes there may be none any more."""
+        if not self.screen_stack:
+            return
         self._announce_end()
         self.main.run_changed()
         if isinstance(self.screen, PaneScreen) and self.screen is not self.main:

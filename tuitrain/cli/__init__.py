@@ -1,0 +1,69 @@
+"""The composition root: commands to a front end. It wires the rooms together and holds no logic of theirs.
+
+Everything heavy is imported inside the command that needs it: `tuitrain --help` answers before torch or textual could load.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from typing import NoReturn
+
+import click
+
+from tuitrain import paths
+from tuitrain.cli import kept, machine, training
+from tuitrain.cli.app import open_app
+from tuitrain.cli.options import USAGE_ERROR, runs_dir_option
+from tuitrain.config import RECIPES, ConfigError
+from tuitrain.recipes import load_recipe
+from tuitrain.text import nearest
+
+
+def main() -> None:
+    """The `tuitrain` command: every mistake of usage or configuration is one sentence on stderr and exit code 2."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A locale that has no "°" or "–" gets "?" for them, and not a traceback.
+        sys.stdout.reconfigure(errors="replace")
+    try:
+        sys.exit(commands(standalone_mode=False))
+    except ConfigError as error:
+        _refuse(str(error))
+    except click.ClickException as error:
+        _refuse(error.format_message())
+    except click.Abort:
+        sys.exit(130)
+
+
+def _refuse(sentence: str) -> NoReturn:
+    # Of several ranks that a launcher started alike, the first one says it.
+    if os.environ.get("RANK", os.environ.get("SLURM_PROCID", "0")) == "0":
+        print(f"tuitrain: {sentence}", file=sys.stderr)
+    sys.exit(USAGE_ERROR)
+
+
+class _Commands(click.Group):
+    """Says which command was meant when the name is wrong."""
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and not args[0].startswith("-") and args[0] not in self.commands:
+            names = ", ".join(name for name, command in self.commands.items() if not command.hidden)
+            raise click.UsageError(f"there is no command {args[0]!r}; it must be one of {names}.{nearest(args[0], self.commands)}")
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=_Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="tuitrain", prog_name="tuitrain")
+@runs_dir_option
+@click.pass_context
+def commands(ctx: click.Context, runs_dir: str | None) -> int | None:
+    """Train PyTorch models and watch the GPUs, in one terminal screen. Without a command: open the app."""
+    ctx.obj = runs_dir
+    if ctx.invoked_subcommand is None:
+        return open_app(load_recipe(RECIPES[0]), paths.runs_dir(runs_dir), start_at_once=False)
+    return None
+
+
+for _command in (*training.COMMANDS, *kept.COMMANDS, *machine.COMMANDS):
+    commands.add_command(_command)

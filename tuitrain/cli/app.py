@@ -1,0 +1,57 @@
+"""The app, opened and left."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from tuitrain.cli.wiring import download_cifar10, session_and_sampler, write_script
+from tuitrain.config import ConfigError, RunConfig
+
+FETCH_JOIN_SECONDS = 2.0
+
+
+def open_app(
+    config: RunConfig, runs_dir: Path, *, start_at_once: bool = False, resume: Path | None = None, attach: Path | None = None
+) -> int:
+    """The app, until it is left; the exit code. `start_at_once` starts `config`, or goes on so with the run in folder `resume`."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise ConfigError("the app needs a terminal; without one use `tuitrain run RECIPE`.")
+    from tuitrain.session.threads import lasting_imports, share_the_lock
+
+    share_the_lock()
+    with lasting_imports():
+        from tuitrain.tui.app import TuitrainApp
+        from tuitrain.tui.leaving import go_on_unseen
+        from tuitrain.tui.terminal.capture import Capture
+        from tuitrain.tui.terminal.signals import signals_to
+
+    with session_and_sampler(runs_dir) as (session, sampler), Capture() as capture:
+        app = TuitrainApp(
+            session,
+            sampler,
+            config,
+            runs_dir,
+            start_at_once=start_at_once,
+            resume=resume,
+            attach=attach,
+            capture=capture,
+            download=download_cifar10,
+            write_script=write_script,
+        )
+        with signals_to(app):
+            app.run()
+        code = app.return_code or 0
+        if app.leaving.at_once:
+            os._exit(code)
+        if app.leaving.hung_up:
+            capture.leave_terminal()
+            code = go_on_unseen(session)
+    if app.leaving.farewell:
+        print(app.leaving.farewell)
+    if not (app.fetch.join(FETCH_JOIN_SECONDS) and app.scripts.join(0)):
+        # A thread may be inside an import of torch or wait for a disk; what a download leaves behind the next one removes.
+        sys.stderr.flush()
+        os._exit(code)
+    return code

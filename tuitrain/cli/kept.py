@@ -1,0 +1,122 @@
+"""The commands about runs that there are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from tuitrain import paths
+from tuitrain.cli.app import open_app
+from tuitrain.cli.options import json_option, runs_dir_option
+from tuitrain.config import RECIPES
+from tuitrain.recipes import load_recipe
+
+
+@click.command()
+@runs_dir_option
+@json_option
+@click.pass_obj
+def runs(parent_runs_dir: str | None, runs_dir: str | None, as_json: bool) -> None:
+    """List the runs, newest first."""
+    from tuitrain.runs import report
+
+    click.echo(report.runs(paths.runs_dir(runs_dir or parent_runs_dir), as_json=as_json))
+
+
+@click.command()
+@click.argument("run", metavar="RUN")
+@runs_dir_option
+@json_option
+@click.pass_obj
+def show(parent_runs_dir: str | None, run: str, runs_dir: str | None, as_json: bool) -> None:
+    """Show one RUN. Its configuration, state, last metrics and checkpoints; RUN is an id, the start of one, or `last`."""
+    from tuitrain.runs import report
+
+    click.echo(report.show(paths.runs_dir(runs_dir or parent_runs_dir), run, as_json=as_json))
+
+
+@click.command()
+@click.argument("run", metavar="RUN")
+@runs_dir_option
+@click.pass_obj
+def attach(parent_runs_dir: str | None, run: str, runs_dir: str | None) -> int:
+    """Open the app on RUN. A live one is watched and steered, from any number of terminals."""
+    from tuitrain.runs import catalogue
+
+    folder = paths.runs_dir(runs_dir or parent_runs_dir)
+    return open_app(load_recipe(RECIPES[0]), folder, attach=catalogue.find(folder, run).path)
+
+
+@click.command()
+@click.argument("run", metavar="RUN")
+@runs_dir_option
+@click.pass_obj
+def pause(parent_runs_dir: str | None, run: str, runs_dir: str | None) -> None:
+    """Let a live RUN wait at the end of its step. `resume` lets it go on."""
+    from tuitrain.runs import catalogue
+    from tuitrain.session.lines import commands as lines
+
+    click.echo(lines.pause(catalogue.find(paths.runs_dir(runs_dir or parent_runs_dir), run)))
+
+
+@click.command()
+@click.argument("run", metavar="RUN")
+@runs_dir_option
+@click.pass_obj
+def stop(parent_runs_dir: str | None, run: str, runs_dir: str | None) -> None:
+    """Stop a live RUN, with a checkpoint. Returns when it has ended."""
+    from tuitrain.runs import catalogue
+    from tuitrain.session.lines import commands as lines
+
+    click.echo(lines.stop(catalogue.find(paths.runs_dir(runs_dir or parent_runs_dir), run)))
+
+
+@click.command()
+@click.argument("run", metavar="RUN")
+@click.option("--format", "format_", required=True, type=click.Choice(["csv", "json", "pt", "py"]))
+@click.option("-o", "--output", metavar="FILE", help="Where to write it; stdout without.")
+@runs_dir_option
+@click.pass_obj
+def export(parent_runs_dir: str | None, run: str, format_: str, output: str | None, runs_dir: str | None) -> None:
+    """Write what a RUN has kept.
+
+    csv and json are its metrics, pt its weights, py a plain PyTorch script that does the same.
+    """
+    from tuitrain.runs import catalogue
+    from tuitrain.runs.export import export_metrics, write_text
+
+    found = catalogue.find(paths.runs_dir(runs_dir or parent_runs_dir), run)
+    if format_ in ("csv", "json"):
+        export_metrics(found.path, "csv" if format_ == "csv" else "json", output)
+        return
+    if format_ == "pt" and output is None:
+        raise click.UsageError("--format pt needs -o FILE: weights are not text.")
+    from tuitrain.engine.export import export_weights, script
+    from tuitrain.runs.status import read_status
+
+    if output is not None and format_ == "pt":
+        click.echo(f"wrote the weights of {export_weights(found.path, Path(output)).name} to {output}")
+        return
+    started = read_status(found.path).as_started()
+    write_text(script(catalogue.config_of(found), started, catalogue.environment_of(found).get("threads")), output)
+
+
+@click.command()
+@click.argument("run", metavar="RUN")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@runs_dir_option
+@click.pass_obj
+def delete(parent_runs_dir: str | None, run: str, yes: bool, runs_dir: str | None) -> None:
+    """Delete a RUN with its checkpoints and metrics."""
+    from tuitrain.runs import catalogue
+
+    folder = paths.runs_dir(runs_dir or parent_runs_dir)
+    found = catalogue.find(folder, run)
+    if not yes and not click.confirm(f"Delete {found.run} with its checkpoints and metrics?"):
+        raise click.Abort
+    catalogue.delete(folder, found.run)
+    click.echo(f"deleted {found.run}")
+
+
+COMMANDS = (runs, show, attach, pause, stop, export, delete)

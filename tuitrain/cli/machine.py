@@ -1,0 +1,80 @@
+"""The commands about the machine, and what is built in."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+import click
+
+from tuitrain import paths
+from tuitrain.cli.options import json_option, runs_dir_option
+from tuitrain.config import RECIPES, with_changes
+from tuitrain.recipes import load_recipe, recipe_summary, recipe_text
+
+BENCH_SECONDS = 300.0
+
+
+@click.command()
+@json_option
+def gpus(as_json: bool) -> None:
+    """One sample of every device, then exit."""
+    from tuitrain.devices import report
+
+    # The numbers are those that a run sees.
+    os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
+    snapshot = report.one_sample()
+    click.echo(report.as_json(snapshot) if as_json else report.as_text(snapshot, shutil.get_terminal_size().columns))
+
+
+@click.command()
+@runs_dir_option
+@json_option
+@click.option("--all-reduce", is_flag=True, help="Also let two GPUs (or two processes on the CPU) add numbers up, 30 s at most.")
+@click.pass_obj
+def doctor(parent_runs_dir: str | None, runs_dir: str | None, as_json: bool, all_reduce: bool) -> None:
+    """Say what is wrong with the GPUs here. And the command that mends it."""
+    from tuitrain.devices.doctor import command
+
+    folder = paths.runs_dir(runs_dir or parent_runs_dir)
+    click.echo(command.run(folder, as_json=as_json, all_reduce=all_reduce), nl=False)
+
+
+@click.command()
+@click.option("--device", metavar="LIST", default="auto", help="Between which devices to share the work: names with commas, or auto.")
+@click.option("--steps", metavar="N", type=click.IntRange(min=1), default=100, show_default=True, help="How many are timed in each trial.")
+@json_option
+def bench(device: str, steps: int, as_json: bool) -> int:
+    """Time the strategies side by side. First seed-cnn on the CPU and on each GPU."""
+    from tuitrain.devices import report
+    from tuitrain.devices.inventory import free_cuda_devices
+    from tuitrain.session.preflight import bench as benches
+    from tuitrain.session.preflight.trials import ProcessTrials
+
+    config = with_changes(load_recipe(RECIPES[0]), {"device": device}, from_text=True)
+    os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
+    trials = ProcessTrials(steps=steps, seconds=BENCH_SECONDS, free=free_cuda_devices(report.one_sample()))
+    try:
+        found = benches.bench(trials, config, steps, benches.progress)
+    finally:
+        benches.progress("")
+    click.echo(benches.as_json(found) if as_json else benches.as_text(found, shutil.get_terminal_size().columns))
+    return int(found.failed)
+
+
+@click.command()
+@json_option
+def recipes(as_json: bool) -> None:
+    """List the built-in recipes."""
+    summaries = {name: recipe_summary(recipe_text(name)) for name in RECIPES}
+    if as_json:
+        import msgspec
+
+        click.echo(msgspec.json.encode([{"recipe": name, "summary": summary} for name, summary in summaries.items()]).decode())
+    else:
+        width = max(map(len, summaries)) + 2
+        for name, summary in summaries.items():
+            click.echo(f"{name:<{width}}{summary}")
+
+
+COMMANDS = (gpus, doctor, bench, recipes)

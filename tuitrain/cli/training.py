@@ -1,0 +1,212 @@
+"""The commands that train: a new run, one that goes on, and the process of one in the background."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+from tuitrain import paths
+from tuitrain.cli.app import open_app
+from tuitrain.cli.options import USAGE_ERROR, detach_option, runs_dir_option
+from tuitrain.cli.wiring import session_and_sampler
+from tuitrain.config import RECIPES, ConfigError, RunConfig, with_changes
+from tuitrain.recipes import load_recipe
+
+if TYPE_CHECKING:
+    from tuitrain.runs.catalogue import RunSummary
+    from tuitrain.session.launched import World
+    from tuitrain.session.worker import Train
+
+
+def _run_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options of `run` that are fields of the configuration."""
+    options = [
+        click.option("--data", metavar="auto|cifar10|synthetic|PATH", help="What to train on."),
+        click.option(
+            "--device", metavar="auto|auto:N|cpu|cuda:N|LIST", help="Where to train: one device, or several with commas, such as cpu,cpu."
+        ),
+        click.option("--strategy", metavar="auto|single|dp|split|ddp", help="How the devices share the work."),
+        click.option("--epochs", metavar="N"),
+        click.option("--max-steps", metavar="N", help="End after this many steps."),
+        click.option("--batch-size", metavar="N", help="The global batch."),
+        click.option("--lr", metavar="X", help="Learning rate."),
+        click.option("--seed", metavar="N"),
+        click.option("--precision", metavar="fp32|bf16|fp64"),
+        click.option("--name", metavar="TEXT", help="What the run is called."),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@click.command()
+@click.argument("recipe")
+@_run_options
+@click.option("--set", "settings", metavar="FIELD=VALUE", multiple=True, help="Any field of the configuration; may be repeated.")
+@runs_dir_option
+@click.option("--json", "as_json", is_flag=True, help="One JSON event a line.")
+@click.option("--tui", is_flag=True, help="Start the run inside the app.")
+@detach_option
+@click.option("--queue", is_flag=True, help="Train in the background when the devices are free, after the runs that were queued before.")
+@click.pass_obj
+def run(
+    parent_runs_dir: str | None,
+    /,
+    recipe: str,
+    settings: tuple[str, ...],
+    runs_dir: str | None,
+    as_json: bool,
+    tui: bool,
+    detach: bool,
+    queue: bool,
+    **options: str | None,
+) -> int:
+    """Train RECIPE without the app. A built-in one or a TOML file."""
+    if as_json and tui:
+        raise click.UsageError("--json and --tui cannot go together: the app has the terminal to itself.")
+    if detach and tui:
+        raise click.UsageError("--detach and --tui cannot go together: a run in the background has no screen; `tuitrain attach` shows it.")
+    if queue and tui:
+        raise click.UsageError("--queue and --tui cannot go together: a queued run begins later; `tuitrain attach` shows it.")
+    config = _configuration(recipe, settings, options)
+    folder = paths.runs_dir(runs_dir or parent_runs_dir)
+    if queue and config.nnodes != "1":
+        raise ConfigError(f"nnodes: {config.nnodes!r} does not go with --queue, which waits for the devices of one machine; leave one out.")
+    if _is_rank(os.environ):
+        from tuitrain.session import launched
+
+        world = launched.world_of(os.environ)
+        if world is not None and (fitted := launched.fitted(config, world)) is not None:
+            if tui or detach or queue:
+                raise click.UsageError(f"--tui, --detach and --queue do not go with {world.launcher}: it has the processes in its hands.")
+            _run_as_rank(world, fitted, folder, as_json=as_json)
+    if tui:
+        return open_app(config, folder, start_at_once=True)
+    from tuitrain import console
+    from tuitrain.console import follow, printer_for
+    from tuitrain.session import detached
+
+    detached.revive(folder)
+    if detach or queue:
+        return console.detach(config, folder, queue=queue, as_json=as_json)
+
+    with session_and_sampler(folder) as (session, _):
+        return follow(session, config, printer_for(json=as_json))
+
+
+def _configuration(recipe: str, settings: Sequence[str], options: dict[str, str | None]) -> RunConfig:
+    """The recipe with the options and the `--set` fields over it, in this order."""
+    changes: dict[str, str] = {field: value for field, value in options.items() if value is not None}
+    for setting in settings:
+        field, equals, value = setting.partition("=")
+        if not equals:
+            raise ConfigError(f"--set: {setting!r} is not allowed; it must be FIELD=VALUE, like --set lr=0.01.")
+        changes[field.strip()] = value
+    config = load_recipe(changes.pop("recipe", recipe))
+    return with_changes(config, changes, from_text=True)
+
+
+def _is_rank(environment: Mapping[str, str]) -> bool:
+    """Whether a launcher of ranks may have started this process; `launched.world_of` knows."""
+    return "WORLD_SIZE" in environment or "SLURM_PROCID" in environment
+
+
+def _run_as_rank(world: World, config: RunConfig, runs_dir: Path, *, as_json: bool) -> NoReturn:
+    """Train as one of the ranks that a launcher started, and end the process."""
+    from tuitrain.console import follow, printer_for
+    from tuitrain.session import launched
+
+    def load_train() -> Train:
+        from tuitrain.engine.outside import train_as_rank
+
+        return partial(train_as_rank, local_size=world.local_size)
+
+    launched.tell_torch(world, os.environ)
+    earlier = launched.earlier_run(runs_dir, world)
+    with session_and_sampler(runs_dir, load_train) as (session, _):
+        words = launched.Words(world, session)
+        code = follow(session, config, launched.Silent() if world.rank else printer_for(json=as_json), resume=earlier)
+        words.close(code)
+    # Without the interpreter's own end, which waits for threads that wait for ranks.
+    os._exit(code)
+
+
+@click.command()
+@click.argument("run", metavar="RUN")
+@click.option("--device", metavar="LIST", help="Other devices than before.")
+@click.option("--strategy", metavar="auto|single|dp|split|ddp", help="Another strategy than before.")
+@click.option("--epochs", metavar="N", help="How many in all, from the run's first step.")
+@click.option("--max-steps", metavar="N", help="How many steps in all, from the run's first.")
+@runs_dir_option
+@click.option("--json", "as_json", is_flag=True, help="One JSON event a line.")
+@click.option("--tui", is_flag=True, help="Go on inside the app.")
+@detach_option
+@click.pass_obj
+def resume(
+    parent_runs_dir: str | None, /, run: str, runs_dir: str | None, as_json: bool, tui: bool, detach: bool, **options: str | None
+) -> int:
+    """Go on with RUN from its newest checkpoint. In its own folder; a paused live one goes on where it is, a queued one waits again."""
+    if tui and (as_json or detach):
+        raise click.UsageError("--tui goes together with neither --json nor --detach: the app has the terminal to itself.")
+    from tuitrain.runs import catalogue
+    from tuitrain.session import detached
+    from tuitrain.session.lines import commands as lines
+    from tuitrain.session.resume import plan
+
+    folder = paths.runs_dir(runs_dir or parent_runs_dir)
+    found = catalogue.find(folder, run)
+    changes = {field: value for field, value in options.items() if value is not None}
+    if found.state == "paused" and not changes:
+        went_on = lines.go_on(found)
+        if tui:
+            return open_app(load_recipe(RECIPES[0]), folder, attach=found.path)
+        click.echo(went_on, err=as_json)
+        return 0
+    if found.left:
+        return _wait_again(found, changes, as_json=as_json, tui=tui)
+    detached.revive(folder)
+    config = plan(found, changes)
+    if tui:
+        return open_app(config, folder, start_at_once=True, resume=found.path)
+    from tuitrain import console
+
+    if detach:
+        return console.detach(config, folder, resume=found.path, as_json=as_json)
+    with session_and_sampler(folder) as (session, _):
+        return console.follow(session, config, console.printer_for(json=as_json), resume=found.path)
+
+
+def _wait_again(found: RunSummary, changes: Mapping[str, str], *, as_json: bool, tui: bool) -> int:
+    """A queued run that nobody waits for is waited for again."""
+    from tuitrain.session import detached
+
+    if changes:
+        raise ConfigError(f"RUN: {found.run} is queued and has not begun; stop it, and queue it anew with other settings.")
+    waits = detached.wait_again(found)
+    if tui:
+        return open_app(load_recipe(RECIPES[0]), found.path.parent, attach=found.path)
+    click.echo(waits, err=as_json)
+    return 0
+
+
+@click.command("_host", hidden=True)
+def _host() -> int:
+    """What `tuitrain.session.detached` starts."""
+    from tuitrain.session.hosted import Asker, HostedRun
+    from tuitrain.tui.terminal.capture import Capture
+
+    asker = Asker()
+    request = asker.request()
+    if request is None:
+        return USAGE_ERROR
+    folder = Path(os.fsdecode(request.runs_dir))
+    with Capture() as capture, session_and_sampler(folder, waits=request.queue) as (session, _):
+        return HostedRun(session, request, asker, capture.send_to).run()
+
+
+COMMANDS = (run, resume, _host)

@@ -1,0 +1,112 @@
+"""The rooms joined: a session with the engine's train function and what the sampler knows, and what else of the engine crosses."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tuitrain.config import RunConfig
+
+if TYPE_CHECKING:
+    from tuitrain.devices.sampler import Sampler
+    from tuitrain.events import Progress, RunStarted
+    from tuitrain.session.worker import Train, WorkerSession
+    from tuitrain.tui.code.script import WriteScript
+
+JOIN_SECONDS = 60.0  # longer than metrics that are locked are waited for
+FIRST_SAMPLE_SECONDS = 3.0
+
+
+@contextmanager
+def session_and_sampler(
+    runs_dir: Path, load_train: Callable[[], Train] | None = None, *, waits: bool = False
+) -> Iterator[tuple[WorkerSession, Sampler]]:
+    """A session, of another train function where `load_train` gives one, and a sampler, wired; at the end all their threads are joined.
+
+    With `waits` the run is a queued one: until its turn comes, the devices are asked only when somebody wants to know.
+    """
+    from tuitrain.devices.inventory import device_events, free_cuda_devices
+    from tuitrain.devices.report import one_sample
+    from tuitrain.devices.sampler import Sampler
+    from tuitrain.session.threads import limit_openmp_spin
+    from tuitrain.session.worker import WorkerSession
+
+    limit_openmp_spin()
+    # NVML lists cards in the order of their bus ids; with this, CUDA counts them in the same order.
+    os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
+    sampler = Sampler()
+
+    def begin() -> Train:
+        sampler.start()
+        return _load_train()
+
+    def free() -> Sequence[int]:
+        return free_cuda_devices(one_sample() if waits else sampler.wait(FIRST_SAMPLE_SECONDS))
+
+    session = WorkerSession(begin if waits else load_train or _load_train, runs_dir, free)
+    sampler.subscribe(lambda snapshot: session.note_samples(device_events(snapshot)))
+    if not waits:
+        sampler.start()
+    try:
+        yield session, sampler
+    finally:
+        ended = _end(session)
+        sampler.stop()
+        if not ended:
+            # A thread that is still inside torch would abort the interpreter's own exit.
+            print("tuitrain: training did not stop in time; leaving it", file=sys.stderr)
+            sys.stderr.flush()
+            os._exit(1)
+
+
+def _end(session: WorkerSession) -> bool:
+    """Let a run that is alive end, and wait for what it wants done afterwards; whether the run ended in time."""
+    if session.state != "ended":
+        session.interrupt()
+    deadline = time.monotonic() + JOIN_SECONDS
+    while session.state not in ("idle", "ended"):
+        session.join(0.2)
+        if time.monotonic() > deadline:
+            return False
+    if not session.join(0.5):
+        print("tuitrain: waiting for on_end, a minute at most; Ctrl+C leaves it running", file=sys.stderr)
+        while not session.join(1.0):
+            pass
+    return True
+
+
+def _load_train() -> Train:
+    from tuitrain.engine.train import train
+    from tuitrain.session.elastic import elastic_train
+
+    spread = partial(elastic_train, agent="tuitrain.engine.agent", rank="tuitrain.engine.rank")
+    return partial(train, spread=spread)
+
+
+def write_script(config: RunConfig, started: RunStarted | None, threads: int | None) -> str:
+    """The engine's export of a script, imported when it is asked for: it takes torch with it."""
+    return _load_script()(config, started, threads)
+
+
+@cache
+def _load_script() -> WriteScript:
+    from tuitrain.session.threads import lasting_imports
+
+    with lasting_imports():
+        from tuitrain.engine.export import script
+    return script
+
+
+def download_cifar10(ending: Callable[[], bool]) -> Iterator[Progress]:
+    """The engine's download, imported when it is asked for: it takes torch with it."""
+    from tuitrain.session.threads import lasting_imports
+
+    with lasting_imports():
+        from tuitrain.engine.download import fetch_cifar10
+    yield from fetch_cifar10(ending)
