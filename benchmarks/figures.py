@@ -12,6 +12,7 @@ from benchmarks.output import terminal_bytes
 from benchmarks.pairs import Figure, Wanted
 from benchmarks.speed import app_speed, on_device_loop, plain_speed, rich_bar
 from benchmarks.start import commands, first_frame, first_step
+from benchmarks.store import store
 from benchmarks.strategies import strategy_overheads
 from benchmarks.watching import watching
 
@@ -21,6 +22,7 @@ ALL: dict[str, Callable[[Wanted], list[Figure]]] = {
     "first-step": first_step,
     "key-to-paint": key_to_paint,
     "chart": chart,
+    "store": store,
     "app-speed": app_speed,
     "rich-bar": rich_bar,
     "plain-speed": plain_speed,

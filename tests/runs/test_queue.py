@@ -140,6 +140,19 @@ def test_the_lists_say_how_queued_runs_stand(tmp_path: Path) -> None:
     catalogue.delete(tmp_path, left)
 
 
+def test_what_has_not_begun_is_the_newest(tmp_path: Path) -> None:
+    later, sooner = kept(tmp_path, 2.0, started="2026-11-21T04:02:00.000Z"), kept(tmp_path, 1.0, started="2026-11-21T04:01:00.000Z")
+    begun = make_run(tmp_path, started="2026-11-21T05:00:00.000Z").id
+    assert [run.run for run in catalogue.list_runs(tmp_path)] == [later, sooner, begun]
+    assert catalogue.find(tmp_path, "last").run == later
+
+
+def test_one_that_prepares_says_so(tmp_path: Path) -> None:
+    run = make_run(tmp_path, state="queued", queue=InQueue(since=1.0, turn=True)).id
+    assert catalogue.find(tmp_path, run).state_words == "queued, begins"
+    assert queue.places(catalogue.list_runs(tmp_path)) == {}
+
+
 def test_left_behind_is_of_this_host_and_in_order(tmp_path: Path) -> None:
     later, sooner = kept(tmp_path, 2.0, pid=0), kept(tmp_path, 1.0, pid=2**22 + 1)
     kept(tmp_path, 0.0, pid=0, host="elsewhere")

@@ -167,7 +167,7 @@ def test_a_broken_state_is_a_row_that_says_what_is_broken(runs_dir, run_folder, 
     assert words in broken.broken
     assert broken.broken in report.runs(runs_dir, as_json=False)
     assert len(json.loads(report.runs(runs_dir, as_json=True))) == 2
-    with pytest.raises(ConfigError, match="state.json"):
+    with pytest.raises(ConfigError, match=r"state\.json"):
         RunRecord.load(run_folder.path)
     with pytest.raises(ConfigError, match="cannot go on"):
         plan(broken, {})

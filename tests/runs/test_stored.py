@@ -13,6 +13,7 @@ from tuitrain.runs.errors import RunError
 from tuitrain.runs.folder import METRICS
 from tuitrain.runs.reader import MetricsReader
 from tuitrain.runs.record import RunRecord
+from tuitrain.runs.saved import take_up
 from tuitrain.runs.store import MetricsWriter
 from tuitrain.runs.stored import stored_run
 
@@ -122,6 +123,19 @@ def test_a_live_run_is_followed(runs_dir):
     assert len(history.memory) == 2, "a clock that went back gives no point"
     assert math.isnan(history.power.at(2.0)[1])
     assert sorted(second.devices) == ["cpu", "cuda:0"]
+
+
+def test_the_devices_of_a_long_run_are_read_piece_by_piece(runs_dir, monkeypatch):
+    for module in ("reader", "stored"):
+        monkeypatch.setattr(f"tuitrain.runs.{module}.PAGE_ROWS", 10)
+    folder = make_run(runs_dir, batch=[sample(float(number)) for number in range(25)]).path
+    first = RunRecord.load(folder)
+    lengths = [(len(first.devices["cpu"].memory), first.stored.behind)]
+    lengths += [(len(RunRecord.load(folder).devices["cpu"].memory), first.stored.behind) for _ in range(3)]
+    assert lengths == [(10, True), (20, True), (25, False), (25, False)]
+    resumed = RunRecord(None)
+    take_up(resumed, folder)
+    assert len(resumed.devices["cpu"].memory) == 25
 
 
 def test_devices_of_a_hostile_file_are_cleaned(runs_dir):

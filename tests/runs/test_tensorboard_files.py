@@ -155,3 +155,29 @@ def test_what_was_written_is_there_though_nobody_closed_the_file(tmp_path):
     writer.write(steps_from(1, 3, 1.0))
     assert [number for number, _ in read(tmp_path)["train_loss"]] == [1, 2, 3]
     writer.close()
+
+
+def test_an_evaluation_that_a_killed_process_did_not_write_is_written_when_the_run_goes_on(tmp_path):
+    first = TensorBoardWriter(tmp_path)
+    first.write([STARTED, *steps_from(1, 10, 1.0), evaluation(10, 1, 0.25), saved(10), *steps_from(11, 20, 1.0), evaluation(20, 2, 0.5)])
+    # Killed after the second checkpoint was in place, and before anybody was told.
+    first._file.close()
+    evals = [evaluation(10, 1, 0.25), evaluation(20, 2, 0.5), evaluation(30, 3, 0.125)]
+    second = TensorBoardWriter(tmp_path, evals)
+    second.write([going_on(20), *steps_from(21, 30, 1.0), evaluation(30, 3, 0.75), saved(30), RunEnded(state="finished", step=30)])
+    second.close()
+    assert read(tmp_path)["test_accuracy"] == [(0, 0.25), (1, 0.5), (2, 0.75)]
+
+
+def test_an_evaluation_that_is_made_again_is_there_once(tmp_path):
+    first = TensorBoardWriter(tmp_path)
+    # It could not be saved, and the run ended so.
+    first.write([STARTED, *steps_from(1, 10, 1.0), evaluation(10, 1, 0.5), RunEnded(state="failed", step=10)])
+    first.close()
+    (old,) = tmp_path.iterdir()
+    with old.open("ab") as file:
+        file.write(b"\xff" * 30 + b"test_loss")
+    second = TensorBoardWriter(tmp_path)
+    second.write([going_on(5), *steps_from(6, 10, 1.0), evaluation(10, 1, 0.5), saved(10)])
+    second.close()
+    assert read(tmp_path)["test_accuracy"] == [(0, 0.5)]

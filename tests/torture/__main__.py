@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import signal
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 
@@ -33,9 +35,9 @@ def faults() -> dict[str, tuple[Fault, int]]:
         "kill": (kills.kill_and_resume, 200),
         "kill-save": (kills.kill_saves, 200),
         "kill-detached": (kills.kill_detached, 8),
-        "no-space": (disk.no_space, 30),
-        "too-large": (disk.too_large, 30),
-        "read-only": (disk.read_only, 20),
+        "no-space": (disk.no_space, 16),
+        "too-large": (disk.too_large, 16),
+        "read-only": (disk.read_only, 12),
         "damage": (damage.damaged, 140),
         "two-resumers": (owners.two_resumers, 50),
         "hand-over": (owners.hand_over, 20),
@@ -43,7 +45,7 @@ def faults() -> dict[str, tuple[Fault, int]]:
         "locked": (pauses.locked, 3),
         "clock": (pauses.clock_jumps, 6),
         "data-gone": (pauses.data_gone, 4),
-        "stalled": (terminals.stalled, 2),
+        "stalled": (terminals.stalled, 1),
         "resized": (terminals.resized, 3),
         "hang-up": (terminals.hung_up, 10),
     }
@@ -56,9 +58,12 @@ def main() -> int:
     parser.add_argument("--share", type=float, default=1.0, metavar="X", help="this part of the tries of each")
     wanted = parser.parse_args()
     known = faults()
+    from host import Host
+
     names = wanted.only or list(known)
     if unknown := [name for name in names if name not in known]:
         parser.error(f"there is no fault {unknown[0]!r}; there are {', '.join(known)}")
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     began, bad = time.monotonic(), 0
     scratch = Path(tempfile.mkdtemp(prefix="torture-"))
     scratch.chmod(0o711)  # some faults are another user's
@@ -68,10 +73,17 @@ def main() -> int:
         for name in names:
             fault, times = known[name]
             (scratch / name).mkdir(mode=0o711)
-            tally = fault(scratch / name / "runs", max(round(times * wanted.share), 1))
+            try:
+                tally = fault(scratch / name / "runs", max(round(times * wanted.share), 1))
+            except Exception:
+                traceback.print_exc()
+                bad += 1
+                print(f"[{name}] it could not be tried to its end", flush=True)
+                continue
             bad += not tally.good
             print(f"[{name}] {tally.report()}", flush=True)
     finally:
+        Host.end_all()
         shutil.rmtree(scratch, ignore_errors=True)
     print(f"{len(names)} faults, {len(names) - bad} as expected, in {time.monotonic() - began:.0f} s")
     return bool(bad)

@@ -14,7 +14,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import workload
 from workload import SAMPLES
@@ -50,6 +50,7 @@ class Host:
     """
 
     _count = 0
+    _living: ClassVar[set[int]] = set()
 
     def __init__(
         self,
@@ -69,6 +70,7 @@ class Host:
         self.pid = os.fork()
         if self.pid == 0:
             self._run(lambda: self._train(runs_dir, config, resume, before, meanwhile))
+        Host._living.add(self.pid)
         os.close(self._mouth)
         os.set_blocking(self._ear, False)
 
@@ -78,6 +80,13 @@ class Host:
     def say(self, *words: Any) -> None:
         """In the process itself: what `words` finds."""
         os.write(self._mouth, json.dumps(words).encode() + b"\n")
+
+    @classmethod
+    def end_all(cls) -> None:
+        """Kill those that are left."""
+        for pid in cls._living:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
 
     def words(self, kind: str) -> list[list[Any]]:
         """What it has said of one kind, whole lines only."""
@@ -101,7 +110,7 @@ class Host:
         if self.exit_code is None:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
             if pid:
-                self.exit_code = os.waitstatus_to_exitcode(status)
+                self._ended(status)
         return self.exit_code is None
 
     def wait(self) -> str:
@@ -125,8 +134,7 @@ class Host:
         moment = time.time()
         if self.alive():
             os.kill(self.pid, signal.SIGKILL)
-            _, status = os.waitpid(self.pid, 0)
-            self.exit_code = os.waitstatus_to_exitcode(status)
+            self._ended(os.waitpid(self.pid, 0)[1])
         return moment
 
     def complaint(self) -> str:
@@ -145,6 +153,10 @@ class Host:
     def folder(self) -> Path:
         """The run's folder."""
         return Path(self.wait_for("started")[1])
+
+    def _ended(self, status: int) -> None:
+        self.exit_code = os.waitstatus_to_exitcode(status)
+        Host._living.discard(self.pid)
 
     def _run(self, work: Callable[[], int]) -> NoReturn:
         os.setsid()

@@ -33,8 +33,8 @@ def stalled(scratch: Path, times: int) -> Tally:
             peer = Host(scratch / "peers", small_config(max_steps=None, epochs=100_000))
             try:
                 peer.wait_for("step")
-                before = _speed_beside(peer, state, lambda terminal=terminal: terminal.read(0.5))  # type: ignore[misc]
-                during = _speed_beside(peer, state, lambda terminal=terminal: _have_it_drawn(terminal))  # type: ignore[misc]
+                before = _speed_beside(peer, state, terminal, lambda: terminal.read(0.25))
+                during = _speed_beside(peer, state, terminal, lambda: time.sleep(0.25))
             finally:
                 peer.kill()
             ratios.append(during / before)
@@ -125,19 +125,13 @@ def _has_ended(process: psutil.Process) -> bool:
     return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
 
 
-def _have_it_drawn(terminal: Terminal) -> None:
-    """Much to draw, so that what nobody reads soon fills every buffer on the way."""
-    terminal.resize(118, 38)
-    time.sleep(0.25)
-    terminal.resize(120, 40)
-    time.sleep(0.25)
-
-
-def _speed_beside(peer: Host, state: Any, pass_time: Callable[[], object]) -> float:
-    """The app's steps for each step of its peer."""
+def _speed_beside(peer: Host, state: Any, terminal: Terminal, pass_time: Callable[[], object]) -> float:
+    """The app's steps for each step of its peer, while there is much to draw: what nobody reads soon fills every buffer on the way."""
     began, own, others = time.monotonic(), state()["step"], len(peer.words("step"))
     while time.monotonic() - began < STALLED_SECONDS:
-        pass_time()
+        for columns, rows in ((118, 38), (120, 40)):
+            terminal.resize(columns, rows)
+            pass_time()
         peer.words("step")
     return float(state()["step"] - own) / (len(peer.words("step")) - others)
 

@@ -63,9 +63,10 @@ def check_finished(folder: Path) -> None:
     Raises:
         AssertionError: it is not.
     """
-    assert check_so_far(folder) == STEPS
+    kept = check_so_far(folder)
+    assert kept == STEPS, f"{kept} losses are kept"
     newest = checkpoint.load(checkpoint.checkpoints(folder / CHECKPOINTS)[-1])
-    assert newest.position.step == STEPS
+    assert newest.position.step == STEPS, f"the newest checkpoint is that of step {newest.position.step}"
     assert tensorboard_steps(folder, "test_accuracy") == list(range(EPOCHS)), "TensorBoard does not read one accuracy for each epoch"
     steps = tensorboard_steps(folder)
     assert steps == list(range(1, STEPS + 1)), f"TensorBoard reads {len(steps)} steps, of which {len(set(steps))} differ"

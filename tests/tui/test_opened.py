@@ -13,8 +13,11 @@ from kept_runs import keep, until, until_shown, until_told
 from textual.pilot import Pilot
 
 from tuitrain.config import with_changes
+from tuitrain.events import GpuSample
+from tuitrain.runs.folder import METRICS
 from tuitrain.runs.label import annotate
 from tuitrain.runs.status import this_process
+from tuitrain.runs.store import MetricsWriter
 from tuitrain.tui.app import TuitrainApp
 from tuitrain.tui.browse.opened_run import OpenedRun
 from tuitrain.tui.screens.log import LogScreen
@@ -135,6 +138,22 @@ async def test_a_run_of_another_process_is_followed(session: FakeSession, sample
         await until_shown(pilot, "✗ failed", "step 40: out of memory", "o shows the log")
         await pilot.press("space", "x", "escape")
         assert not session.asked
+
+
+async def test_what_the_devices_of_a_long_run_did_is_read_on_while_the_run_is_shown(
+    session: FakeSession, sampler: FakeSampler, runs_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("reader", "stored"):
+        monkeypatch.setattr(f"tuitrain.runs.{module}.PAGE_ROWS", 10)
+    writer = MetricsWriter(keep(runs_dir, ID) / METRICS)
+    fields = {"device": "cpu", "memory_used": 5, "utilization": 50, "power": None, "temperature": None}
+    writer.append([GpuSample(time=1000.0 + second, **fields) for second in range(35)])
+    writer.close()
+    async with make(session, sampler, runs_dir).run_test(size=WIDE) as pilot:
+        await open_first(pilot, f"✓ {ID}  finished")
+        screen = pilot.app.screen
+        assert isinstance(screen, OpenedScreen)
+        await until(pilot, lambda: len(screen.opened.record.devices["cpu"].memory) == 35)
 
 
 async def test_a_live_run_whose_folder_goes_away_stays_as_it_was(session: FakeSession, sampler: FakeSampler, runs_dir: Path) -> None:

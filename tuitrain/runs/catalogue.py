@@ -70,8 +70,8 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def state_words(self) -> str:
         """The state as it is shown: a live run that no screen shows is "detached"."""
-        if self.waits:
-            return f"{self.state}, nobody waits" if self.left else self.state
+        if self.queue is not None:
+            return f"{self.state}, nobody waits" if self.left else self.state if self.waits else f"{self.state}, begins"
         return f"{self.state}, detached" if self.live and not self.attached else self.state
 
     def to_json(self) -> dict[str, Any]:
@@ -128,9 +128,9 @@ def _leads_nowhere(folder: str | Path) -> bool:
     return os.path.islink(folder) and not os.path.exists(folder)
 
 
-def newest_first(run: RunSummary) -> tuple[str, str]:
-    """What the list is sorted by, in descending order."""
-    return run.started, run.run
+def newest_first(run: RunSummary) -> tuple[bool, str, str]:
+    """What the list is sorted by, in descending order: what has not begun will be the newest."""
+    return run.queue is not None, run.started, run.run
 
 
 def find(runs_dir: Path, ref: str) -> RunSummary:

@@ -23,7 +23,7 @@ _PACE_EVENTS = 256
 
 
 def load_record(path: Path) -> RunRecord:
-    """The record of the run in folder `path`.
+    """The record of the run in folder `path`; of a long run not yet all that its devices did, see `StoredRun.devices`.
 
     Raises:
         RunError: its state or metrics cannot be read.
@@ -63,6 +63,8 @@ def take_up(record: RunRecord, path: Path) -> int:
     # Not the shared one of those who look at the run: the record's histories grow by themselves.
     kept = StoredRun(path)
     record.devices = kept.devices()
+    while kept.behind:
+        record.devices = kept.devices()
     record.parameters, record.predictions = read_parameters(path), read_predictions(path)
     record.log.clear()
     for line in kept.log().tail(LOG_LINES):

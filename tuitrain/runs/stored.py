@@ -19,7 +19,7 @@ from tuitrain.runs.folder import LOG, METRICS
 from tuitrain.runs.history import DeviceHistory
 from tuitrain.runs.logfile import LogFile
 from tuitrain.runs.logtail import LogTail
-from tuitrain.runs.reader import MetricsReader
+from tuitrain.runs.reader import PAGE_ROWS, MetricsReader
 from tuitrain.runs.schema import LEARNING_RATE, LOSS, SPEED, TIME, Column
 from tuitrain.runs.series import Bin, Curve, Series
 from tuitrain.text import clean
@@ -134,6 +134,8 @@ class StoredRun:
         self.loss, self.times = StoredCurve(self.metrics, LOSS), StoredCurve(self.metrics, TIME)
         self.learning_rate, self.speed = StoredCurve(self.metrics, LEARNING_RATE), StoredCurve(self.metrics, SPEED)
         self._log = LogFile(folder / LOG)
+        self.behind = False
+        """Whether there are more samples of the devices than `devices` has read."""
         self._devices: dict[str, DeviceHistory] = {}
         self._samples = 0
         self._lock = threading.Lock()
@@ -144,7 +146,9 @@ class StoredRun:
             return self._log.follow()
 
     def devices(self) -> dict[str, DeviceHistory]:
-        """What each device did up to now.
+        """What each device did up to now; of a long run, the first hours more with each call, as long as `behind` says so.
+
+        A day with eight cards is some 700,000 samples, and a run that is opened shows its curve before all of them are read.
 
         Raises:
             RunError: the metrics cannot be read.
@@ -154,7 +158,9 @@ class StoredRun:
             return dict(self._devices)
 
     def _follow_devices(self, reader: MetricsReader) -> None:
-        for page in reader.gpu_samples(self._samples):
+        page = next(reader.gpu_samples(self._samples), [])
+        self.behind = len(page) == PAGE_ROWS
+        if page:
             by_device: dict[str, list[GpuSample]] = {}
             for _, sample in page:
                 by_device.setdefault(sample.device, []).append(sample)

@@ -9,7 +9,7 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
@@ -18,6 +18,9 @@ from typing import Any
 from tuitrain.events import Checkpoint, Eval, Event, RunEnded, RunStarted, Step
 
 _VERSION = "brain.Event:2"
+_EVALUATION = "test_loss"
+# A record: its length in 8 bytes, a checksum of that in 4, its content, a checksum of that in 4.
+_HEADER, _FOOTER = 12, 4
 _PREFIX = "events.out.tfevents."
 
 
@@ -28,7 +31,11 @@ class TensorBoardWriter:
     sum over test batches), `test_loss_mean`, `test_accuracy`.
 
     A run that goes on from a checkpoint makes the steps after it again: a mark tells TensorBoard to forget them. What is at an epoch's
-    index no mark takes back, so it is written when a checkpoint holds the epoch, or the run has ended.
+    index no mark takes back, so it is written when a checkpoint holds the epoch, or the run has ended, and once for each epoch.
+
+    Args:
+        folder: where the files are.
+        earlier: the evaluations of a run that goes on; those that a killed process did not come to write are written now.
 
     Raises:
         OSError: the file cannot be made; `write` and `close` raise it when it cannot be written. What they were given is then written the
@@ -37,7 +44,7 @@ class TensorBoardWriter:
 
     _numbers = itertools.count()
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, earlier: Sequence[Eval] = ()) -> None:
         # tensorboard imports tensorflow where that is installed, for seconds and with warnings on the screen; a module of
         # this name is its own way to say no.
         sys.modules.setdefault("tensorboard.compat.notf", ModuleType("tensorboard.compat.notf"))
@@ -48,7 +55,9 @@ class TensorBoardWriter:
 
         self._record, self._summary, self._session = Record, Summary, SessionLog
         self._evals: list[Eval] = []
+        self._earlier = list(earlier)
         before = sorted(folder.glob(f"{_PREFIX}*"))
+        self._told = {epoch for path in before for epoch in self._epochs_in(path)}
         folder.mkdir(exist_ok=True)
         name = f"{_PREFIX}{int(time.time()):010d}.{socket.gethostname()}.{os.getpid()}.{next(self._numbers)}"
         # Without a buffer: what was written stays when the process is killed, and is known to be there when it was.
@@ -88,14 +97,28 @@ class TensorBoardWriter:
         """Those up to `step`."""
         while self._evals and self._evals[0].step <= step:
             event = self._evals.pop(0)
-            values = {"test_loss": event.loss_sum, "test_loss_mean": event.loss, "test_accuracy": event.accuracy}
+            if event.epoch in self._told:
+                continue
+            self._told.add(event.epoch)
+            values = {_EVALUATION: event.loss_sum, "test_loss_mean": event.loss, "test_accuracy": event.accuracy}
             self._add(event.epoch - 1, values)
 
     def _forget_after(self, step: int) -> None:
+        self._evals, self._earlier = [*self._earlier, *self._evals], []
         self._write_evals(step)
         self._evals = []
         start = self._session(status=self._session.START)
         self._add_record(step=step + 1, session_log=start)
+
+    def _epochs_in(self, path: Path) -> Iterator[int]:
+        """The epochs whose evaluation an older file holds, as far as it can be read."""
+        size = path.stat().st_size
+        with path.open("rb") as file:
+            while len(header := file.read(_HEADER)) == _HEADER:
+                record = file.read(min(int.from_bytes(header[:8], "little"), size))
+                if len(file.read(_FOOTER)) == _FOOTER and _EVALUATION.encode() in record:
+                    with suppress(Exception):  # google.protobuf.message.DecodeError: it is damaged
+                        yield int(self._record.FromString(record).step) + 1
 
     def _add(self, step: int, values: dict[str, float]) -> None:
         summary = self._summary(value=[self._summary.Value(tag=tag, simple_value=value) for tag, value in values.items()])

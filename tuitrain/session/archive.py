@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tuitrain.events import Event, Notice, Parameters, Predictions
+from tuitrain.events import Eval, Event, Notice, Parameters, Predictions
 from tuitrain.runs.folder import METRICS, TENSORBOARD, RunFolder
 from tuitrain.runs.network import write_network
 from tuitrain.runs.record import RunRecord
@@ -22,13 +22,15 @@ class Archive:
         folder: the run folder.
         logged: how many lines of the record's log are in the folder's already.
         waited_since: when the process that trained the run before was last heard of, where it did not say how the run ended.
+        evals: the evaluations of a run that goes on.
 
     Raises:
         RunError: the metrics cannot be opened.
     """
 
-    def __init__(self, folder: RunFolder, *, logged: int = 0, waited_since: float | None = None) -> None:
+    def __init__(self, folder: RunFolder, *, logged: int = 0, waited_since: float | None = None, evals: Sequence[Eval] = ()) -> None:
         self._folder = folder
+        self._earlier = tuple(evals)
         self._metrics = MetricsWriter(folder.path / METRICS)
         if waited_since is not None:
             self._metrics.note_waiting(waited_since)
@@ -67,7 +69,7 @@ class Archive:
     def _write_curves(self) -> None:
         # Made here and not in __init__: tensorboard takes a tenth of a second to import, which the training thread need not wait for.
         if self._tensorboard is None:
-            self._tensorboard = TensorBoardWriter(self._folder.path / TENSORBOARD)
+            self._tensorboard = TensorBoardWriter(self._folder.path / TENSORBOARD, self._earlier)
         # What cannot be written now it keeps itself for the next time.
         curves, self._curves = self._curves, []
         self._tensorboard.write(curves)

@@ -104,6 +104,7 @@ class TakenRun:
             problem = sound_metrics(path / METRICS)
             self.notices = [Notice(level="warning", text=f"The run's {problem}")] if problem else []
             self._logged = take_up(record, path)
+            self._evals = tuple(record.evals)
             self.folder.take_over()
         except OSError as error:
             self._claim.release()
@@ -124,7 +125,7 @@ class TakenRun:
             RunError: it cannot be written.
         """
         waited_since = self._before.heartbeat if self._before.state in LIVE_STATES else None
-        archive = Archive(self.folder, logged=self._logged, waited_since=waited_since)
+        archive = Archive(self.folder, logged=self._logged, waited_since=waited_since, evals=self._evals)
         try:
             self.folder.begin_again(config, started, environment)
         except OSError as error:

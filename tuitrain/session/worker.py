@@ -5,31 +5,26 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import msgspec
 
 from tuitrain.config import ConfigError, RunConfig
-from tuitrain.events import EndState, Event, GpuSample, Notice, Progress, RunEnded, RunStarted
+from tuitrain.events import Event, GpuSample, Notice, Progress, RunEnded, RunStarted
 from tuitrain.runs.record import RunRecord
 from tuitrain.session.control import Control, Request
+from tuitrain.session.hold import Hold
 from tuitrain.session.lines import Command
 from tuitrain.session.lines.endpoint import Endpoint
 from tuitrain.session.recorder import Listener, Recorder
 from tuitrain.session.threads import lasting_imports
 
-if TYPE_CHECKING:
-    from tuitrain.runs.folder import RunFolder
-    from tuitrain.session.on_end import OnEnd
-    from tuitrain.session.owned import Owned
-
 SessionState = Literal["idle", "preparing", "running", "paused", "stopping", "ended"]
 
 Train = Callable[[RunConfig, Control], Iterator[Event]]
-_Take = Callable[[Control, Recorder], str]
+_Take = Callable[[], str]
 
 RECORDED_SECONDS = 2.0
 """How long a checkpoint waits until the losses before it are on disk: longer than a lock on them is waited for."""
@@ -49,16 +44,13 @@ class WorkerSession:
         self.refusal: str | None = None
         self._load_train = load_train
         self._loaded: Train | None = None
-        self._runs_dir = runs_dir
         self._free_cuda_devices = free_cuda_devices
         self._listeners: list[Listener] = []
         self._control: Control | None = None
         self._recorder: Recorder | None = None
         self._thread: threading.Thread | None = None
-        self._commands: list[OnEnd] = []
-        self._owned: Owned | None = None
-        self._end_state: EndState | None = None
         self._endpoint = Endpoint(self._obey)
+        self._hold = Hold(runs_dir, self._endpoint, self._tell)
         self._letting_go = self._let_go = False
 
     @property
@@ -97,7 +89,7 @@ class WorkerSession:
         """
         if self._alive():
             raise RuntimeError("a run is alive in this session; stop it first")
-        self.refusal = self._owned = self._end_state = None
+        self.refusal = None
         self._letting_go = self._let_go = False
         self.record = RunRecord(config)
         self._control = Control(self._free_cuda_devices)
@@ -105,9 +97,10 @@ class WorkerSession:
         self._control.output = partial(log.add, "output")
         self._recorder = Recorder(self.record, (*self._listeners, self._endpoint.tell))
         self._control.recorded = partial(self._recorder.wait_until_written, RECORDED_SECONDS)
-        take = None if resume is None else partial(self._take, resume, heir_of)
+        self._hold.begin(self.record, self._control, self._recorder)
+        take = None if resume is None else partial(self._hold.take, resume, heir_of)
         if queue:
-            take = partial(self._queue_up, resume)
+            take = partial(self._hold.queue_up, resume)
         self._thread = threading.Thread(target=self._train, args=(config, self._control, self._recorder, take), name="tuitrain-train")
         self._thread.start()
 
@@ -128,8 +121,7 @@ class WorkerSession:
         if self._alive():
             self._ask("interrupt")
             return
-        for command in self._commands:
-            command.end()
+        self._hold.end_commands()
 
     def checkpoint(self) -> None:
         """Ask for a checkpoint at the next step boundary."""
@@ -154,13 +146,9 @@ class WorkerSession:
     def stop_after_all(self) -> None:
         """No process goes on with the run that was let go of: it is stopped."""
         assert self.record is not None
-        assert self._owned is not None
         ended = RunEnded(run=self.record.run, state="stopped", step=self.record.step)
         self.record.apply(ended)
-        folder = self._owned.folder
-        with suppress(OSError):
-            folder.write_state(folder.status.with_record(self.record))
-        self._owned.end("stopped")
+        self._hold.end_stopped()
         for listener in self._listeners:
             listener([ended])
 
@@ -190,7 +178,7 @@ class WorkerSession:
         # The recorder starts `on_end` before it ends.
         if self._thread.is_alive() or not self._recorder.join(max(end - time.monotonic(), 0.0)):
             return False
-        afterwards = (self._endpoint.join, *(command.join for command in self._commands))
+        afterwards = (self._endpoint.join, *self._hold.joins())
         return all(join(max(end - time.monotonic(), 0.0)) for join in afterwards)
 
     def _ask(self, request: Request) -> None:
@@ -210,8 +198,8 @@ class WorkerSession:
         run, step, begun = "", 0, False
         try:
             if take is not None:
-                run = take(control, recorder)
-            if run and not self._has_its_turn(run, control, recorder):
+                run = take()
+            if run and not self._hold.wait_for_turn():
                 return
             recorder.put(Progress(phase="importing torch"))
             for event in self._engine()(config, control):
@@ -219,7 +207,7 @@ class WorkerSession:
                     # A group of processes that went on from a checkpoint.
                     event = msgspec.structs.replace(event, run=run)
                 elif isinstance(event, RunStarted):
-                    event = self._open_folder(config, control, recorder, event)
+                    event = self._hold.open(config, event)
                     run, begun = event.run, True
                 elif isinstance(event, RunEnded):
                     if self._letting_go and event.state == "stopped":
@@ -227,16 +215,16 @@ class WorkerSession:
                         self._let_go = True
                         continue
                     if run and not begun and event.state == "interrupted":
-                        self._back_to_the_queue(recorder)
+                        self._hold.back_to_the_queue()
                         return
                     event = msgspec.structs.replace(event, run=control.folder.name or run or event.run)
-                    self._end_state = event.state
+                    self._hold.end_state = event.state
                 step = getattr(event, "step", step)
                 recorder.put(event)
         except Exception as error:  # a mistake of the engine's or the configuration's ends the run, not the app
             reason = str(error) if isinstance(error, ConfigError) else f"{type(error).__name__}: {error}"
             if run:
-                self._end_state = "failed"
+                self._hold.end_state = "failed"
                 recorder.put(RunEnded(run=run, state="failed", step=step, error=reason))
             else:
                 self.refusal = reason
@@ -248,92 +236,6 @@ class WorkerSession:
             with lasting_imports():
                 self._loaded = self._load_train()
         return self._loaded
-
-    def _queue_up(self, again: Path | None, control: Control, recorder: Recorder) -> str:
-        """Make the folder of a run that has not begun this session's own; the run's id."""
-        from tuitrain.session.queued import QueuedRun
-
-        assert self.record is not None
-        self._owned = queued = QueuedRun(again.absolute(), self.record) if again else QueuedRun.new(self._runs_dir, self.record)
-        self._listen(queued.folder.path, self.record, recorder)
-        recorder.beat, recorder.release = queued.beat, self._end_ownership
-        self._do_on_end(recorder, self.record.config, queued.folder)
-        return queued.folder.id
-
-    def _has_its_turn(self, run: str, control: Control, recorder: Recorder) -> bool:
-        """Wait until the devices of a queued run are free; whether nobody asked it to end before."""
-        from tuitrain.session.queued import QueuedRun
-        from tuitrain.session.turn import wait_for_turn
-
-        assert isinstance(self._owned, QueuedRun)
-        request = wait_for_turn(self._owned, control, recorder.put)
-        if request == "stop":
-            self._end_state = "stopped"
-            recorder.put(RunEnded(run=run, state="stopped", step=0))
-        elif request is not None:
-            self._back_to_the_queue(recorder)
-        return request is None
-
-    def _back_to_the_queue(self, recorder: Recorder) -> None:
-        """A signal ends this process, as when the machine is switched off, and not the wish that the run trains."""
-        self._end_state, recorder.afterwards = "interrupted", None
-
-    def _take(self, path: Path, heir_of: int | None, control: Control, recorder: Recorder) -> str:
-        """Make the folder of a run that goes on this session's own, before the engine looks into it. A refusal changes nothing in it."""
-        from tuitrain.session.owned import TakenRun
-
-        assert self.record is not None
-        self._owned = taken = TakenRun(path.absolute(), self.record, heir_of)
-        control.folder = taken.folder.path
-        self._listen(control.folder, self.record, recorder)
-        recorder.beat, recorder.release = taken.beat, self._end_ownership
-        for notice in taken.notices:
-            recorder.put(notice)
-        return ""
-
-    def _open_folder(self, config: RunConfig, control: Control, recorder: Recorder, started: RunStarted) -> RunStarted:
-        """The run's folder, where it is new, is made now that the engine has found nothing wrong; the event with the run's id."""
-        # Not at the top: the store takes its share of the time to the first frame, which needs none of it.
-        from tuitrain.session.owned import NewRun
-
-        assert self.record is not None
-        resolved = control.resolved or config
-        listening = self._owned is not None
-        self._owned = owned = self._owned or NewRun(self._runs_dir)
-        archive = owned.begin(resolved, started, control.environment)
-        folder, recorder.release = owned.folder, self._end_ownership
-        control.folder = folder.path
-        self.record.config, self.record.path = resolved, folder.path
-        recorder.archive = archive
-        if not listening:
-            self._listen(folder.path, self.record, recorder)
-        self._do_on_end(recorder, resolved, folder)
-        return msgspec.structs.replace(started, run=folder.id)
-
-    def _end_ownership(self) -> None:
-        """On the recorder's thread, when all is written."""
-        if self._owned is not None:
-            self._owned.end(self._end_state)
-
-    def _listen(self, folder: Path, record: RunRecord, recorder: Recorder) -> None:
-        try:
-            self._endpoint.open(folder, record)
-        except OSError as error:
-            reason = error.strerror or error
-            recorder.put(Notice(level="warning", text=f"Other terminals cannot reach this run: no control socket can be made ({reason})."))
-
-    def _do_on_end(self, recorder: Recorder, config: RunConfig, folder: RunFolder) -> None:
-        if config.on_end is not None:
-            recorder.afterwards = lambda: self._run_on_end(folder)
-
-    def _run_on_end(self, folder: RunFolder) -> None:
-        """On the recorder's thread, when the run has ended and is archived."""
-        from tuitrain.session.on_end import OnEnd
-
-        assert self.record is not None
-        command = OnEnd(self.record.config.on_end or "", self.record, folder, self._tell)
-        self._commands = [*(earlier for earlier in self._commands if not earlier.join(0)), command]
-        command.start()
 
     def _tell(self, notice: Notice) -> None:
         for listener in self._listeners:

@@ -46,7 +46,7 @@ class RunRow(msgspec.Struct, frozen=True):
     @property
     def detached(self) -> bool:
         """Whether it trains and nobody looks at it."""
-        return self.summary.live and not self.own and not self.summary.waits and self.summary.attached == 0
+        return self.summary.live and not self.own and self.summary.queue is None and self.summary.attached == 0
 
     @property
     def state_words(self) -> str:
@@ -55,7 +55,7 @@ class RunRow(msgspec.Struct, frozen=True):
 
         if self.place is not None:
             return place_in_words(self.summary, self.place)
-        if self.summary.left:
+        if self.summary.queue is not None:
             return self.summary.state_words
         return f"{self.state}, detached" if self.detached else self.state
 

@@ -149,5 +149,5 @@ def _who(busy: Sequence[RunSummary]) -> str:
     waiting = len(busy) - len(there)
     parts = [f"{there[0]} trains there" + (f", and {len(there) - 1} more" if len(there) > 1 else "")] if there else []
     if waiting:
-        parts.append(f"{waiting} queued run{' waits' if waiting == 1 else 's wait'} for it")
+        parts.append(f"{waiting} queued run{' waits' if waiting == 1 else 's wait'}")
     return f"{'; '.join(parts)}."

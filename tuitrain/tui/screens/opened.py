@@ -236,7 +236,8 @@ class OpenedScreen(PaneScreen):
         if self._body.display and self.focused is None:
             self._curve.focus()
         self.refresh_bindings()
-        if self._read_again:
+        record = message.reading.record
+        if self._read_again or (record is not None and record.stored is not None and record.stored.behind):
             self._read()
 
     def _look_apart(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -115,6 +116,16 @@ def test_never_two_at_once_when_many_wait(runs_dir: Path, queue_up: Queue, run_o
     assert began == sorted(began)
 
 
+def test_while_another_process_decides_nobody_begins(runs_dir: Path, queue_up: Queue, run_of: RunOf) -> None:
+    runs_dir.mkdir()
+    with queue.locked(runs_dir) as alone:
+        assert alone
+        run = queue_up()
+        until(lambda: words_of(run_of(run)) == "waits for cpu")
+        assert run_of(run).waits
+    until(lambda: run_of(run).state == "running")
+
+
 def test_a_run_is_taken_out_of_the_queue(runs_dir: Path, queue_up: Queue, run_of: RunOf) -> None:
     first, second = queue_up(), queue_up()
     until(lambda: run_of(second).queue is not None and words_of(run_of(second)).endswith("trains there"))
@@ -181,7 +192,7 @@ def test_one_that_prepares_when_it_is_killed_is_in_the_queue_again(queue_up: Que
     assert words_of(run_of(behind)) == f"waits for cpu: {run} trains there"
     kill(run_of(run))
     assert run_of(run).state_words == "queued, nobody waits"
-    until(lambda: run_of(behind).state == "running")
+    assert run_of(run).waits
 
 
 def test_refused_when_its_turn_comes_it_has_failed_with_the_sentence(
@@ -192,7 +203,7 @@ def test_refused_when_its_turn_comes_it_has_failed_with_the_sentence(
     assert run_of(run).error == "data: not here."
     assert "failed: data: not here." in (runs_dir / run / "log.txt").read_text(encoding="utf-8")
     until(lambda: (tmp_path / "ended").exists() and (tmp_path / "ended").read_text() == "failed\n")
-    [child] = [child for child in detached._children[-1:]]
+    child = detached._children[-1]
     assert child.wait(20) == 1
     after = queue_up()
     until(lambda: run_of(after).state == "running")
@@ -206,12 +217,8 @@ def test_what_is_wrong_at_once_is_refused_at_once(runs_dir: Path, queue_up: Queu
 
 def test_who_does_not_wait_for_the_answer_leaves_nothing(runs_dir: Path, queue_up: Queue) -> None:
     first = queue_up()
-
-    def interrupt(event: Event) -> None:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        queue_up(heard=interrupt)
+    with pytest.raises(detached.Cancelled):
+        detached.start(CPU, runs_dir, queue=True, cancelled=lambda: True)
     until(lambda: len([child for child in detached._children if child.poll() is None]) == 1)
     assert [run.run for run in catalogue.list_runs(runs_dir)] == [first]
 
@@ -221,11 +228,15 @@ def test_who_waits_is_watched_and_costs_little(runs_dir: Path, queue_up: Queue, 
     second = queue_up()
     line = RunLine.connect(runs_dir / second)
     assert line is not None
+    said: list[Event] = []
     with line:
-        events = line.watch()
-        assert isinstance(next(events), Notice)
-        assert commands.stop(run_of(second))
-        assert isinstance(list(events)[-1], RunEnded)
+        watching = threading.Thread(target=lambda: said.extend(line.watch()))
+        watching.start()
+        until(lambda: run_of(second).attached == 1)
+        assert run_of(second).state_words == "queued"
+        commands.stop(run_of(second))
+        watching.join(20)
+    assert isinstance(said[-1], RunEnded)
     third = queue_up()
     process = psutil.Process(run_of(third).pid)
     assert process.memory_info().rss < 40 * 2**20
@@ -239,6 +250,7 @@ def test_who_waits_is_watched_and_costs_little(runs_dir: Path, queue_up: Queue, 
 
 def test_a_folder_that_is_gone_ends_the_waiting(runs_dir: Path, queue_up: Queue, run_of: RunOf) -> None:
     first, second = queue_up(), queue_up()
+    until(lambda: words_of(run_of(second)).endswith("trains there"))
     shutil.rmtree(runs_dir / second)
     commands.stop(run_of(first))
     until(lambda: not [child for child in detached._children if child.poll() is None])

@@ -1,0 +1,162 @@
+"""What a session has of its run: the folder with its claim, the control socket, and the command that follows the run's end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from tuitrain.config import RunConfig
+from tuitrain.events import EndState, Notice, RunEnded, RunStarted
+from tuitrain.runs.record import RunRecord
+from tuitrain.session.control import Control
+from tuitrain.session.lines.endpoint import Endpoint
+from tuitrain.session.recorder import Recorder
+
+if TYPE_CHECKING:
+    from tuitrain.runs.folder import RunFolder
+    from tuitrain.session.on_end import OnEnd
+    from tuitrain.session.owned import Owned
+
+# Nothing of the store at the top: it takes its share of the time to the first frame, which needs none of it.
+
+
+class Hold:
+    """Belongs to one session, a run at a time; the training thread calls it where nothing else is said.
+
+    Args:
+        runs_dir: where the folders of new runs are made.
+        endpoint: listens for other terminals.
+        tell: hears the notices of a run's `on_end`.
+    """
+
+    def __init__(self, runs_dir: Path, endpoint: Endpoint, tell: Callable[[Notice], None]) -> None:
+        self.end_state: EndState | None = None
+        """How the run ended, where it said so."""
+        self._runs_dir = runs_dir
+        self._endpoint = endpoint
+        self._tell = tell
+        self._owned: Owned | None = None
+        self._commands: list[OnEnd] = []
+
+    def begin(self, record: RunRecord, control: Control, recorder: Recorder) -> None:
+        """Another run, of which nothing is held yet; before its threads begin."""
+        self._record, self._control, self._recorder = record, control, recorder
+        self._owned = self.end_state = None
+
+    def take(self, path: Path, heir_of: int | None) -> str:
+        """Make the folder of a run that goes on this session's own, before the engine looks into it. A refusal changes nothing in it.
+
+        Raises:
+            RunError: it cannot be taken.
+        """
+        from tuitrain.session.owned import TakenRun
+
+        self._owned = taken = TakenRun(path.absolute(), self._record, heir_of)
+        self._control.folder = taken.folder.path
+        self._listen(taken.folder.path)
+        self._recorder.beat, self._recorder.release = taken.beat, self._end
+        for notice in taken.notices:
+            self._recorder.put(notice)
+        return ""
+
+    def queue_up(self, again: Path | None) -> str:
+        """Make the folder of a run that has not begun, a new one or that in `again`, this session's own; the run's id.
+
+        Raises:
+            ConfigError: it cannot be made or taken.
+        """
+        from tuitrain.session.queued import QueuedRun
+
+        self._owned = queued = QueuedRun(again.absolute(), self._record) if again else QueuedRun.new(self._runs_dir, self._record)
+        self._listen(queued.folder.path)
+        self._recorder.beat, self._recorder.release = queued.beat, self._end
+        self._do_on_end(self._record.config, queued.folder)
+        return queued.folder.id
+
+    def wait_for_turn(self) -> bool:
+        """Wait until the devices of a queued run are free; whether nobody asked it to end before.
+
+        Raises:
+            RunError: its folder is gone, or cannot be written.
+        """
+        from tuitrain.session.queued import QueuedRun
+        from tuitrain.session.turn import wait_for_turn
+
+        assert isinstance(self._owned, QueuedRun)
+        request = wait_for_turn(self._owned, self._control, self._recorder.put)
+        if request == "stop":
+            self.end_state = "stopped"
+            self._recorder.put(RunEnded(run=self._owned.folder.id, state="stopped", step=0))
+        elif request is not None:
+            self.back_to_the_queue()
+        return request is None
+
+    def back_to_the_queue(self) -> None:
+        """A signal ends this process, as when the machine is switched off, and not the wish that the run trains."""
+        self.end_state, self._recorder.afterwards = "interrupted", None
+
+    def open(self, config: RunConfig, started: RunStarted) -> RunStarted:
+        """The run's folder, where it is new, is made now that the engine has found nothing wrong; the event with the run's id.
+
+        Raises:
+            ConfigError: it cannot be written.
+        """
+        from tuitrain.session.owned import NewRun
+
+        resolved = self._control.resolved or config
+        listening = self._owned is not None
+        self._owned = owned = self._owned or NewRun(self._runs_dir)
+        archive = owned.begin(resolved, started, self._control.environment)
+        folder, self._recorder.release = owned.folder, self._end
+        self._control.folder = folder.path
+        self._record.config, self._record.path = resolved, folder.path
+        self._recorder.archive = archive
+        if not listening:
+            self._listen(folder.path)
+        self._do_on_end(resolved, folder)
+        return msgspec.structs.replace(started, run=folder.id)
+
+    def end_stopped(self) -> None:
+        """Nobody goes on with the run that was let go of: its folder says so, and others may have it. From any thread."""
+        assert self._owned is not None
+        folder = self._owned.folder
+        with suppress(OSError):
+            folder.write_state(folder.status.with_record(self._record))
+        self._owned.end("stopped")
+
+    def end_commands(self) -> None:
+        """End what runs after the ends of runs. From any thread."""
+        for command in self._commands:
+            command.end()
+
+    def joins(self) -> Sequence[Callable[[float], bool]]:
+        """For each command that was started: waits for it so many seconds; whether it has ended. From any thread."""
+        return [command.join for command in self._commands]
+
+    def _end(self) -> None:
+        """On the recorder's thread, when all is written."""
+        if self._owned is not None:
+            self._owned.end(self.end_state)
+
+    def _listen(self, folder: Path) -> None:
+        try:
+            self._endpoint.open(folder, self._record)
+        except OSError as error:
+            text = f"Other terminals cannot reach this run: no control socket can be made ({error.strerror or error})."
+            self._recorder.put(Notice(level="warning", text=text))
+
+    def _do_on_end(self, config: RunConfig, folder: RunFolder) -> None:
+        if config.on_end is not None:
+            self._recorder.afterwards = lambda: self._run_on_end(folder)
+
+    def _run_on_end(self, folder: RunFolder) -> None:
+        """On the recorder's thread, when the run has ended and is archived."""
+        from tuitrain.session.on_end import OnEnd
+
+        command = OnEnd(self._record.config.on_end or "", self._record, folder, self._tell)
+        self._commands = [*(earlier for earlier in self._commands if not earlier.join(0)), command]
+        command.start()
