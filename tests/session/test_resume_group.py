@@ -50,6 +50,8 @@ def test_a_group_goes_on_bit_for_bit_after_a_stop_and_after_a_death(tmp_path: Pa
     session.start(config(), resume=path)
     session.pause()
     wait_until(lambda: session.state == "paused" or session.refusal, BOUND)
+    assert session.refusal is None
+    wait_until(lambda: len(processes_of(os.getpid(), RANK)) == 3, BOUND)
     processes_of(os.getpid(), RANK)[2].kill()
     assert heard.over.wait(BOUND)
     assert session.join(BOUND)

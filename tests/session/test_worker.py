@@ -126,6 +126,19 @@ def test_a_listener_that_blocks_does_not_hold_up_training(tmp_path: Path) -> Non
     assert len(session.record.loss) == 2000
 
 
+def test_a_listener_that_raises_costs_nothing(tmp_path: Path, heard: Heard) -> None:
+    session = session_of(count_to(50), tmp_path, heard)
+    session.subscribe(lambda batch: print(1 // 0))
+    session.start(DEFAULTS)
+    heard.wait_for(Step, 50)
+    session.stop()
+    assert session.join(BOUND)
+    assert heard.over.is_set()
+    assert session.record is not None
+    assert session.record.path is not None
+    assert MetricsReader(session.record.path / METRICS).last_loss() is not None
+
+
 def test_no_thread_is_left(tmp_path: Path, heard: Heard) -> None:
     before = set(threading.enumerate())
     session = session_of(count_to(3), tmp_path, heard)

@@ -200,9 +200,14 @@ async def test_resizing_and_a_terminal_that_is_too_small(session: FakeSession, s
         await until_shown(pilot, "tuitrain needs 80×24", "finished")
         for width, height in [(80, 24), (200, 60), (99, 24), (100, 24)]:
             await pilot.resize_terminal(width, height)
+            # What was there before the new size came has these words too.
+            await until(pilot, lambda size=(height, {width}): size_of(screen_text(app)) == size)
             await until_shown(pilot, "step 40/40", "→ [64, 10]")
-            lines = screen_text(app).splitlines()
-            assert (len(lines), {len(line) for line in lines}) == (height, {width})
+
+
+def size_of(text: str) -> tuple[int, set[int]]:
+    lines = text.splitlines()
+    return len(lines), {len(line) for line in lines}
 
 
 def test_what_auto_stood_for_is_no_change() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
+import traceback
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -119,4 +120,7 @@ class Recorder:
 
     def _tell(self, batch: Sequence[Event]) -> None:
         for listener in self._listeners:
-            listener(batch)
+            try:
+                listener(batch)
+            except Exception as error:  # a mistake of whoever looks on must not end the writing, and with it the run
+                traceback.print_exception(error)

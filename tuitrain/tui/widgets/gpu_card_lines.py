@@ -163,8 +163,8 @@ class CardLines(msgspec.Struct, frozen=True):
         return bar(share, width, self._tone(palette.warn if hot else palette.primary), palette.track, parts=2)
 
     def _load(self, card: DeviceSample, width: int) -> Row:
-        """Utilization in halves of a cell: it never rests, and its number stands beside it."""
-        share = None if card.utilization is None else round(card.utilization / 50 * width) / (2 * width)
+        """Utilization in whole cells: it never rests, and its number stands beside it."""
+        share = None if card.utilization is None else round(card.utilization / 100 * width) / width
         return self._bar(share, width)
 
     def _meter(self, label: str, share: float | None, text: str, length: int, room: int) -> Row:

@@ -170,7 +170,7 @@ class GpuCards(Pane, can_focus=True):
                 new = draw.host(choice, host, width, here=here)
             else:
                 new = [draw.compact(choice, columns, host, width, here=here)]
-            new[0] = self._lit(new[0], here=here)
+            new[0] = self._lit(new[0], width, here=here)
             lines += new
             self._places += [place] * len(new)
         return lines
@@ -183,17 +183,21 @@ class GpuCards(Pane, can_focus=True):
         self._top = min(max(self._top, self.cursor - shown + 1, 0), self.cursor, count - shown)
         places = range(self._top, self._top + shown)
         lines = [titles(columns, GUTTER, self.palette).strip(width)]
+        named = GUTTER + columns[0].width + 1 + columns[1].width
         for place in places:
             here = place == self.cursor
             line = draw.compact(self._rows[place], columns, self._snapshot.host, width, here=here)
-            lines.append(self._lit(line, here=here))
+            lines.append(self._lit(line, named, here=here))
         self._places = [-1, *places]
         if shown < count:
             lines.append(Row(" " * GUTTER).add(_more(self._top, count - self._top - shown), self.palette.dim).strip(width))
         return lines
 
-    def _lit(self, line: Strip, *, here: bool) -> Strip:
-        return line.apply_style(self.palette.track) if here and self.has_focus else line
+    def _lit(self, line: Strip, cells: int, *, here: bool) -> Strip:
+        """The selected card's line with its first `cells` marked. Numbers that change have one colour in all rows, which is fewer bytes."""
+        if not (here and self.has_focus):
+            return line
+        return Strip.join([line.crop(0, cells).apply_style(self.palette.track), line.crop(cells)])
 
     def _notes(self, width: int) -> list[str]:
         sentence = problem_of(self._snapshot)
