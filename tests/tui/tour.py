@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import msgspec
-from fakes import FakeSession, screen_text, seed_cnn
-from kept_runs import PATIENCE, keep, until, until_shown
+from fakes import FakeSession, seed_cnn
+from kept_runs import keep, until, until_shown
 from test_predictions import CLASSES, evaluation
 from textual.events import Key
 from textual.pilot import Pilot
@@ -122,12 +121,12 @@ async def go(pilot: Pilot[None], name: str) -> bool:
         return False
     if name == "preflight" and app.view.alive:
         return False
-    end = time.monotonic() + PATIENCE
+    await pilot.pause()
     while not isinstance(app.screen, RunsScreen):
-        assert time.monotonic() < end, screen_text(app)
         # What a key before this one began may be over only now: a dialog that comes late has the keys.
-        await pilot.pause()
-        await strike(pilot, "escape" if isinstance(app.screen, ModalScreen) else "r")
+        before = app.screen
+        await strike(pilot, "escape" if isinstance(before, ModalScreen) else "r")
+        await until(pilot, lambda before=before: app.screen is not before)
     if name in ("launcher", "training"):
         await strike(pilot, "n" if name == "launcher" else "t")
     elif name in ("log", "predictions", "parameters", "analysis", "code"):

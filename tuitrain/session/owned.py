@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -97,6 +98,7 @@ class TakenRun:
 
     def __init__(self, path: Path, record: RunRecord, heir_of: int | None = None) -> None:
         self._claim = claim.take(path, heir_of=heir_of)
+        self._lock = threading.Lock()
         self._begun = False
         try:
             self.folder = RunFolder.open(path)
@@ -115,8 +117,9 @@ class TakenRun:
 
     def beat(self) -> None:
         """Say that this process is still there, while it prepares."""
-        with suppress(OSError):
-            self.folder.take_over()
+        with suppress(OSError), self._lock:
+            if not self._begun:
+                self.folder.take_over()
 
     def begin(self, config: RunConfig, started: RunStarted, environment: Mapping[str, Any]) -> Archive:
         """See `Owned`.
@@ -126,11 +129,13 @@ class TakenRun:
         """
         waited_since = self._before.heartbeat if self._before.state in LIVE_STATES else None
         archive = Archive(self.folder, logged=self._logged, waited_since=waited_since, evals=self._evals)
-        try:
-            self.folder.begin_again(config, started, environment)
-        except OSError as error:
-            raise _unwritable(self.folder.path, "run.toml", error) from None
-        self._begun = True
+        # The recorder's thread beats until it has begun.
+        with self._lock:
+            try:
+                self.folder.begin_again(config, started, environment)
+            except OSError as error:
+                raise _unwritable(self.folder.path, "run.toml", error) from None
+            self._begun = True
         return archive
 
     def end(self, state: EndState | None) -> None:
