@@ -20,9 +20,10 @@ from tuitrain.recipes import load_recipe
 from tuitrain.runs import catalogue
 from tuitrain.runs.catalogue import RunSummary
 from tuitrain.runs.record import RunRecord
-from tuitrain.runs.status import this_process
+from tuitrain.runs.status import read_status, this_process
 from tuitrain.runs.store import MetricsReader
 from tuitrain.session.control import Control
+from tuitrain.session.owned import TakenRun
 from tuitrain.session.resume import plan
 
 CONFIG = with_changes(DEFAULTS, {"epochs": 1, "device": "cpu", "strategy": "single", "data": "random"})
@@ -251,3 +252,16 @@ def test_a_run_with_a_damaged_state_is_refused(tmp_path: Path, run: RunSummary) 
     (run.path / "state.json").write_text("{")
     with pytest.raises(ConfigError, match=f"RUN: {run.run} cannot go on: .*state.json is damaged"):
         plan(the_run(tmp_path), {})
+
+
+def test_a_beat_that_comes_late_takes_nothing_back(run: RunSummary) -> None:
+    started = read_status(run.path).as_started()
+    assert started is not None
+    record = RunRecord(CONFIG)
+    taken = TakenRun(run.path, record)
+    archive = taken.begin(CONFIG, started, {})
+    begun = read_status(run.path)
+    taken.beat()
+    assert read_status(run.path) == begun
+    archive.close(record)
+    taken.end("stopped")
