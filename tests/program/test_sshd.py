@@ -112,9 +112,10 @@ def test_a_lost_connection_costs_nothing_and_a_second_login_shows_the_run_again(
             first.wait(r"\[16, 3, 32, 32\]")
             first.wait(BRAILLE)
             (run,) = os.listdir(runs)
+            # The screen shows it before it is written.
+            until(lambda: [state(env, run)[name] for name in ("state", "attached")] == ["running", 1], lambda: state(env, run))
             before = state(env, run)
             pid = before["pid"]
-            assert (before["state"], before["attached"]) == ("running", 1)
             assert psutil.Process(pid).terminal() is not None
             # The connection is cut: nothing is said to the other side.
             os.kill(first.pid, signal.SIGKILL)
