@@ -320,7 +320,7 @@ def test_many_viewers_and_no_more_than_that(tmp_path: Path) -> None:
     lines = [line_to(tmp_path) for _ in range(server.MOST_CONNECTIONS)]
     for line in lines:
         assert isinstance(next(line.watch()), RunStarted)
-    assert counts[-1] == server.MOST_CONNECTIONS
+    until(lambda: counts[-1] == server.MOST_CONNECTIONS)
     with raw(tmp_path) as line:
         (refused,) = answers(line, 1)
         assert str(server.MOST_CONNECTIONS) in str(refused["error"])
