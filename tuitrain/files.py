@@ -6,6 +6,22 @@ import os
 from pathlib import Path
 
 
+def write_durably(path: Path, content: bytes, *, new: bool = False) -> None:
+    """Write a file, and return when it is on disk. It is not atomic: the name is there before the content.
+
+    Args:
+        new: there must be none of this name.
+
+    Raises:
+        FileExistsError: with `new`, there is one.
+        OSError: it cannot be written.
+    """
+    with path.open("xb" if new else "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
 def write_atomically(path: Path, content: bytes) -> None:
     """Replace `path` by a file with `content`.
 
@@ -14,10 +30,7 @@ def write_atomically(path: Path, content: bytes) -> None:
     """
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with beside.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
+        write_durably(beside, content)
         beside.replace(path)
     except OSError:
         beside.unlink(missing_ok=True)

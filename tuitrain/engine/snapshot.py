@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from tuitrain.engine.checkpoint import FORMAT, MANIFEST, STATE, Position, cuda_devices, folder_name
 from tuitrain.events import CheckpointKind
+from tuitrain.files import sync_folder, write_durably
 
 REPLACED = ".replaced-"
 """Before the name of a checkpoint that another one of the same step takes the place of, for a moment."""
@@ -92,15 +93,18 @@ def write(parent: Path, kind: CheckpointKind, snapshot: Snapshot) -> Path:
     shutil.rmtree(temporary, ignore_errors=True)
     try:
         temporary.mkdir()
-        hashes = {name: _write_file(temporary / name, content) for name, content in snapshot.files().items()}
+        files = snapshot.files()
+        for name, content in files.items():
+            write_durably(temporary / name, content)
+        hashes = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
         manifest = {"format": FORMAT, "kind": kind, "step": snapshot.position.step, "files": hashes}
-        _write_file(temporary / MANIFEST, _json(manifest))
-        _sync_folder(temporary)
+        write_durably(temporary / MANIFEST, _json(manifest))
+        sync_folder(temporary)
         _put_in_place(temporary, final)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
-    _sync_folder(parent)
+    sync_folder(parent)
     return final
 
 
@@ -111,9 +115,9 @@ def write_text(path: Path, text: str) -> None:
         OSError: it could not be written; the old one is still there.
     """
     temporary = path.with_name(f".{path.name}")
-    _write_file(temporary, text.encode())
+    write_durably(temporary, text.encode())
     os.replace(temporary, path)
-    _sync_folder(path.parent)
+    sync_folder(path.parent)
 
 
 def tidy(parent: Path) -> None:
@@ -158,19 +162,3 @@ def _tensors(named: Mapping[str, Tensor]) -> bytes:
 def _json(document: Mapping[str, Any]) -> bytes:
     # Without an indent: only so Python's own encoder is fast.
     return json.dumps(document, allow_nan=False).encode()
-
-
-def _write_file(path: Path, content: bytes) -> str:
-    with path.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    return hashlib.sha256(content).hexdigest()
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

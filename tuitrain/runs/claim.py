@@ -17,8 +17,8 @@ from pathlib import Path
 
 import msgspec
 
+from tuitrain.files import sync_folder, write_durably
 from tuitrain.runs.errors import RunError
-from tuitrain.runs.files import sync_folder
 from tuitrain.runs.status import HEARTBEAT_SECONDS, STATE, ThisProcess, has_ended, read_status, this_process
 from tuitrain.text import clean
 
@@ -113,10 +113,7 @@ def _make(path: Path, content: bytes) -> bool:
     """Make the file with all of its content; `False` when there is one."""
     beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
-        with beside.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
+        write_durably(beside, content)
         try:
             os.link(beside, path)
         except FileExistsError:
@@ -134,10 +131,7 @@ def _make(path: Path, content: bytes) -> bool:
 def _make_in_place(path: Path, content: bytes) -> bool:
     """For file systems without hard links."""
     try:
-        with path.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
+        write_durably(path, content, new=True)
     except FileExistsError:
         return False
     return True

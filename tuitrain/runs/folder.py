@@ -19,8 +19,8 @@ import msgspec
 
 from tuitrain.config import ConfigError, RunConfig
 from tuitrain.events import RunStarted
+from tuitrain.files import sync_folder, write_atomically
 from tuitrain.recipes import to_toml
-from tuitrain.runs.files import sync_folder, write_atomically
 from tuitrain.runs.logtail import LogLine
 from tuitrain.runs.status import STATE, InQueue, RunStatus, read_status, this_process, utc
 from tuitrain.runs.store import MetricsWriter

@@ -10,8 +10,8 @@ from pathlib import Path
 import msgspec
 
 from tuitrain.config import RunConfig
+from tuitrain.files import write_atomically
 from tuitrain.runs.errors import RunError
-from tuitrain.runs.files import write_atomically
 from tuitrain.text import clean
 
 LABEL = "label.json"

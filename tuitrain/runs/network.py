@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from tuitrain.events import Parameters, Predictions
-from tuitrain.runs.files import write_atomically
+from tuitrain.files import write_atomically
 from tuitrain.text import clean
 
 PARAMETERS = "parameters.json"

@@ -19,7 +19,7 @@ import msgspec
 
 from tuitrain.config import ConfigError, RunConfig, parse_device, with_changes
 from tuitrain.events import Event, RunStarted
-from tuitrain.runs.files import write_atomically
+from tuitrain.files import write_atomically
 from tuitrain.session import Session
 from tuitrain.session.elastic import LOGS
 from tuitrain.wire import Joined

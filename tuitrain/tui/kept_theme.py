@@ -16,7 +16,7 @@ def keep(name: str, path: Path | None = None) -> None:
     Raises:
         OSError: it cannot be written; what was kept before is as it was.
     """
-    from tuitrain.runs.files import write_atomically
+    from tuitrain.files import write_atomically
 
     path = path or paths.theme()
     path.parent.mkdir(parents=True, exist_ok=True)

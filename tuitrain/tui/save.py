@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from tuitrain.runs.files import write_atomically
+from tuitrain.files import write_atomically
 from tuitrain.runs.folder import LOG
 from tuitrain.runs.logtail import LogTail
 from tuitrain.runs.status import utc

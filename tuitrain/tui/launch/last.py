@@ -10,8 +10,8 @@ from rich.cells import cell_len
 
 from tuitrain import paths
 from tuitrain.config import FIELDS, ConfigError, RunConfig
+from tuitrain.files import write_atomically
 from tuitrain.recipes import load_recipe, recipe_of, to_toml
-from tuitrain.runs.files import write_atomically
 from tuitrain.tui import format as words
 
 _BARE = ("data", "device", "precision", "strategy")
