@@ -60,28 +60,33 @@ class Group:
         """This rank's own of its machine's `devices`; the only one where the launcher lets the process see no other."""
         return devices[self.local_rank % len(devices)]
 
-    def sum(self, loss: Tensor, *, flag: bool) -> tuple[Tensor, bool]:
-        """Add up what each rank has, and agree on the next request.
+    def start_sum(self, loss: Tensor, *, flag: bool) -> Callable[[], tuple[Tensor, bool]]:
+        """Begin to add up what each rank has, and to agree on the next request; it goes on while this rank computes.
 
         Args:
             loss: 0-dim; each rank's share in the loss of the whole batch.
             flag: whether this rank wants something.
 
         Returns:
-            The sum, and whether any rank wants something.
+            Waits, and gives the sum and whether any rank wants something.
         """
-        wishes = self._wishes()
-        if loss.is_cuda:
-            dist.all_reduce(loss)
-            word = torch.tensor([0.0, float(flag), *wishes], dtype=torch.float64)
-            dist.all_reduce(word, group=self._talk)
-        else:
-            word = torch.cat([loss.double().reshape(1), torch.tensor([float(flag), *wishes], dtype=torch.float64)])
-            dist.all_reduce(word, group=self._talk)
-            loss = word[0]
-        flags, *wanted = word[1:].tolist()
-        self._agree(wanted)
-        return loss, flags > 0
+        numbers = [float(flag), *self._wishes()]
+        # In double the sum of the ranks' shares is as exact as one process's own mean.
+        shares = [] if loss.is_cuda else [loss.double().reshape(1)]
+        word = torch.cat([*shares, torch.tensor(numbers, dtype=torch.float64)])
+        on_device = dist.all_reduce(loss, async_op=True) if loss.is_cuda else None
+        talk = dist.all_reduce(word, group=self._talk, async_op=True)
+
+        def result() -> tuple[Tensor, bool]:
+            talk.wait()
+            if on_device is not None:
+                on_device.wait()
+            total = loss if loss.is_cuda else word[0]
+            flags, *wanted = word[len(shares) :].tolist()
+            self._agree(wanted)
+            return total, flags > 0
+
+        return result
 
     def share(self, value: Any) -> Any:
         """What rank 0 gives, on every rank; what is asked of rank 0 goes with it."""

@@ -97,14 +97,16 @@ class Distributed:
         share = 0.0 if idle else len(marks) / len(labels)
         # DistributedDataParallel takes the mean over ranks; samples count, not ranks.
         weighed = loss * (share * count)
-        self.laps.lap("forward")
-        self._backward(weighed)
-        seconds = self._clock.tick()
         shapes = None if idle else self._watch.last
         whole = tuple(inputs.shape)
         detached = loss.detach()
         mean = torch.zeros_like(detached) if idle else detached * share
-        total, tell = self._group.sum(mean, flag=self._wants_to_tell(whole, shapes))
+        # Begun before backward, so that the ranks need not wait for each other once more after it.
+        summed = self._group.start_sum(mean, flag=self._wants_to_tell(whole, shapes))
+        self.laps.lap("forward")
+        self._backward(weighed)
+        seconds = self._clock.tick()
+        total, tell = summed()
         self._memory = None
         self.replica_losses = (None,) * count
         if tell:
