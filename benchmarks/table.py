@@ -1,7 +1,8 @@
-"""`python -m benchmarks.table [--check]`: the newest of each figure in benchmarks/results/ as the table of the README.
+"""`python -m benchmarks.table [--check]`: the newest of each figure in benchmarks/results/ as a table of the README, and so the faults of
+`make torture`.
 
-The table stands between two lines `<!-- figures -->`. With `--check` nothing is written, and the exit code is 1 when the README does not
-hold the table that would be written.
+The tables stand between two lines `<!-- figures -->` and two lines `<!-- torture -->`. With `--check` nothing is written, and the exit code
+is 1 when the README does not hold the tables that would be written.
 """
 
 from __future__ import annotations
@@ -12,11 +13,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from benchmarks import reliability
 from benchmarks.pairs import Figure
 from benchmarks.results import RESULTS, Kept, newest
 
 README = Path(__file__).parents[1] / "README.md"
-MARKER = "<!-- figures -->"
+FIGURES = "<!-- figures -->"
+FAULTS = "<!-- torture -->"
 _COLUMNS = ("Figure", "tuitrain", "peer", "ratio (95 %)", "target", "holds")
 _RATIO_TARGET = re.compile(r"[≤≥] (\d+(?:\.\d+)?)")
 
@@ -77,16 +80,16 @@ def described(machine: dict[str, Any]) -> str:
     return f"{machine['cores']} cores of {machine['cpu']}, {bf16} bf16 instructions, {gpus}; {programs}"
 
 
-def with_table(text: str, table: str) -> str:
-    """`text` with `table` between its two markers.
+def with_table(text: str, marker: str, table: str) -> str:
+    """`text` with `table` between its two lines `marker`.
 
     Raises:
         ValueError: it has not exactly two.
     """
-    parts = text.split(MARKER)
+    parts = text.split(marker)
     if len(parts) != 3:
-        raise ValueError(f"it must hold the line {MARKER} exactly twice, and holds it {len(parts) - 1} times")
-    return f"{parts[0]}{MARKER}\n{table}\n{MARKER}{parts[2]}"
+        raise ValueError(f"it must hold the line {marker} exactly twice, and holds it {len(parts) - 1} times")
+    return f"{parts[0]}{marker}\n{table}\n{marker}{parts[2]}"
 
 
 def main() -> int:
@@ -97,10 +100,12 @@ def main() -> int:
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--readme", type=Path, default=README, metavar="FILE")
     parser.add_argument("--results", type=Path, default=RESULTS, metavar="DIR")
+    parser.add_argument("--torture", type=Path, default=reliability.RESULTS, metavar="DIR")
     args = parser.parse_args()
     text = args.readme.read_text(encoding="utf-8")
     try:
-        wanted = with_table(text, markdown(newest(args.results)))
+        wanted = with_table(text, FIGURES, markdown(newest(args.results)))
+        wanted = with_table(wanted, FAULTS, reliability.markdown(reliability.newest(args.torture)))
     except ValueError as error:
         parser.error(f"{args.readme.name}: {error}")
     if args.check:

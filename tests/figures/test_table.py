@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.pairs import Figure, alone, figure, own, rounds
 from benchmarks.results import Keeper, newest
-from benchmarks.table import MARKER, line_of, main, markdown, with_table
+from benchmarks.table import FAULTS, FIGURES, line_of, main, markdown, with_table
 
 MACHINE = {
     "cpu": "Some CPU",
@@ -69,8 +69,13 @@ def test_check_fails_until_the_table_is_written(
 ) -> None:
     write(tmp_path, "20261121-0338", speed(2.0))
     readme = tmp_path / "README.md"
-    readme.write_text(f"before\n{MARKER}\nold\n{MARKER}\nafter\n", encoding="utf-8")
-    where = ["--readme", str(readme), "--results", str(tmp_path)]
+    readme.write_text(f"before\n{FIGURES}\nold\n{FIGURES}\nafter\n{FAULTS}\n{FAULTS}\nend\n", encoding="utf-8")
+    (tmp_path / "torture").mkdir()
+    tried = {"fault": "kill", "name": "SIGKILL", "tried": 9, "expected": 8, "facts": ["step 3 on"], "left_out": "", "problems": ["x"]}
+    other = {"fault": "disk", "name": "a full disk", "tried": 0, "expected": 0, "facts": [], "left_out": "only root can", "problems": []}
+    for stamp, faults in (("20261121-010203", [{**tried, "expected": 9}, other]), ("20261122-010203", [tried])):
+        (tmp_path / "torture" / f"{stamp}.json").write_text(json.dumps({"machine": MACHINE, "faults": faults}), encoding="utf-8")
+    where = ["--readme", str(readme), "--results", str(tmp_path), "--torture", str(tmp_path / "torture")]
     monkeypatch.setattr("sys.argv", ["table", "--check", *where])
     assert main() == 1
     assert "old" in readme.read_text(encoding="utf-8")
@@ -78,15 +83,17 @@ def test_check_fails_until_the_table_is_written(
     monkeypatch.setattr("sys.argv", ["table", *where])
     assert main() == 0
     text = readme.read_text(encoding="utf-8")
-    assert text.startswith(f"before\n{MARKER}\n| Figure |")
-    assert text.endswith(f"{MARKER}\nafter\n")
+    assert text.startswith(f"before\n{FIGURES}\n| Figure |")
+    assert f"{FIGURES}\nafter\n{FAULTS}\n| What is done" in text
+    assert "| SIGKILL | 9 | 8 | step 3 on | 2026-11-22 |\n| a full disk | 0 | 0 | not tried: only root can | 2026-11-21 |\n" in text
+    assert text.endswith(f"{FAULTS}\nend\n")
     monkeypatch.setattr("sys.argv", ["table", "--check", *where])
     assert main() == 0
 
 
 def test_a_readme_without_both_markers_is_refused() -> None:
     with pytest.raises(ValueError, match="exactly twice"):
-        with_table(f"before\n{MARKER}\nafter\n", "table")
+        with_table(f"before\n{FIGURES}\nafter\n", FIGURES, "table")
 
 
 def test_every_kept_result_can_be_read_and_keeping_more_changes_none(tmp_path: Path) -> None:

@@ -23,7 +23,8 @@ class Tally:
         """Numbers for the line."""
         self.left_out = ""
         """Why it cannot be tried here."""
-        self._problems: list[str] = []
+        self.problems: list[str] = []
+        """What was not as expected, a line each."""
         self._began = time.monotonic()
 
     @contextmanager
@@ -33,7 +34,7 @@ class Tally:
         try:
             yield
         except Exception as error:
-            self._problems.append(f"{what or f'number {self.tried}'}: {type(error).__name__}: {error}")
+            self.problems.append(f"{what or f'number {self.tried}'}: {type(error).__name__}: {error}")
         else:
             self.expected += 1
 
@@ -48,7 +49,7 @@ class Tally:
             return f"{self.name}: not tried: {self.left_out}"
         facts = "".join(f"; {fact}" for fact in self.facts)
         lines = [f"{self.name}: {self.tried} tried, {self.expected} as expected{facts} ({time.monotonic() - self._began:.0f} s)"]
-        lines += [f"    {problem}" for problem in self._problems[:_SHOWN]]
-        if len(self._problems) > _SHOWN:
-            lines.append(f"    and {len(self._problems) - _SHOWN} more")
+        lines += [f"    {problem}" for problem in self.problems[:_SHOWN]]
+        if len(self.problems) > _SHOWN:
+            lines.append(f"    and {len(self.problems) - _SHOWN} more")
         return "\n".join(lines)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -34,12 +35,15 @@ def test_what_cannot_be_tried_here_says_why() -> None:
     assert tally.report() == "a fault: not tried: only root can"
 
 
-def test_a_fault_runs_from_end_to_end() -> None:
-    command = [sys.executable, str(HERE), "--only", "kill", "--share", "0.02"]
+def test_a_fault_runs_from_end_to_end_and_its_counts_are_kept(tmp_path: Path) -> None:
+    command = [sys.executable, str(HERE), "--only", "kill", "--share", "0.02", "--results", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "[kill] SIGKILL of a training process, then resume: 4 tried, 4 as expected" in done.stdout
     assert "1 faults, 1 as expected" in done.stdout
+    (kept,) = tmp_path.iterdir()
+    (fault,) = json.loads(kept.read_text())["faults"]
+    assert (fault["fault"], fault["tried"], fault["expected"], fault["problems"]) == ("kill", 4, 4, [])
 
 
 def test_a_fault_that_there_is_not_is_named() -> None:
