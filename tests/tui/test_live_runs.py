@@ -15,6 +15,7 @@ from tuitrain.events import Checkpoint, Step
 from tuitrain.runs.status import this_process
 from tuitrain.tui.app import TuitrainApp
 from tuitrain.tui.screens.opened import OpenedScreen
+from tuitrain.tui.screens.runs import RunsScreen
 
 SIZES = [(80, 24), (120, 40), (200, 60)]
 WIDE = (120, 40)
@@ -93,6 +94,17 @@ async def test_what_the_run_says_shows_before_the_next_second(
         await until_shown(pilot, "space Pause")
         now(path, outside, "paused")
         await until_shown(pilot, "‖ paused")
+
+
+async def test_r_shows_the_runs_also_from_one_that_was_attached_to(
+    session: FakeSession, sampler: FakeSampler, runs_dir: Path, outside: FakeOutside
+) -> None:
+    live(runs_dir)
+    app = attached_app(session, sampler, runs_dir, outside)
+    async with app.run_test(size=WIDE) as pilot:
+        await until_shown(pilot, ID)
+        await pilot.press("r")
+        await until(pilot, lambda: isinstance(app.screen, RunsScreen))
 
 
 async def test_steps_do_not_make_it_read_the_folder(

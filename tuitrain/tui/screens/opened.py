@@ -67,7 +67,8 @@ class OpenedScreen(PaneScreen):
         ("R", "go on with an ended run, or one that is paused"),
         ("s", "settings, environment and checkpoints in full"),
         ("y", "copy the equal tuitrain run line"),
-        ("r  Esc", "back to the runs"),
+        ("r", "the runs"),
+        ("Esc", "back to where one was"),
         *Curve.KEYS,
     )
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -79,7 +80,7 @@ class OpenedScreen(PaneScreen):
         Binding("s", "settings", "Settings"),
         Binding("y", "copy", "Copy command"),
         Binding("escape", "leave", "Close"),
-        Binding("r", "leave", "Runs", show=False),
+        Binding("r", "runs", "Runs", show=False),
     ]
 
     class Told(Message, bubble=False):
@@ -290,6 +291,15 @@ class OpenedScreen(PaneScreen):
     def action_resume(self) -> None:
         """Go on with the run."""
         self.post_message(GoOn(self.opened.path))
+
+    async def action_runs(self) -> None:
+        """Back to the list of runs as it was left, or to a new one where this was not opened from it."""
+        from tuitrain.tui.screens.runs import RunsScreen
+
+        if isinstance(self.app.screen_stack[-2], RunsScreen):
+            self.action_leave()
+        else:
+            await self.app.run_action("runs")
 
     def action_settings(self) -> None:
         """All that the run was made with, and what it has kept."""
