@@ -47,7 +47,7 @@ class _AtOnce(Later):
         return None
 
 
-class _Drawn:
+class Drawn:
     """The curve of a run of `points` steps, which goes on."""
 
     def __init__(self, points: int) -> None:
@@ -114,7 +114,7 @@ def chart(wanted: Wanted) -> list[Figure]:
     load()
     lines = []
     for points in POINTS:
-        drawn = _Drawn(points)
+        drawn = Drawn(points)
         gc.collect()
         takers = [drawn.after_new_points, drawn.plotext]
         taken = [[1000 * take() for take in takers] for _ in range(DRAWN)]

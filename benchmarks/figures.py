@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from benchmarks.drawing import chart
+from benchmarks.gpu import gpu_app_speed, gpu_speed
 from benchmarks.keys import key_to_paint
+from benchmarks.leet import leet
 from benchmarks.memory import long_run
 from benchmarks.monitor import monitor, sample_cost
-from benchmarks.output import terminal_bytes
 from benchmarks.pairs import Figure, Wanted
-from benchmarks.speed import app_speed, on_device_loop, plain_speed, rich_bar
+from benchmarks.scaling import scaling
+from benchmarks.speed import app_speed, on_device_loop, plain_speed
+from benchmarks.speedrun import speedrun
 from benchmarks.start import commands, first_frame, first_step
 from benchmarks.store import store
 from benchmarks.strategies import strategy_overheads
@@ -23,14 +26,17 @@ ALL: dict[str, Callable[[Wanted], list[Figure]]] = {
     "key-to-paint": key_to_paint,
     "chart": chart,
     "store": store,
+    "scaling": scaling,
     "app-speed": app_speed,
-    "rich-bar": rich_bar,
     "plain-speed": plain_speed,
     "on-device-loop": on_device_loop,
+    "gpu-speed": gpu_speed,
+    "gpu-app-speed": gpu_app_speed,
     "strategy-overheads": strategy_overheads,
-    "terminal-bytes": terminal_bytes,
     "long-run": long_run,
     "monitor": monitor,
     "watching": watching,
+    "leet": leet,
     "sample-cost": sample_cost,
+    "speedrun": speedrun,
 }

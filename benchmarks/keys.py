@@ -4,28 +4,32 @@ from __future__ import annotations
 
 import json
 import random
+import sqlite3
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.pairs import Figure, Wanted, percentile
 from benchmarks.programs import HERE, TUITRAIN, Screen, busy_neighbour, runs_dir
+from tuitrain.paths import METRICS, STATE
 
 KEYS = (("l", b"log"), ("l", b"linear"), ("+", b"smoothing"), ("-", b"smoothing"), ("?", b"themes"), ("?", None))
 """Keys of the training view, and what each answer holds: two labels, and a dialog over the screen. What closing it brings has no words."""
-STEADY_KEYS = 180
-PAUSED_KEYS = 60
-BEFORE_PAUSE = 30
+STEADY_KEYS = 102
+STEADY_PAUSED_KEYS = 48
+PAUSED_KEYS = 30
+BEFORE_PAUSE = 18
 AFTER_END = 24
 MOST_KEYS = 3000
 """A run that has not ended by then never will."""
-TRAIN_IMAGES, TEST_IMAGES = 600, 200
+TRAIN_IMAGES, TEST_IMAGES = 400, 200
 """Of each class."""
-BUSY_RUN = ("--epochs", "10", "--set", "checkpoint_every_steps=20")
+BUSY_RUN = ("--epochs", "5", "--set", "checkpoint_every_steps=20")
+ENDLESS = ("--epochs", "1000000", "--max-steps", "1000000")
 PASSING_SECONDS = 1.0
 """After a key that changes the run's state, what comes belongs to neither side."""
 
@@ -88,7 +92,7 @@ def _line(name: str, ours: list[float], peer: list[float], percent: int, most: f
 
 
 def _steady_delays(data: Path, env: dict[str, str]) -> tuple[list[float], list[float]]:
-    screen = Screen([TUITRAIN, "run", "seed-cnn", "--device", "cpu", "--data", str(data), "--tui"], env)
+    screen = Screen([TUITRAIN, "run", "seed-cnn", "--device", "cpu", "--data", str(data), *ENDLESS, "--tui"], env)
     try:
         typist = Typist(screen)
         screen.wait(lambda text: "[64, 3, 32, 32]" in text)
@@ -97,7 +101,7 @@ def _steady_delays(data: Path, env: dict[str, str]) -> tuple[list[float], list[f
         screen.child.send(" ")
         screen.wait(lambda text: "paused" in text)
         screen.discard(3.0)
-        return training, typist.press_many(STEADY_KEYS)
+        return training, typist.press_many(STEADY_PAUSED_KEYS)
     finally:
         screen.close()
 
@@ -113,6 +117,8 @@ class Whole:
     paused_keys: list[float] = field(default_factory=list)
     lags: list[float] = field(default_factory=list)
     paused_lags: list[float] = field(default_factory=list)
+    before_steps: int = 0
+    """How many of `keys` came while it was being prepared."""
 
 
 @contextmanager
@@ -137,6 +143,7 @@ def _whole_run(data: Path, neighbour: Callable[[], AbstractContextManager[None]]
         screen = Screen([*app, *command], {**env, "XDG_CACHE_HOME": cache})
         try:
             whole, pause = _type_along(screen, folder)
+            check_covered(next(folder.iterdir()), whole.before_steps)
             screen.child.send("q")
             screen.rest()
         finally:
@@ -154,6 +161,7 @@ def _type_along(screen: Screen, folder: Path) -> tuple[Whole, tuple[float, float
     whole, typist = Whole(), Typist(screen)
     screen.wait(lambda text: "the curve begins" in text)
     _wait_for(screen, folder, "running", typist, whole)
+    whole.before_steps = len(whole.keys)
     whole.keys += typist.press_many(BEFORE_PAUSE)
     whole.keys += typist.round_off()
     begin = time.perf_counter()
@@ -169,10 +177,23 @@ def _type_along(screen: Screen, folder: Path) -> tuple[Whole, tuple[float, float
     return whole, (begin, end)
 
 
+def check_covered(run: Path, keys_before: int) -> None:
+    """Whether keys were pressed through all that a run does.
+
+    Raises:
+        RuntimeError: its images were decoded before the first key, or there was no evaluation or no checkpoint.
+    """
+    with closing(sqlite3.connect(f"file:{run / METRICS}?mode=ro", uri=True)) as connection:
+        counts = {table: connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in ("evals", "checkpoints")}
+    absent = [what for what, there in {"keys while decoding": keys_before, **counts}.items() if not there]
+    if absent:
+        raise RuntimeError(f"the run that was typed along had no {' and no '.join(absent)}")
+
+
 def _wait_for(screen: Screen, folder: Path, state: str, typist: Typist, whole: Whole) -> None:
     """Go on pressing keys until the run is in `state`."""
     for _ in range(MOST_KEYS):
-        if any(json.loads(path.read_bytes())["state"] == state for path in folder.glob("*/state.json")):
+        if any(json.loads(path.read_bytes())["state"] == state for path in folder.glob(f"*/{STATE}")):
             return
         whole.keys += typist.press()
     raise RuntimeError(f"the run was never {state}:\n{screen.text()}")

@@ -1,77 +1,112 @@
-"""Whether the app's memory stays as it is, however long it runs."""
+"""Whether the app's memory stays as it is, however long it runs, and what its terminal gets meanwhile."""
 
 from __future__ import annotations
 
 import json
 import time
+from contextlib import ExitStack, closing
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import psutil
 
 from benchmarks.monitor import BUSY, stand_in
 from benchmarks.pairs import Figure, Wanted, alone, middle
-from benchmarks.programs import TUITRAIN, Screen, Training, output_of, runs_dir
+from benchmarks.programs import TUITRAIN, Screen, Training, headless, output_of, runs_dir, side_by_side
+from benchmarks.speed import SMALL
 from tuitrain.events import Losses
+from tuitrain.paths import METRICS, STATE
 from tuitrain.runs.store import MetricsWriter
 
 CARDS = BUSY.replace("count 3", "count 16")
-SETTLE_SECONDS = 40.0
+SETTLE_SECONDS = 30.0
+"""By then the axes have grown past the first steps, and the first evaluation has been."""
 SAMPLE_SECONDS = 0.5
+RESIZED_SECONDS = 5.0
+SMALL_SECONDS = 20.0
+SPARE_SECONDS = 20.0
+SPEED_STEPS = 60
 POINTS = 1_000_000
 PIECE = 50_000
-ENDLESS = ("--epochs", "1000000")
+
+
+class Watch(NamedTuple):
+    """Of a while: MB resident in its first and its last third, and bytes a second to the terminal."""
+
+    first: float
+    last: float
+    rate: float
 
 
 def long_run(wanted: Wanted) -> list[Figure]:
-    """Growth of the app's memory with sixteen stand-in cards: while it trains, and while it shows a run of a million steps."""
+    """The app while it trains: its memory, and what a terminal of 120×40 and then one of 80×24 gets; and in another process the memory of
+    one that shows a run of a million steps and sixteen stand-in cards. That needs next to nothing of the processor, so both are watched at
+    the same time."""
     seconds = 60 * wanted.minutes
-    with stand_in(CARDS) as nvml:
-        with runs_dir() as (_, env):
-            # An epoch of the synthetic data is short: evaluations and checkpoints come often, the first ones before the memory is warm.
-            training = Training("synthetic", 10**9, ENDLESS).command("--tui")
-            trained = _growth(training, {**env, **nvml}, "[64, 3, 32, 32]", seconds)
-        with runs_dir() as (folder, env):
-            run = million_points(folder, env)
-            shown = _growth([TUITRAIN, "attach", run.name], {**env, **nvml}, f"{POINTS:,}", seconds / 2)
+    with ExitStack() as stack:
+        nvml = stack.enter_context(stand_in(CARDS))
+        folder, env = stack.enter_context(runs_dir())
+        run = lengthened(folder, env, POINTS)
+        steps = planned_steps(seconds, headless(Training(SMALL, SPEED_STEPS)))
+        training = Training(str(wanted.data), steps, ("--epochs", "1000000")).command("--tui")
+        showing = stack.enter_context(closing(Screen([TUITRAIN, "attach", run.name], {**env, **nvml})))
+        showing.wait(lambda text: f"{POINTS:,}" in text)
+        trained = stack.enter_context(closing(Screen(training, env)))
+        trained.wait(lambda text: "[64, 3, 32, 32]" in text)
+        shown, large = side_by_side([partial(_watch, screen, seconds) for screen in (showing, trained)])
+        trained.resize(80, 24)
+        trained.discard(RESIZED_SECONDS)
+        small = trained.discard(SMALL_SECONDS) / SMALL_SECONDS
+        if "running" not in _last_state(folder):
+            raise RuntimeError("the run ended before it had been watched")
     return [
-        _line(f"memory gained in {wanted.minutes:g} min of training, 16 stand-in cards", *trained),
-        _line(f"memory gained in {wanted.minutes / 2:g} min of showing {POINTS:,} steps, 16 stand-in cards", *shown),
+        alone("terminal output while training, 120×40", round(large.rate), most=1000, unit="B/s"),
+        alone("terminal output while training, 80×24", round(small), most=500, unit="B/s"),
+        _gained(f"memory gained in {wanted.minutes:g} min of training", shown=large),
+        _gained(f"memory gained in {wanted.minutes:g} min of showing {POINTS:,} steps and 16 stand-in cards", shown=shown),
     ]
 
 
-def _line(name: str, begin: float, end: float) -> Figure:
-    return alone(name, end - begin, most=2, unit="MB", ours=f"{end - begin:+.2f} MB (from {begin:.0f} MB)")
+def planned_steps(seconds: float, per_step: float) -> int:
+    """How long a run must be to be watched for `seconds`, and not much longer: its curve grows over the whole width meanwhile, as a
+    person's does."""
+    return int((SETTLE_SECONDS + seconds + RESIZED_SECONDS + SMALL_SECONDS + SPARE_SECONDS) / per_step)
 
 
-def _growth(argv: list[str], env: dict[str, str], marker: str, seconds: float) -> tuple[float, float]:
-    """MB resident in the first and in the last third of `seconds`, once all is warm: the medians, because evaluations come and go."""
-    screen = Screen(argv, env)
-    try:
-        screen.wait(lambda text: marker in text)
-        process = psutil.Process(screen.child.pid)
-        screen.discard(SETTLE_SECONDS)
-        values, end = [], time.perf_counter() + seconds
-        while time.perf_counter() < end:
-            screen.discard(SAMPLE_SECONDS)
-            values.append(process.memory_info().rss / 2**20)
-    finally:
-        screen.close()
+def _gained(name: str, *, shown: Watch) -> Figure:
+    gained = shown.last - shown.first
+    return alone(name, gained, most=2, unit="MB", ours=f"{gained:+.2f} MB (from {shown.first:.0f} MB)")
+
+
+def _last_state(folder: Path) -> set[str]:
+    return {json.loads(path.read_bytes())["state"] for path in folder.glob(f"*/{STATE}")}
+
+
+def _watch(screen: Screen, seconds: float) -> Watch:
+    """Medians of the memory, once all is warm, because evaluations come and go."""
+    process = psutil.Process(screen.child.pid)
+    screen.discard(SETTLE_SECONDS)
+    values, before, begin = [], screen.received, time.perf_counter()
+    while (passed := time.perf_counter() - begin) < seconds:
+        screen.discard(SAMPLE_SECONDS)
+        values.append(process.memory_info().rss / 2**20)
     third = len(values) // 3
-    return middle(values[:third]), middle(values[-third:])
+    return Watch(middle(values[:third]), middle(values[-third:]), (screen.received - before) / passed)
 
 
-def million_points(folder: Path, env: dict[str, str]) -> Path:
-    """A run in `folder` whose store has the losses of `POINTS` steps: one that was really trained, a little, and was then lengthened."""
+def lengthened(folder: Path, env: dict[str, str], points: int) -> Path:
+    """A run in `folder` whose store has the losses of `points` steps: one that was really trained, a little, and was then made longer."""
     output_of([TUITRAIN, "run", "random-linear", "--device", "cpu"], env)
     run = next(folder.iterdir())
-    writer = MetricsWriter(run / "metrics.sqlite")
-    for first in range(1, POINTS, PIECE):
-        steps = range(first, first + PIECE)
+    writer = MetricsWriter(run / METRICS)
+    for first in range(1, points, PIECE):
+        steps = range(first, min(first + PIECE, points + 1))
         losses, times = tuple(1 + (step % 97) / 97 for step in steps), tuple(1.7e9 + step / 100 for step in steps)
         writer.append([Losses(first_step=first, epoch=1, losses=losses, times=times)])
         writer.commit()
     writer.close()
-    state = run / "state.json"
-    status = json.loads(state.read_bytes()) | {"step": POINTS, "steps_per_epoch": POINTS, "total_steps": POINTS}
+    state = run / STATE
+    status = json.loads(state.read_bytes()) | {"step": points, "steps_per_epoch": points, "total_steps": points}
     state.write_text(json.dumps(status))
     return run

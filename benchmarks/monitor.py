@@ -8,21 +8,23 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import psutil
 
 from benchmarks.pairs import Figure, Wanted, measure, own
-from benchmarks.programs import TUITRAIN, Screen, runs_dir
+from benchmarks.programs import TUITRAIN, Screen, runs_dir, side_by_side
 
 STUB = Path(__file__).parents[1] / "tests" / "nvml_stub" / "nvml_stub.c"
 NVITOP = str(Path(sys.executable).with_name("nvitop"))
-SETTLE_SECONDS = 4.0
-WATCHED_SECONDS = 20.0
+SETTLE_SECONDS = 3.0
+WATCHED_SECONDS = 18.0
 MOST_PAIRS = 2
-"""A pair takes two minutes over both sets of cards, and the values hardly differ from one to the next."""
+"""The values hardly differ from one to the next."""
 
 STEADY = "count 3\ncard * utilization 97\ncard * memory_used 19327352832\n"
 BUSY = """count 3
@@ -47,25 +49,34 @@ def stand_in(scenario: str) -> Iterator[dict[str, str]]:
         yield {"LD_LIBRARY_PATH": folder, "TUITRAIN_NVML_SCENARIO": str(path)}
 
 
+@dataclass(frozen=True)
 class Watched:
     """What a monitor took over `WATCHED_SECONDS`: bytes a second to the terminal, percent of a core, MB resident at the end."""
 
-    def __init__(self, argv: list[str], env: dict[str, str], keys: str) -> None:
-        screen = Screen(argv, env)
-        try:
-            screen.discard(SETTLE_SECONDS)
-            screen.child.send(keys)
-            screen.discard(SETTLE_SECONDS)
-            root = psutil.Process(screen.child.pid)
-            processes = [root, *root.children(recursive=True)]
-            before, begin = _cpu_seconds(processes), time.perf_counter()
-            count = screen.discard(WATCHED_SECONDS)
-            seconds = time.perf_counter() - begin
-            self.rate = count / seconds
-            self.cpu = 100 * (_cpu_seconds(processes) - before) / seconds
-            self.memory = sum(process.memory_info().rss for process in processes) / 2**20
-        finally:
-            screen.close()
+    rate: float
+    cpu: float
+    memory: float
+
+
+def watched(monitors: Sequence[tuple[list[str], dict[str, str], str]]) -> list[Watched]:
+    """What each of `monitors`, a command, its environment and the keys to its screen, takes. They run at the same time: each needs so
+    little of a core that none is in another's way, and all of them see the same machine."""
+    with ExitStack() as open_screens:
+        screens = [open_screens.enter_context(closing(Screen(argv, env))) for argv, env, _ in monitors]
+        return side_by_side([partial(_watch, screen, keys) for screen, (_, _, keys) in zip(screens, monitors, strict=True)])
+
+
+def _watch(screen: Screen, keys: str) -> Watched:
+    screen.discard(SETTLE_SECONDS)
+    screen.child.send(keys)
+    screen.discard(SETTLE_SECONDS)
+    root = psutil.Process(screen.child.pid)
+    processes = [root, *root.children(recursive=True)]
+    before, begin = _cpu_seconds(processes), time.perf_counter()
+    count = screen.discard(WATCHED_SECONDS)
+    seconds = time.perf_counter() - begin
+    cpu = 100 * (_cpu_seconds(processes) - before) / seconds
+    return Watched(count / seconds, cpu, sum(process.memory_info().rss for process in processes) / 2**20)
 
 
 def _cpu_seconds(processes: list[psutil.Process]) -> float:
@@ -74,28 +85,21 @@ def _cpu_seconds(processes: list[psutil.Process]) -> float:
 
 def monitor(wanted: Wanted) -> list[Figure]:
     """The GPU screen of three cards at 120×40, whose values hold still and whose values all change, beside nvitop."""
+    with stand_in(STEADY) as steady, stand_in(BUSY) as busy, runs_dir() as (_, env):
+        monitors = [each for nvml in (steady, busy) for each in (([TUITRAIN], {**env, **nvml}, "g"), ([NVITOP, "--monitor"], nvml, ""))]
+        taken = [watched(monitors) for _ in range(min(wanted.pairs, MOST_PAIRS))]
+    steady_ours, steady_peer, busy_ours, busy_peer = zip(*taken, strict=True)
     return [
-        line for name, scenario in (("steady", STEADY), ("busy", BUSY)) for line in _monitor(name, scenario, min(wanted.pairs, MOST_PAIRS))
+        *watched_lines("GPU screen, 3 steady cards", steady_ours, steady_peer, "nvitop"),
+        *watched_lines("GPU screen, 3 busy cards", busy_ours, busy_peer, "nvitop"),
     ]
 
 
-def _monitor(name: str, scenario: str, pairs: int) -> list[Figure]:
-    ours: list[Watched] = []
-    peer: list[Watched] = []
-    with stand_in(scenario) as nvml, runs_dir() as (_, env):
-        for _ in range(pairs):
-            ours.append(Watched([TUITRAIN], {**env, **nvml}, "g"))
-            peer.append(Watched([NVITOP, "--monitor"], nvml, ""))
+def watched_lines(name: str, ours: Sequence[Watched], peer: Sequence[Watched], what: str) -> list[Figure]:
+    """A line for each value."""
     return [
-        own(
-            f"GPU screen, 3 {name} cards, {what}",
-            [value(one) for one in ours],
-            [value(one) for one in peer],
-            most=most,
-            unit=unit,
-            what="nvitop",
-        )
-        for what, unit, most, value in VALUES
+        own(f"{name}, {value}", list(map(of, ours)), list(map(of, peer)), most=most, unit=unit, what=what)
+        for value, unit, most, of in VALUES
     ]
 
 

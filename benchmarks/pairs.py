@@ -17,11 +17,15 @@ class Wanted:
         data: a folder with train/<class>/*.jpg and test/<class>/*.jpg.
         pairs: how often most figures are taken.
         minutes: how long the memory is watched.
+        seeds: how many speed runs are made.
+        steps: how long they are at most; given, they are made without a GPU too.
     """
 
     data: Path
     pairs: int = 3
-    minutes: float = 2.0
+    minutes: float = 1.0
+    seeds: int = 20
+    steps: int | None = None
 
 
 @dataclass(frozen=True)
@@ -74,6 +78,28 @@ def figure(
     return Figure(name, ours, peer, round(ratio, 3), round(low, 3), round(high, 3), target, holds, len(ratios), note)
 
 
+def speed(
+    name: str, ours: Sequence[float], peer: Sequence[float], *, what: str, least: float, per_second: bool = False, note: str = ""
+) -> Figure:
+    """A line about how many times as fast as the peer our steps are.
+
+    Args:
+        ours, peer: seconds per step, taken in pairs.
+        what: the peer, in words.
+        least: how many times as fast they must be.
+        per_second: speak of steps per second, and not of milliseconds per step.
+    """
+    words = _steps_per_second if per_second else _milliseconds_per_step
+    return figure(
+        name,
+        [theirs / mine for mine, theirs in zip(ours, peer, strict=True)],
+        ours=words(ours),
+        peer=f"{words(peer)}, {what}",
+        least=least,
+        note=note,
+    )
+
+
 def own(name: str, ours: Sequence[float], peer: Sequence[float], *, most: float, unit: str, what: str, note: str = "") -> Figure:
     """A line whose target is our own median, with the ratio to the peer's values beside it.
 
@@ -112,6 +138,14 @@ def alone(name: str, value: float, *, most: float, unit: str, ours: str = "") ->
         value <= most,
         1,
     )
+
+
+def _steps_per_second(seconds: Sequence[float]) -> str:
+    return f"{middle([1 / each for each in seconds]):.1f} steps/s"
+
+
+def _milliseconds_per_step(seconds: Sequence[float]) -> str:
+    return f"{middle([1000 * each for each in seconds]):.1f} ms/step"
 
 
 def _short(value: float) -> str:

@@ -1,10 +1,10 @@
 """A plain PyTorch loop with the data in memory: what `tuitrain run` must not be slower than.
 
-    python -m benchmarks.plain_loop RECIPE IMPORT_STRING --steps N [--skip 20] [--batch-size B] [--bar]
+    python -m benchmarks.plain_loop RECIPE IMPORT_STRING --steps N [--skip 20] [--batch-size B] [--device cpu] [--bar]
 
 It trains the recipe's own model with the recipe's optimizer and batches on the data of the function that IMPORT_STRING names, in the memory
-format that is fastest on a processor, and prints the mean seconds of a step after the first `--skip`. With `--bar` a progress bar of rich
-is told of every batch and its loss, as in many people's scripts.
+format that is fastest and on the device where the model is, and prints the mean seconds of a step after the first `--skip`. With `--bar` a
+progress bar of rich is told of every batch and its loss, as in many people's scripts.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tuitrain.recipes import load_recipe
 def batches(config: RunConfig, images: Tensor, labels: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
     """Epoch after epoch: inputs as the model takes them, and labels [B]."""
     while True:
-        order = torch.randperm(len(labels)) if config.shuffle else None
+        order = torch.randperm(len(labels), device=labels.device) if config.shuffle else None
         for first in range(0, len(labels), config.batch_size):
             rows = slice(first, first + config.batch_size) if order is None else order[first : first + config.batch_size]
             inputs = images[rows].to(torch.float32).div_(255)
@@ -56,6 +56,12 @@ def progress(steps: int, bar: bool) -> Iterator[Callable[[Tensor], None]]:
         yield lambda loss: shown.update(task, advance=1, description=f"loss {loss.item():.4f}")
 
 
+def wait_for(device: torch.device) -> None:
+    """Until it has done everything."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
 def main() -> None:
     """Train, and print how long a step took."""
     parser = argparse.ArgumentParser()
@@ -64,6 +70,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, required=True)
     parser.add_argument("--skip", type=int, default=20)
     parser.add_argument("--batch-size", type=int, default=64)
+    parser.add_argument("--device", type=torch.device, default="cpu")
     parser.add_argument("--bar", action="store_true")
     args = parser.parse_args()
 
@@ -72,22 +79,24 @@ def main() -> None:
     torch.manual_seed(config.seed)
     module, _, function = args.data.partition(":")
     (images, labels), _ = getattr(import_module(module), function)(config)
-    model = build_model(config).train()
+    model = build_model(config).train().to(args.device)
     if not takes_rows(config):
         model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-    images = images.contiguous(memory_format=torch.channels_last)
+    images, labels = images.contiguous(memory_format=torch.channels_last).to(args.device), labels.to(args.device)
     optimizer, criterion = optimizer_of(config, model), nn.CrossEntropyLoss()
 
     begin = 0.0
     with progress(args.steps, args.bar) as tell:
         for step, (inputs, targets) in enumerate(islice(batches(config, images, labels), args.steps)):
             if step == args.skip:
+                wait_for(args.device)
                 begin = time.perf_counter()
             loss = criterion(model(inputs), targets)
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
             tell(loss.detach())
+        wait_for(args.device)
         seconds = time.perf_counter() - begin
     print(seconds / (args.steps - args.skip))
 

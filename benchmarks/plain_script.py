@@ -1,6 +1,6 @@
 """The peer: the seed CNN as a tutorial writes it, with a Dataset, ToTensor and a DataLoader. It imports nothing of tuitrain.
 
-    python benchmarks/plain_script.py FOLDER [--epochs 10] [--max-steps N] [--skip 20]
+    python benchmarks/plain_script.py FOLDER [--epochs 10] [--max-steps N] [--skip 20] [--device cpu]
 
 FOLDER holds train/<class>/*.jpg and test/<class>/*.jpg; images are decoded once, before the clock starts, as torchvision's CIFAR10 has
 them in memory. Prints one JSON line: seconds per step after the first `--skip` steps, and the test accuracy after each epoch.
@@ -70,10 +70,11 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--max-steps", type=int)
     parser.add_argument("--skip", type=int, default=20)
+    parser.add_argument("--device", type=torch.device, default="cpu")
     args = parser.parse_args()
 
     torch.manual_seed(0)
-    model = make_model()
+    model = make_model().to(args.device)
     criterion = nn.CrossEntropyLoss()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     train = DataLoader(Images(args.folder / "train", 64 * args.max_steps if args.max_steps else None), batch_size=64)
@@ -84,7 +85,7 @@ def main() -> None:
     for _ in range(args.epochs):
         model.train()
         for images, labels in train:
-            loss = criterion(model(images), labels)
+            loss = criterion(model(images.to(args.device)), labels.to(args.device))
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
@@ -101,7 +102,7 @@ def main() -> None:
             right = 0
             with torch.no_grad():
                 for images, labels in test:
-                    right += int((model(images).argmax(1) == labels).sum())
+                    right += int((model(images.to(args.device)).argmax(1).cpu() == labels).sum())
             accuracies.append(right / len(test.dataset))  # type: ignore[arg-type]
             print(f"accuracy {accuracies[-1]:.4f}", flush=True)
             clock = time.perf_counter()

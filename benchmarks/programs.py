@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sqlite3
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 import pexpect
 import pyte
 
+T = TypeVar("T")
+
 TUITRAIN = str(Path(sys.executable).with_name("tuitrain"))
 HERE = Path(__file__).parent
 SKIPPED_STEPS = 20
+ENDING_SECONDS = 5.0
 
 
 class Screen:
@@ -37,6 +43,11 @@ class Screen:
         self.child.delaybeforesend = None
         # A program that is killed while it maps a large library takes more than pexpect's 0.1 s to be gone.
         self.child.delayafterterminate = self.child.ptyproc.delayafterterminate = 2.0
+
+    def resize(self, columns: int, rows: int) -> None:
+        """Give the terminal another size; the program is told."""
+        self._screen.resize(rows, columns)
+        self.child.setwinsize(rows, columns)
 
     def text(self) -> str:
         """The screen's lines."""
@@ -90,7 +101,13 @@ class Screen:
                 return held
 
     def close(self) -> None:
-        """End the program, whatever it does."""
+        """End the program, whatever it does: as one is asked to, and by force where it has not ended within `ENDING_SECONDS`."""
+        if self.child.isalive():
+            self.child.kill(signal.SIGTERM)
+        end = time.perf_counter() + ENDING_SECONDS
+        while self.child.isalive() and time.perf_counter() < end:
+            if not self.read(0.02):
+                time.sleep(0.01)
         self.child.close(force=True)
 
     def _take(self, seconds: float) -> bytes:
@@ -108,6 +125,12 @@ def runs_dir() -> Iterator[tuple[Path, dict[str, str]]]:
     with tempfile.TemporaryDirectory() as folder:
         runs = Path(folder) / "runs"
         yield runs, {"TUITRAIN_RUNS": str(runs), "XDG_STATE_HOME": str(Path(folder) / "state")}
+
+
+def side_by_side(takers: Sequence[Callable[[], T]]) -> list[T]:
+    """What each gives, all at the same time: for looking at programs that were started before, because a fork among threads may hang."""
+    with ThreadPoolExecutor(len(takers)) as pool:
+        return [future.result() for future in [pool.submit(take) for take in takers]]
 
 
 @contextmanager
@@ -195,9 +218,10 @@ def in_app(training: Training) -> float:
         return training.seconds_per_step(folder)
 
 
-def plain(folder: Path, steps: int) -> float:
+def plain(folder: Path, steps: int, device: str = "cpu") -> float:
     """The tutorial's script on the same images: seconds per step."""
-    command = [sys.executable, str(HERE / "plain_script.py"), str(folder), "--max-steps", str(steps), "--skip", str(SKIPPED_STEPS)]
+    what = ["--max-steps", str(steps), "--skip", str(SKIPPED_STEPS), "--device", device]
+    command = [sys.executable, str(HERE / "plain_script.py"), str(folder), *what]
     return float(json.loads(output_of(command).splitlines()[-1])["seconds_per_step"])
 
 
@@ -214,5 +238,6 @@ def plain_loop(training: Training) -> float:
 
 def loop_command(training: Training, *more: str) -> list[str]:
     """The line that starts `plain_loop.py` in this repository's root."""
-    what = [training.recipe, training.data, "--steps", str(training.steps), "--skip", str(training.skipped)]
+    steps = ["--steps", str(training.steps), "--skip", str(training.skipped)]
+    what = [training.recipe, training.data, *steps, "--device", training.device]
     return [sys.executable, "-m", "benchmarks.plain_loop", *what, *training.options, *more]

@@ -14,3 +14,9 @@ def make_data(config: object) -> tuple[tuple[Tensor, Tensor], None]:
     generator = torch.Generator().manual_seed(0)
     images = torch.randint(0, 256, (SAMPLES, 3, 32, 32), dtype=torch.uint8, generator=generator)
     return (images, torch.randint(0, 10, (SAMPLES,), generator=generator)), None
+
+
+def make_much_data(config: object) -> tuple[tuple[Tensor, Tensor], None]:
+    """The same twelve times over: 4800 steps at batch 64, for a GPU, which has done 400 in a tenth of a second."""
+    (images, labels), nothing = make_data(config)
+    return (images.repeat(12, 1, 1, 1), labels.repeat(12)), nothing

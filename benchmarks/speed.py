@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 
 from benchmarks.machine import describe
-from benchmarks.pairs import Figure, Wanted, figure, measure, middle, rounds
+from benchmarks.pairs import Figure, Wanted, figure, measure, middle, rounds, speed
 from benchmarks.programs import (
     SHORT_SPIN,
     Screen,
@@ -22,31 +22,39 @@ from benchmarks.programs import (
 )
 
 STEPS = 100
-APP_STEPS = 150
+BUSY_STEPS = 80
+APP_STEPS = 200
 SMALL = "benchmarks.small_data:make_data"
 IN_MEMORY = {
-    "seed-cnn": Training(SMALL, 200),
-    "transformer": Training(SMALL, 120, recipe="transformer"),
+    "seed-cnn": Training(SMALL, 150),
+    "transformer": Training(SMALL, 70, recipe="transformer"),
     # As large a batch as lets a step take some tenths of a second.
-    "resnet18": Training(SMALL, 22, ("--batch-size", "16"), recipe="resnet18", skipped=4),
+    "resnet18": Training(SMALL, 14, ("--batch-size", "16"), recipe="resnet18", skipped=4),
 }
 
 
 def app_speed(wanted: Wanted) -> list[Figure]:
-    """Steps per second inside the app against the same run without a screen, on a quiet machine and beside a busy process."""
-    training = Training(str(wanted.data), APP_STEPS)
-    quiet = measure(partial(in_app, training), partial(headless, training), wanted.pairs)
+    """Steps per second inside the app against the same run without a screen, on a quiet machine and beside a busy process; and against the
+    plain loop with rich's progress bar over its batches, with what both send to the terminal."""
+    training, fewer = Training(SMALL, APP_STEPS), Training(SMALL, BUSY_STEPS)
+    sent: list[float] = []
+    sent_bar: list[float] = []
+    takers = [partial(_counted_app, training, sent), partial(headless, training), partial(_counted_bar, training, sent_bar)]
+    app, alone, bar = zip(*rounds(takers, wanted.pairs, warmup=0), strict=True)
     with busy_neighbour():
-        busy = measure(partial(in_app, training), partial(headless, training), wanted.pairs, warmup=0)
+        busy = measure(partial(in_app, fewer), partial(headless, fewer), wanted.pairs, warmup=0)
+    name, beside_bar = "training in the app", "against rich's progress bar"
     return [
+        speed(f"{name}, CPU", app, alone, what="headless", least=0.95, per_second=True),
+        speed(f"{name}, CPU, one busy neighbour", *zip(*busy, strict=True), what="headless", least=0.95, per_second=True),
+        speed(f"{name}, {beside_bar}, CPU", app, bar, what="loop with rich's bar", least=0.95, per_second=True),
         figure(
-            f"training in the app, CPU{beside}",
-            [b / a for a, b in taken],
-            ours=f"{middle([1 / a for a, _ in taken]):.1f} steps/s",
-            peer=f"{middle([1 / b for _, b in taken]):.1f} steps/s headless",
-            least=0.95,
-        )
-        for beside, taken in (("", quiet), (", one busy neighbour", busy))
+            f"terminal output of a run's first steps, {beside_bar}",
+            [a / b for a, b in zip(sent, sent_bar, strict=True)],
+            ours=f"{middle(sent):.0f} B/s",
+            peer=f"{middle(sent_bar):.0f} B/s, rich's bar",
+            most=1.0,
+        ),
     ]
 
 
@@ -55,16 +63,16 @@ def plain_speed(wanted: Wanted) -> list[Figure]:
     precisions = {"fp32": 1.5, "bf16": 2.0}
     runs = [Training(str(wanted.data), STEPS, ("--precision", precision)) for precision in precisions]
     takers: list[Callable[[], float]] = [partial(plain, wanted.data, STEPS), *(partial(headless, run) for run in runs)]
-    taken = rounds(takers, wanted.pairs)
+    taken = rounds(takers, wanted.pairs, warmup=0)
     lines = []
     for place, (precision, least) in enumerate(precisions.items(), 1):
         without = precision == "bf16" and not describe()["bf16_instructions"]
         lines.append(
-            figure(
+            speed(
                 f"training speed, CPU, {precision}",
-                [each[0] / each[place] for each in taken],
-                ours=f"{middle([1000 * each[place] for each in taken]):.1f} ms/step",
-                peer=f"{middle([1000 * each[0] for each in taken]):.1f} ms/step, plain script in fp32",
+                [each[place] for each in taken],
+                [each[0] for each in taken],
+                what="plain script in fp32",
                 least=least,
                 note="this CPU has no bf16 instructions" if without else "",
             )
@@ -78,40 +86,8 @@ def on_device_loop(wanted: Wanted) -> list[Figure]:
     for recipe, training in IN_MEMORY.items():
         quiet = Training(training.data, training.steps, (*training.options, "--set", "augment=none"), recipe, skipped=training.skipped)
         taken = measure(partial(headless, quiet), partial(plain_loop, training), wanted.pairs, warmup=0)
-        lines.append(
-            figure(
-                f"{recipe}, data in memory, CPU",
-                [b / a for a, b in taken],
-                ours=f"{middle([1000 * a for a, _ in taken]):.1f} ms/step",
-                peer=f"{middle([1000 * b for _, b in taken]):.1f} ms/step, plain loop",
-                least=0.98,
-            )
-        )
+        lines.append(speed(f"{recipe}, data in memory, CPU", *zip(*taken, strict=True), what="plain loop", least=0.98))
     return lines
-
-
-def rich_bar(wanted: Wanted) -> list[Figure]:
-    """Training in the app beside the plain loop with rich's progress bar over its batches: speed, and bytes to the terminal."""
-    training = Training(SMALL, 300)
-    ours: list[float] = []
-    bar: list[float] = []
-    taken = measure(partial(_counted_app, training, ours), partial(_counted_bar, training, bar), wanted.pairs, warmup=0)
-    return [
-        figure(
-            "training in the app, against rich's progress bar, CPU",
-            [b / a for a, b in taken],
-            ours=f"{middle([1 / a for a, _ in taken]):.1f} steps/s",
-            peer=f"{middle([1 / b for _, b in taken]):.1f} steps/s, loop with rich's bar",
-            least=0.95,
-        ),
-        figure(
-            "terminal output of a run's first steps, against rich's progress bar",
-            [a / b for a, b in zip(ours, bar, strict=True)],
-            ours=f"{middle(ours):.0f} B/s",
-            peer=f"{middle(bar):.0f} B/s, rich's bar",
-            most=1.0,
-        ),
-    ]
 
 
 def _counted_app(training: Training, rates: list[float]) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -69,7 +70,7 @@ def commands(wanted: Wanted) -> list[Figure]:
 
 
 def keep_runs(folder: Path, env: dict[str, str], count: int) -> Path:
-    """Fill `folder` with `count` runs: one that is really trained, and copies of it, each of which is a run of its own.
+    """Fill `folder` with `count` runs: one that is really trained, and copies of what lists read of it, each of which is a run of its own.
 
     Returns:
         The folder of the first.
@@ -77,7 +78,8 @@ def keep_runs(folder: Path, env: dict[str, str], count: int) -> Path:
     output_of([TUITRAIN, "run", "random-linear", "--device", "cpu"], env)
     first = next(folder.iterdir())
     for number in range(count - 1):
-        shutil.copytree(first, folder / f"20260101-{number // 60:02}{number % 60:02}-random-linear-{number:03}")
+        copy = folder / f"20260101-{number // 60:02}{number % 60:02}-random-linear-{number:03}"
+        shutil.copytree(first, copy, copy_function=os.link, ignore=shutil.ignore_patterns("checkpoints", "tensorboard"))
     return first
 
 

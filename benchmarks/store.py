@@ -10,9 +10,10 @@ from pathlib import Path
 
 from benchmarks.pairs import Figure, Wanted, own, rounds
 from tuitrain.events import RunStarted
+from tuitrain.paths import METRICS
 from tuitrain.recipes import load_recipe
 from tuitrain.runs import schema
-from tuitrain.runs.folder import METRICS, RunFolder
+from tuitrain.runs.folder import RunFolder
 from tuitrain.runs.record import RunRecord
 from tuitrain.runs.saved import load_record
 from tuitrain.runs.store import MetricsWriter
@@ -28,9 +29,9 @@ def store(wanted: Wanted) -> list[Figure]:
     """The record and the first curve of a long run, and other parts of its curves, beside reading its losses as a plain reader does."""
     with tempfile.TemporaryDirectory() as folder:
         path = long_run(Path(folder) / "runs")
-        opened = rounds((lambda: _open(path), lambda: _read_plainly(path)), 2 * wanted.pairs)
+        opened = rounds((lambda: _open(path), lambda: _read_plainly(path)), wanted.pairs)
         record = load_record(path)
-        zoomed = rounds((lambda: _zoom(record), lambda: _read_plainly(path)), 2 * wanted.pairs)
+        zoomed = rounds((lambda: _zoom(record), lambda: _read_plainly(path)), wanted.pairs)
     what = "SQLite reading all losses"
     return [
         own(f"a run of {STEPS:,} steps opened", [a for a, _ in opened], [b for _, b in opened], most=100, unit="ms", what=what),

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import reliability
+from benchmarks.awaited import Awaited, missing
 from benchmarks.pairs import Figure
 from benchmarks.results import RESULTS, Kept, newest
 
@@ -33,6 +34,11 @@ def heading(*more: str) -> str:
 def line_of(line: Figure, *more: str) -> str:
     """One figure's line."""
     return f"| {' | '.join((line.name, line.ours, line.peer, _span(line), line.target, _holds(line), *more))} |"
+
+
+def awaited_line(line: Awaited, *more: str, why: str = "") -> str:
+    """A line that was not measured, and why; without a `why` of its own, for the reason for which it mostly is not."""
+    return f"| {' | '.join((line.name, 'not measured', '-', '-', line.target, why or line.without, *more))} |"
 
 
 def _span(line: Figure) -> str:
@@ -58,12 +64,13 @@ def _wholly(line: Figure) -> bool:
 
 
 def markdown(kept: list[Kept]) -> str:
-    """The table, with a letter for the machine of each line, and what the letters mean."""
+    """The table, with a letter for the machine of each line, what was never measured at its end, and what the letters mean."""
     letters: dict[str, str] = {}
     lines = [heading("on")]
     for one in kept:
         letter = letters.setdefault(described(one.machine), _letter(len(letters)))
         lines.append(line_of(one.figure, f"{letter}, {one.stamp[:4]}-{one.stamp[4:6]}-{one.stamp[6:8]}"))
+    lines += [awaited_line(line, "-") for line in missing(one.figure.name for one in kept)]
     legend = [f"- {letter}: {machine}" for machine, letter in letters.items()]
     return "\n".join([*lines, "", "Taken on:", "", *legend])
 

@@ -1,4 +1,4 @@
-"""Watching a run that another process trains, beside terminalboard on the same run's TensorBoard files."""
+"""Watching a run that another process trains, beside other programs that show what a run has written."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from benchmarks.monitor import MOST_PAIRS, VALUES, Watched
-from benchmarks.pairs import Figure, Wanted, own
+from benchmarks.monitor import MOST_PAIRS, watched, watched_lines
+from benchmarks.pairs import Figure, Wanted
 from benchmarks.programs import TUITRAIN, Training, runs_dir
 
 TERMINALBOARD = str(Path(sys.executable).with_name("terminalboard"))
@@ -22,27 +22,14 @@ def watching(wanted: Wanted) -> list[Figure]:
     """`tuitrain attach` of a run that trains all the while, beside terminalboard: bytes to the terminal, processor, memory."""
     if not Path(TERMINALBOARD).exists():
         raise RuntimeError("terminalboard is not installed: pip install '.[bench]' brings it")
-    ours: list[Watched] = []
-    peer: list[Watched] = []
-    with runs_dir() as (folder, env), _run(folder, env) as run:
-        for _ in range(min(wanted.pairs, MOST_PAIRS)):
-            ours.append(Watched([TUITRAIN, "attach", run.name], env, ""))
-            peer.append(Watched([TERMINALBOARD, str(run / "tensorboard")], env, ""))
-    return [
-        own(
-            f"watching a run, {what}",
-            [value(one) for one in ours],
-            [value(one) for one in peer],
-            most=most,
-            unit=unit,
-            what="terminalboard",
-        )
-        for what, unit, most, value in VALUES
-    ]
+    with runs_dir() as (folder, env), training_run(folder, env) as run:
+        monitors = [([TUITRAIN, "attach", run.name], env, ""), ([TERMINALBOARD, str(run / "tensorboard")], env, "")]
+        ours, peer = zip(*(watched(monitors) for _ in range(min(wanted.pairs, MOST_PAIRS))), strict=True)
+    return watched_lines("watching a run", ours, peer, "terminalboard")
 
 
 @contextmanager
-def _run(folder: Path, env: dict[str, str]) -> Iterator[Path]:
+def training_run(folder: Path, env: dict[str, str]) -> Iterator[Path]:
     """The folder of a run that trains until the end of the block."""
     command = Training("synthetic", 10**9, ("--epochs", "1000000")).command()
     nothing = subprocess.DEVNULL

@@ -15,9 +15,12 @@ from msgspec import Meta
 
 from tuitrain.text import clean, nearest
 
-MODELS = ("seed-cnn", "linear", "rnn", "transformer", "resnet18")
+MODELS = ("seed-cnn", "linear", "rnn", "transformer", "resnet18", "speedrun")
 DATA = ("auto", "cifar10", "synthetic", "random")
-RECIPES = ("seed-cnn", "multi-gpu", "random-linear", "rnn", "rnn-batch-first", "transformer", "transformer-batch-first", "resnet18")
+RECIPES = (
+    *("seed-cnn", "multi-gpu", "random-linear", "rnn", "rnn-batch-first", "transformer", "transformer-batch-first", "resnet18"),
+    "speedrun-94",
+)
 """The built-in recipes, in the order a newcomer should meet them."""
 STRATEGIES = ("auto", "single", "dp", "split", "ddp")
 
@@ -25,10 +28,16 @@ _IMPORT_STRING = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 _DEVICE = re.compile(r"cpu|cuda|cuda:\d+")
 
 PositiveInt = Annotated[int, Meta(ge=1, le=2**53, description="a whole number of 1 or more")]
+Accuracy = Annotated[float, Meta(gt=0, le=1)]
 
 
 class ConfigError(Exception):
     """A wrong flag, file, field, device or data set. The text is one sentence for the person."""
+
+    @property
+    def reason(self) -> str:
+        """The sentence for a screen: without the name of the command line's argument RUN, which nobody has typed there."""
+        return str(self).removeprefix("RUN: ")
 
 
 class RunConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -50,12 +59,24 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     batch_size: PositiveInt = 64
     """The global batch: all replicas together."""
     loss: Annotated[Literal["cross_entropy", "nll"], Meta(description="one of cross_entropy, nll")] = "cross_entropy"
+    label_smoothing: Annotated[float, Meta(ge=0, lt=1, description="a number from 0 up to, not including, 1")] = 0.0
+    """How much of each label is shared out over all classes; in the test loss too."""
     optimizer: Annotated[Literal["sgd", "adam", "adamw"], Meta(description="one of sgd, adam, adamw")] = "sgd"
     lr: Annotated[float, Meta(gt=0, description="a number above 0")] = 0.01
     momentum: Annotated[float, Meta(ge=0, lt=1, description="a number from 0 up to, not including, 1")] = 0.0
+    nesterov: Annotated[bool, Meta(description="true or false")] = False
     weight_decay: Annotated[float, Meta(ge=0, description="a number of 0 or more")] = 0.0
+    lr_schedule: Annotated[Literal["none", "triangle"], Meta(description="one of none, triangle")] = "none"
+    """triangle: from 0.2 times `lr` up to `lr` at 23 % of the planned steps, and down to 0.07 times `lr` at the last one."""
+    averaging: Annotated[Literal["none", "lookahead"], Meta(description="one of none, lookahead")] = "none"
+    """lookahead: from epoch 4 on, every fifth step, and at each epoch's end, the weights become a moving average of themselves."""
     shuffle: Annotated[bool, Meta(description="true or false")] = False
-    augment: Annotated[Literal["none", "crop-flip"], Meta(description="one of none, crop-flip")] = "none"
+    augment: Annotated[Literal["none", "crop-flip", "flip-shift"], Meta(description="one of none, crop-flip, flip-shift")] = "none"
+    """flip-shift: each image is mirrored in every second epoch, and shifted by up to 2 pixels in each."""
+    tta: Annotated[bool, Meta(description="true or false")] = False
+    """Evaluate each test image in six views: as it is, shifted by a pixel both ways, and all three mirrored."""
+    target_accuracy: Annotated[Accuracy | None, Meta(description="a number above 0 and up to 1, or none")] = None
+    """The test accuracy to reach; a run that has one keeps a clock of its training, see `events.Clock`."""
     dropout: Annotated[float, Meta(ge=0, lt=1, description="a number from 0 up to, not including, 1")] = 0.1
     seed: Annotated[int, Meta(ge=0, lt=2**32, description="a whole number from 0 to 4294967295")] = 0
     deterministic: Annotated[bool, Meta(description="true or false")] = True
@@ -244,6 +265,10 @@ def _check_together(config: RunConfig) -> None:
     _check_machines(config)
     if config.momentum and config.optimizer != "sgd":
         raise ConfigError(f"momentum: {config.momentum} is for the optimizer sgd; with {config.optimizer} it must be 0.")
+    if config.nesterov and not config.momentum:
+        raise ConfigError("nesterov: true needs a momentum above 0; set momentum, or leave nesterov out.")
+    if config.label_smoothing and config.loss != "cross_entropy":
+        raise ConfigError(f"label_smoothing: {config.label_smoothing} is for the loss cross_entropy; with {config.loss} it must be 0.")
 
 
 def _check_machines(config: RunConfig) -> None:

@@ -7,7 +7,7 @@ Steps and epochs count from 1; a non-finite float is `null` in JSON.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
@@ -155,6 +155,21 @@ class Eval(Event, frozen=True, kw_only=True, tag="eval"):
     accuracy: float
 
 
+class Clock(Event, frozen=True, kw_only=True, tag="clock"):
+    """How long a run with a target accuracy has trained, by the rules of speed runs; some times a second, and after each evaluation.
+
+    `seconds`: fitting the model to the data, all steps up to `step`, and the last evaluation of the run. Loading data, warming up, other
+    evaluations, saving and pauses do not count. `target` is 0 to 1; `crossed_epoch` and `crossed_seconds` are those of the first
+    evaluation that reached it.
+    """
+
+    step: int
+    seconds: float
+    target: float
+    crossed_epoch: int | None = None
+    crossed_seconds: float | None = None
+
+
 class Checkpoint(Event, frozen=True, kw_only=True, tag="checkpoint"):
     """A checkpoint is complete and has its final name. A `best` one names a folder that was announced before."""
 
@@ -263,15 +278,9 @@ class TensorMemory(Event, frozen=True, kw_only=True, tag="tensor_memory"):
     reserved: int
 
 
-PUBLIC = (RunStarted, Replicas, ReplicaStats, Step, Eval, Checkpoint, Notice, State, RunEnded)
+PUBLIC = (RunStarted, Replicas, ReplicaStats, Step, Eval, Clock, Checkpoint, Notice, State, RunEnded)
 
 
 def encode(event: Event) -> str:
     """The event as one line of JSON, without the newline."""
     return msgspec.json.encode(event).decode()
-
-
-def to_dict(event: Event) -> dict[str, Any]:
-    """The event as plain JSON values, for documents that hold several."""
-    document: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(event))
-    return document

@@ -8,12 +8,26 @@ from pathlib import Path
 import platformdirs
 
 from tuitrain.config import DATA, ConfigError, allowed, is_import_string
+from tuitrain.events import DataKind
 from tuitrain.text import clean, nearest
 
 CIFAR10_FOLDER = "cifar-10-batches-py"
 CIFAR10_BATCHES = (*(f"data_batch_{number}" for number in range(1, 6)), "test_batch")
 """The files that CIFAR-10 consists of, the test images last."""
 
+CONFIG = "run.toml"
+STATE = "state.json"
+METRICS = "metrics.sqlite"
+LOG = "log.txt"
+TENSORBOARD = "tensorboard"
+CHECKPOINTS = "checkpoints"
+"""What a run's folder holds, the last two being folders."""
+MANIFEST = "manifest.json"
+"""In the folder of a checkpoint that is whole."""
+BEST = "best"
+"""Beside the checkpoints: the name of the best one."""
+
+_BUILT_IN: dict[str, DataKind] = {"cifar10": "cifar10", "synthetic": "synthetic", "random": "random"}
 _LONGEST_SOCKET_PATH = 107
 
 
@@ -38,6 +52,26 @@ def cifar10_dirs() -> tuple[Path, ...]:
 def find_cifar10() -> Path | None:
     """The `cifar-10-batches-py` folder in one of these places that holds all of its batches, or `None`."""
     return next((folder for folder in cifar10_dirs() if all((folder / batch).is_file() for batch in CIFAR10_BATCHES)), None)
+
+
+def batches_folder(folder: Path) -> Path | None:
+    """`folder` where it is a `cifar-10-batches-py`, or the one in it, or `None`; some of the batches may be missing."""
+    ends = (CIFAR10_BATCHES[0], CIFAR10_BATCHES[-1])
+    return next((found for found in (folder, folder / CIFAR10_FOLDER) if any((found / name).exists() for name in ends)), None)
+
+
+def expected_data(value: str) -> tuple[str, DataKind]:
+    """What a start would find as a `data` value, unread: the value that names it, a folder by its absolute path, and its kind.
+
+    Raises:
+        ConfigError: there is nothing.
+    """
+    if value == "auto":
+        value = "synthetic" if find_cifar10() is None else "cifar10"
+    folder = data_folder(value)
+    if folder is None:
+        return value, _BUILT_IN.get(value, "custom")
+    return str(folder), "imagefolder" if batches_folder(folder) is None else "cifar10"
 
 
 def data_folder(value: str) -> Path | None:

@@ -197,7 +197,7 @@ def _decoder() -> msgspec.msgpack.Decoder[Event]:
     kinds: tuple[type[Event], ...] = (
         *(events.RunStarted, events.Replicas, events.ReplicaStats, events.Step, events.Losses, events.Eval, events.Checkpoint),
         *(events.Notice, events.State, events.RunEnded, events.Progress, events.Parameters, events.Predictions, events.TensorMemory),
-        events.StepTimes,
+        *(events.StepTimes, events.Clock),
         *(Hello, Alive, Resolved, Refused, RankFailed, Died, Met, Regroup, Joined, Begin, Folder, Ask),
     )
     union: Any = kinds[0]

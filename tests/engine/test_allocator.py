@@ -2,11 +2,31 @@ from __future__ import annotations
 
 import resource
 import sys
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
 
-from tuitrain.engine.allocator import _CHOICES, kept_memory
+from tuitrain.engine import allocator
+from tuitrain.engine.allocator import _CHOICES, HOLES_SECONDS, HOLES_SECONDS_AT_EPOCH, give_back_holes, kept_memory
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="it is about glibc")
+
+
+@pytest.fixture
+def no_choice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody has set anything."""
+    for name in _CHOICES:
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The clock of the module: what the list says."""
+    now = [1000.0]
+    monkeypatch.setattr(allocator, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    return now
 
 
 def page_faults(steps: int) -> int:
@@ -23,13 +43,49 @@ def page_faults(steps: int) -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="it is about glibc")
-def test_a_step_does_not_pay_for_fresh_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in _CHOICES:
-        monkeypatch.delenv(name, raising=False)
+@pytest.mark.usefixtures("no_choice")
+def test_a_step_does_not_pay_for_fresh_pages() -> None:
     with kept_memory():
         # 122,880 pages are touched; without the setting most of them are faults, where pages are not huge.
         assert page_faults(steps=10) < 2_000
+
+
+def resident() -> int:
+    """MiB."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() // 2**20
+
+
+@pytest.mark.usefixtures("no_choice")
+def test_holes_are_given_back_now_and_then(clock: list[float]) -> None:
+    def with_holes() -> list[torch.Tensor]:
+        return [torch.ones(2**18) for _ in range(200)][::2]
+
+    with kept_memory():
+        held = with_holes()
+        full = resident()
+        clock[0] += HOLES_SECONDS - 1
+        give_back_holes()
+        assert resident() > full - 20
+        clock[0] += 1
+        give_back_holes()
+        assert resident() < full - 80
+        held += with_holes()
+        full = resident()
+        give_back_holes()
+        assert resident() > full - 20
+        clock[0] += HOLES_SECONDS_AT_EPOCH
+        give_back_holes(HOLES_SECONDS_AT_EPOCH)
+        assert resident() < full - 80
+    assert len(held) == 200
+
+
+def test_nothing_is_given_back_where_nothing_is_kept(clock: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MALLOC_TRIM_THRESHOLD_", "1")
+    monkeypatch.setattr(allocator, "_gave_back_at", 0.0)
+    with kept_memory():
+        give_back_holes()
+    give_back_holes()
+    assert allocator._gave_back_at == 0.0
 
 
 def test_the_persons_own_choice_stands(monkeypatch: pytest.MonkeyPatch) -> None:

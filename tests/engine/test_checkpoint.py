@@ -217,7 +217,7 @@ def test_minutes_make_checkpoints_due_when_the_one_before_is_written(tmp_path: P
 
     def slow(parent: Path, kind: Any, taken: Snapshot) -> Path:
         begun.append(taken.position.step)
-        assert fourth.wait(20)
+        assert fourth.wait(60)
         return real(parent, kind, taken)
 
     class Watching(FakeControl):

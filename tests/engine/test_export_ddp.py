@@ -26,8 +26,8 @@ from tuitrain.session.control import Control
 from tuitrain.session.elastic import elastic_train
 
 HERE = Path(__file__).parent
-RANKS = 3
-# Four processes import torch, on a machine that other tests keep busy.
+RANKS = 2
+# Three processes import torch, on a machine that other tests keep busy.
 BOUND = 240
 
 # What torchrun starts: it runs one exported script after the other. The first one has no tuitrain to import (the tests' own models need
@@ -94,6 +94,8 @@ def like_its_run(folder: Path, config: RunConfig, monkeypatch: pytest.MonkeyPatc
     """The script of a ddp run, and what that run did on torch's elastic launcher."""
     monkeypatch.setenv("PYTHONPATH", str(HERE))
     control = Control(list)
+    # A lower priority would be handed on to all that the tests start later.
+    control.placed = lambda devices: None  # type: ignore[method-assign]
     spread = partial(elastic_train, agent="tuitrain.engine.agent", rank="tuitrain.engine.rank")
     events: list[Event] = []
     for event in train(spread_over_ranks(config), control, spread=spread):
@@ -114,12 +116,12 @@ def test_torchrun_does_what_the_run_did(tmp_path: Path, monkeypatch: pytest.Monk
 
     (tmp_path / "work").mkdir()
     add("random-linear", like_another, with_changes(load_recipe("random-linear"), {"device": "cpu", "precision": "fp64", "epochs": 2}))
-    # 50 samples in batches of 8: parts of 3, 3 and 2, and in the last batch of 1 and 1.
-    shuffled = {"precision": "fp64", "momentum": 0.9, "shuffle": True, "augment": "crop-flip"}
+    # 50 samples in batches of 7: parts of 4 and 3, and in the last batch one of 1.
+    shuffled = {"batch_size": 7, "precision": "fp64", "momentum": 0.9, "shuffle": True, "augment": "crop-flip"}
     add("idle", like_another, small_config(**shuffled))
-    add("on-gpus", like_another, small_config(precision="fp64", max_steps=9), device="cuda:0,cuda:2,cuda:1")
+    add("on-gpus", like_another, small_config(precision="fp64", max_steps=9), device="cuda:0,cuda:2")
     add("no-test", like_another, small_config(data="engine_small:make_images_without_test", precision="fp64", max_steps=10))
-    add("bf16", like_another, small_config(precision="bf16", device="cpu,cpu,cpu"), 2e-4, 0.1)
+    add("bf16", like_another, small_config(precision="bf16", device="cpu,cpu"), 2e-4, 0.1)
     rows = {"model": "rnn", "batch_dim": 1, "dropout": 0.0, "data": "engine_small:make_large_images", "precision": "fp64"}
     add("rnn", like_another, small_config(**rows))
     dropping = {"model": "engine_small:make_dropout_net", "precision": "fp64", "batch_size": 10}

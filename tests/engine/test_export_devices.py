@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -54,17 +52,6 @@ def test_networks_that_read_rows(tmp_path: Path, model: str, device: str, batch_
     changes = {"model": model, "batch_dim": batch_dim, "data": "engine_small:make_large_images", "precision": "fp64", "device": device}
     text, losses, evals = exported(small_config(**changes), tmp_path)
     compare(executed(text), losses, evals, 1e-9, 0.0)
-
-
-def test_the_transformer_recipe_as_a_script_without_tuitrain(tmp_path: Path) -> None:
-    changes = {"data": "synthetic", "device": "cpu,cpu", "batch_size": 250, "max_steps": 2}
-    text, losses, evals = exported(with_changes(load_recipe("transformer"), changes), tmp_path)
-    path = tmp_path / "exported.py"
-    path.write_text(text)
-    guard = "import sys, runpy; sys.modules['tuitrain'] = None; runpy.run_path(sys.argv[1], run_name='__main__')"
-    done = subprocess.run([sys.executable, "-c", guard, str(path)], capture_output=True, text=True, timeout=120, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    compare(done.stdout, losses, evals, 1e-3, 0.1)
 
 
 def test_a_split_over_gpus_runs_on_a_machine_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -52,17 +52,21 @@ def compare(output: str, losses: dict[int, float], evals: list[Eval], relative: 
         assert float(accuracy) == pytest.approx(told_eval.accuracy, abs=1e-9)
 
 
-def test_the_script_runs_without_tuitrain(tmp_path: Path) -> None:
-    config = with_changes(load_recipe("random-linear"), {"device": "cpu", "seed": 7, "epochs": 2, "max_steps": 6})
-    text, losses, evals = exported(config, tmp_path)
-    path = tmp_path / "exported.py"
-    path.write_text(text)
+def test_scripts_run_without_tuitrain(tmp_path: Path) -> None:
+    linear = with_changes(load_recipe("random-linear"), {"device": "cpu", "seed": 7, "epochs": 2, "max_steps": 6})
+    split = {"data": "synthetic", "device": "cpu,cpu", "batch_size": 250, "max_steps": 2}
+    cases = [(linear, 1e-4), (with_changes(load_recipe("transformer"), split), 1e-3)]
+    runs = [exported(config, tmp_path / str(number)) for number, (config, _) in enumerate(cases)]
+    for number, (text, _, _) in enumerate(runs):
+        assert "import tuitrain" not in text
+        (tmp_path / f"{number}.py").write_text(text)
     # The flag keeps even an installed tuitrain out of reach of a script that would import it.
-    guard = "import sys, runpy; sys.modules['tuitrain'] = None; runpy.run_path(sys.argv[1], run_name='__main__')"
-    done = subprocess.run([sys.executable, "-c", guard, str(path)], capture_output=True, text=True, timeout=120, cwd=tmp_path)
+    guard = "import sys, runpy; sys.modules['tuitrain'] = None\n"
+    guard += "for path in sys.argv[1:]: print('==', path); runpy.run_path(path, run_name='__main__')"
+    done = subprocess.run([sys.executable, "-c", guard, "0.py", "1.py"], capture_output=True, text=True, timeout=240, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "import tuitrain" not in text
-    compare(done.stdout, losses, evals, 1e-4, 0.1)
+    for output, (_, losses, evals), (_, relative) in zip(done.stdout.split("== ")[1:], runs, cases, strict=True):
+        compare(output, losses, evals, relative, 0.1)
 
 
 def test_the_seed_recipe_as_a_script(tmp_path: Path) -> None:

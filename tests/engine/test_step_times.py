@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, cast
 
@@ -142,16 +142,19 @@ def test_what_lies_between_the_steps_is_left_out(clock: list[float]) -> None:
 
 
 class Alone:
-    """A group of this process alone, in which summing up takes 6 s."""
+    """A group of this process alone, in which the wait for the sum takes 6 s."""
 
     rank, size, leads = 0, 1, True
 
     def __init__(self, now: list[float]) -> None:
         self.now = now
 
-    def sum(self, loss: Tensor, *, flag: bool) -> tuple[Tensor, bool]:
-        self.now[0] += 6
-        return loss, flag
+    def start_sum(self, loss: Tensor, *, flag: bool) -> Callable[[], tuple[Tensor, bool]]:
+        def result() -> tuple[Tensor, bool]:
+            self.now[0] += 6
+            return loss, flag
+
+        return result
 
     def gather(self, value: Any) -> list[Any]:
         return [value]

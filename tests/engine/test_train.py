@@ -406,6 +406,24 @@ assert "torch._dynamo" not in sys.modules
     assert done.returncode == 0, done.stderr
 
 
+def test_compiling_is_told_before_it_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[Any] = []
+    compiled: list[bool] = []
+
+    def compile_model(module: Any) -> Any:
+        compiled.append(Progress(phase="compiling") in told)
+        return module
+
+    monkeypatch.setattr(torch, "compile", compile_model)
+    control = FakeControl(tmp_path)
+    for event in train(small_config(compile=True, epochs=1), control):
+        if isinstance(event, RunStarted):
+            control.folder = tmp_path
+        told.append(event)
+    assert compiled == [True]
+    assert told.index(Progress(phase="compiling")) > told.index(of(RunStarted, told)[0])
+
+
 def test_the_host_hears_of_the_device_before_anything_is_made(tmp_path: Path) -> None:
     control = FakeControl(tmp_path)
     events = train(small_config(), control)

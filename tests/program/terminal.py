@@ -8,6 +8,7 @@ import signal
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 
@@ -27,7 +28,10 @@ class Terminal:
         self._screen = pyte.Screen(columns, rows)
         self._stream = pyte.ByteStream(self._screen)
         full = {**os.environ, "TERM": "xterm-256color", "COLORTERM": "truecolor", **env}
-        self._child = pexpect.spawn(argv[0], list(argv[1:]), dimensions=(rows, columns), env=full, timeout=5)
+        # Also where the tests themselves run under `nohup`.
+        hears = partial(signal.signal, signal.SIGHUP, signal.SIG_DFL)
+        size = (rows, columns)
+        self._child = pexpect.spawn(argv[0], list(argv[1:]), dimensions=size, env=full, timeout=5, preexec_fn=hears)
 
     def __enter__(self) -> Terminal:
         return self

@@ -7,39 +7,19 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
+from programs import RESTING, runs, tuitrain, until
 from terminal import TUITRAIN, Terminal
-
-SMALL = ("seed-cnn", "--device", "cpu", "--data", "synthetic", "--batch-size", "16")
-
-
-def tuitrain(env: dict[str, str], *args: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [TUITRAIN, *args], env={**os.environ, **env}, capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL
-    )
-
-
-def runs(env: dict[str, str]) -> list[dict[str, Any]]:
-    listed: list[dict[str, Any]] = json.loads(tuitrain(env, "runs", "--json").stdout)
-    return listed
 
 
 def state(env: dict[str, str], run: str) -> dict[str, Any]:
     content: dict[str, Any] = json.loads((Path(env["TUITRAIN_RUNS"]) / run / "state.json").read_bytes())
     return content
-
-
-def until(true: Callable[[], bool], seconds: float = 60) -> None:
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 @pytest.fixture
@@ -53,7 +33,7 @@ def clean_env(env: dict[str, str]) -> Iterator[dict[str, str]]:
 
 def test_a_run_in_the_background_outlives_its_terminal_and_obeys_other_ones(clean_env: dict[str, str]) -> None:
     env = clean_env
-    command = f"{TUITRAIN} run {' '.join(SMALL)} --detach; echo came back; exec cat"
+    command = f"{TUITRAIN} run {' '.join(RESTING)} --detach; echo came back; exec cat"
     with Terminal(["/bin/sh", "-c", command], env, 100, 10) as terminal:
         terminal.wait("came back")
         shown = [line for line in terminal.text.splitlines() if line.strip()]
@@ -103,7 +83,7 @@ def test_a_run_in_the_background_has_no_screen(env: dict[str, str]) -> None:
 
 def test_json_and_the_process_that_was_killed(clean_env: dict[str, str]) -> None:
     env = clean_env
-    done = tuitrain(env, "run", *SMALL, "--detach", "--json")
+    done = tuitrain(env, "run", *RESTING, "--detach", "--json")
     assert done.returncode == 0, done.stderr
     run = json.loads(done.stdout)["run"]
     (row,) = runs(env)
@@ -116,22 +96,35 @@ def test_json_and_the_process_that_was_killed(clean_env: dict[str, str]) -> None
     assert f"tuitrain resume {run}" in told.stderr
 
 
-def test_ctrl_c_before_the_id_leaves_nothing(env: dict[str, str]) -> None:
-    with Terminal([TUITRAIN, "run", *SMALL, "--detach"], env, 100, 10) as terminal:
+def test_ctrl_c_before_the_id_leaves_nothing(env: dict[str, str], tmp_path: Path) -> None:
+    # Data that do not come before the test wants them.
+    (tmp_path / "late.py").write_text(
+        "import os, time, small_net\n"
+        "def make(config):\n"
+        f"    open({str(tmp_path / 'asked')!r}, 'w').close()\n"
+        f"    while not os.path.exists({str(tmp_path / 'go')!r}):\n"
+        "        time.sleep(0.02)\n"
+        "    return small_net.make_samples(config)\n",
+        encoding="utf-8",
+    )
+    found = env | {"PYTHONPATH": f"{tmp_path}:{env['PYTHONPATH']}"}
+    with Terminal([TUITRAIN, "run", *RESTING, "--set", "data=late:make", "--detach"], found, 100, 10) as terminal:
         terminal.wait("importing torch|starting a process")
-        until(lambda: bool(psutil.Process(terminal.pid).children()))
+        until((tmp_path / "asked").exists)
         children = psutil.Process(terminal.pid).children(recursive=True)
+        assert children
         terminal.press("\x03")
         assert terminal.exit_code() == 130
-    assert psutil.wait_procs(children, timeout=30)[1] == []
+    (tmp_path / "go").touch()
+    assert psutil.wait_procs(children, timeout=60)[1] == []
     folder = Path(env["TUITRAIN_RUNS"])
     assert not folder.exists() or list(folder.iterdir()) == []
 
 
 def test_a_terminal_that_closes_ends_the_printing_and_not_the_run(clean_env: dict[str, str]) -> None:
     env = clean_env
-    with Terminal([TUITRAIN, "run", *SMALL], env, 100, 30) as terminal:
-        terminal.wait(r"step \d+/8,000")
+    with Terminal([TUITRAIN, "run", *RESTING], env, 100, 30) as terminal:
+        terminal.wait(r"step \d+/33,334")
         (row,) = runs(env)
         assert (row["state"], row["attached"], row["pid"]) == ("running", 1, terminal.pid)
         terminal.hang_up()
@@ -158,7 +151,8 @@ from tuitrain.events import Step
 from tuitrain.recipes import load_recipe
 from tuitrain.session import detached
 
-changes = dict(data="synthetic", device="cpu", batch_size=16, max_steps=60, shuffle=True, augment="crop-flip", optimizer="adam")
+changes = dict(data="small_net:make_images", model="small_net:make_net", device="cpu", batch_size=16, max_steps=200)
+changes |= dict(shuffle=True, augment="crop-flip", optimizer="adam")
 stepped = threading.Event()
 with session_and_sampler(Path(sys.argv[1])) as (session, _):
     session.subscribe(lambda batch: stepped.set() if any(isinstance(event, Step) and event.step >= 10 for event in batch) else None)
@@ -187,8 +181,8 @@ def test_a_run_that_is_handed_over_goes_on_bit_for_bit(clean_env: dict[str, str]
         steps = json.loads(tuitrain(env, "export", "last", "--format", "json", "--runs-dir", str(folder / how)).stdout)["steps"]
         return [{key: step[key] for key in ("step", "epoch", "loss", "lr")} for step in steps]
 
-    assert int(train("handed")) < 60
+    assert int(train("handed")) < 200
     until(lambda: json.loads(next((folder / "handed").glob("2*/state.json")).read_bytes())["state"] == "finished")
     train("whole")
-    assert [one["step"] for one in losses("handed")] == list(range(1, 61))
+    assert [one["step"] for one in losses("handed")] == list(range(1, 201))
     assert losses("handed") == losses("whole")

@@ -2,34 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
+from programs import RESTING, runs, until
 from terminal import TUITRAIN, Terminal
 
-TRAIN = [TUITRAIN, "run", "seed-cnn", "--data", "synthetic", "--device", "cpu", "--tui"]
+TRAIN = [TUITRAIN, "run", *RESTING, "--tui"]
 DEAF = ["sh", "-c", f"trap '' HUP; exec {' '.join(TRAIN)}"]
 
 
 def newest(env: dict[str, str]) -> dict[str, Any]:
     """The newest run, as `tuitrain runs --json` tells it."""
-    done = subprocess.run([TUITRAIN, "runs", "--json"], env={**os.environ, **env}, capture_output=True, text=True, check=True, timeout=60)
-    row: dict[str, Any] = json.loads(done.stdout)[0]
-    return row
-
-
-def until(condition: Callable[[], bool], seconds: float) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.05)
+    return runs(env)[0]
 
 
 def open_terminals(pid: int) -> list[str]:
@@ -49,10 +40,18 @@ def cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def lives(process: psutil.Process) -> bool:
+    """Whether a process does anything; one whose parent has died is dead for a while before somebody takes it away."""
+    try:
+        return bool(process.is_running() and process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
+
+
 def rests(pid: int) -> bool:
     """Whether a process leaves the processor alone for a second."""
     before, began = cpu_seconds(pid), time.monotonic()
-    until(lambda: time.monotonic() - began >= 1.0, 5)
+    until(lambda: time.monotonic() - began >= 1.0)
     return cpu_seconds(pid) - before < 0.1
 
 
@@ -65,26 +64,26 @@ def restored(terminal: Terminal) -> bool:
 @pytest.mark.parametrize("command", [TRAIN, DEAF], ids=["hang-up", "end of input"])
 def test_a_terminal_that_goes_leaves_the_run_to_other_terminals(env: dict[str, str], command: list[str]) -> None:
     with Terminal(command, env) as first:
-        first.wait(r"\[64, 3, 32, 32\]")
+        first.wait(r"\[30, 5\] → \[30, 2\]")
         first.press(" ")
         first.wait("paused")
         first.hang_up()
-        until(lambda: not open_terminals(first.pid), 2)
-        until(lambda: newest(env)["attached"] == 0, 10)
+        until(lambda: not open_terminals(first.pid))
+        until(lambda: newest(env)["attached"] == 0)
         assert newest(env)["state"] == "paused"
         assert newest(env)["pid"] == first.pid, "the run goes on in the same process"
-        until(lambda: rests(first.pid), 15)
+        until(lambda: rests(first.pid))
         with Terminal([TUITRAIN, "attach", "last"], env) as second, Terminal([TUITRAIN, "attach", "last"], env, 80, 24) as third:
             second.wait("space Go on")
             third.wait("space Go on")
-            until(lambda: newest(env)["attached"] == 2, 10)
+            until(lambda: newest(env)["attached"] == 2)
             third.hang_up()
-            until(lambda: newest(env)["attached"] == 1, 10)
+            until(lambda: newest(env)["attached"] == 1)
             second.press(" ")
             second.wait("space Pause")
             second.press("x")
             second.wait("■ stopped")
-            until(lambda: not first.running, 30)
+            until(lambda: not first.running)
             second.press("q")
             assert second.exit_code() == 0
     assert newest(env)["state"] == "stopped"
@@ -92,7 +91,7 @@ def test_a_terminal_that_goes_leaves_the_run_to_other_terminals(env: dict[str, s
 
 def test_sigterm_saves_and_gives_the_terminal_back(env: dict[str, str], tmp_path: Path) -> None:
     with Terminal(TRAIN, env) as terminal:
-        terminal.wait(r"\[64, 3, 32, 32\]")
+        terminal.wait(r"\[30, 5\] → \[30, 2\]")
         os.kill(terminal.pid, signal.SIGTERM)
         assert terminal.exit_code() == 143
         assert restored(terminal)
@@ -109,9 +108,25 @@ def test_a_signal_without_a_run(env: dict[str, str], number: int, code: int) -> 
         assert restored(terminal)
 
 
+@pytest.mark.parametrize("leave", ["q", "hang up", "kill"])
+def test_what_warms_torch_up_goes_with_the_app(env: dict[str, str], leave: str) -> None:
+    with Terminal([TUITRAIN], env) as terminal:
+        terminal.wait("seed-cnn")
+        app = psutil.Process(terminal.pid)
+        until(lambda: terminal.read(0.01) and bool(app.children()))
+        warming = app.children()
+        if leave == "q":
+            terminal.press("q")
+            assert terminal.exit_code() == 0
+            assert not any(lives(child) for child in warming)
+        else:
+            terminal.hang_up() if leave == "hang up" else app.kill()
+            until(lambda: not any(lives(child) for child in warming))
+
+
 def test_q_leaves_the_run_in_the_background(env: dict[str, str]) -> None:
     with Terminal(TRAIN, env) as terminal:
-        terminal.wait(r"\[64, 3, 32, 32\]")
+        terminal.wait(r"\[30, 5\] → \[30, 2\]")
         before = newest(env)
         terminal.press("q")
         terminal.wait("Keep running in the background")
@@ -120,7 +135,7 @@ def test_q_leaves_the_run_in_the_background(env: dict[str, str]) -> None:
         assert restored(terminal)
         assert f"tuitrain attach {before['run']}".encode() in terminal.raw[terminal.raw.rfind(b"\x1b[?1049l") :]
     try:
-        until(lambda: newest(env)["step"] > before["step"] and newest(env)["state"] == "running", 60)
+        until(lambda: newest(env)["step"] > before["step"] and newest(env)["state"] == "running")
         after = newest(env)
         assert (after["run"], after["attached"]) == (before["run"], 0)
         assert after["pid"] != before["pid"]

@@ -8,7 +8,7 @@ import signal
 from collections.abc import Iterator
 
 import pytest
-from test_detached_run import SMALL, runs, tuitrain, until
+from programs import RESTING, runs, tuitrain, until
 
 
 @pytest.fixture
@@ -22,13 +22,13 @@ def clean_env(env: dict[str, str]) -> Iterator[dict[str, str]]:
 
 def test_queued_runs_train_after_each_other_and_survive_their_processes(clean_env: dict[str, str]) -> None:
     env = clean_env
-    first = tuitrain(env, "run", *SMALL, "--queue").stdout.strip()
+    first = tuitrain(env, "run", *RESTING, "--queue").stdout.strip()
     until(lambda: runs(env)[0]["state"] == "running")
-    done = tuitrain(env, "run", *SMALL, "--max-steps", "5", "--queue", "--json")
+    done = tuitrain(env, "run", *RESTING, "--max-steps", "5", "--queue", "--json")
     assert done.returncode == 0, done.stderr
     second = json.loads(done.stdout)["run"]
     assert f"It waits for cpu: {first} trains there." in done.stderr
-    out, third = (tuitrain(env, "run", *SMALL, "--max-steps", "6", "--queue").stdout.strip() for _ in range(2))
+    out, third = (tuitrain(env, "run", *RESTING, "--max-steps", "6", "--queue").stdout.strip() for _ in range(2))
     listed = tuitrain(env, "runs").stdout
     assert [place for place in ("1st", "2nd", "3rd") if f"queued, {place} for cpu" in listed] == ["1st", "2nd", "3rd"]
     assert f"waits for cpu: {first} trains there" in tuitrain(env, "show", third).stdout

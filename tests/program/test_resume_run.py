@@ -9,17 +9,13 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from programs import tuitrain
 from terminal import TUITRAIN
 
-STEPS = 60
-RUN = ("multi-gpu", "--device", "cpu", "--data", "synthetic", "--batch-size", "16", "--max-steps", str(STEPS))
-SAVING = ("--set", "augment=crop-flip", "--set", "checkpoint_every_steps=3")
-
-
-def tuitrain(env: dict[str, str], *args: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [TUITRAIN, *args], env={**os.environ, **env}, capture_output=True, text=True, timeout=120, stdin=subprocess.DEVNULL
-    )
+STEPS = 120
+SMALL = ("--set", "data=small_net:make_images", "--set", "model=small_net:make_net", "--set", "augment=crop-flip")
+RUN = ("multi-gpu", "--device", "cpu", "--batch-size", "16", "--max-steps", str(STEPS), *SMALL)
+SAVING = ("--set", "checkpoint_every_steps=3")
 
 
 def losses(env: dict[str, str], run: str) -> dict[int, float]:
@@ -47,7 +43,7 @@ def killed_after(env: dict[str, str], step: int, *args: str) -> tuple[dict[str, 
 
 
 def test_killed_twice_and_gone_on_with_a_run_is_the_unbroken_one(env: dict[str, str]) -> None:
-    unbroken = tuitrain(env, "run", *RUN, "--set", "augment=crop-flip", "--json")
+    unbroken = tuitrain(env, "run", *RUN, "--json")
     whole = json.loads(unbroken.stdout.splitlines()[0])["run"]
 
     began, refused = killed_after(env, 8, "run", *RUN, *SAVING)
@@ -58,7 +54,7 @@ def test_killed_twice_and_gone_on_with_a_run_is_the_unbroken_one(env: dict[str, 
     assert (listed[0]["run"], listed[0]["state"]) == (run, "lost")
     again, _ = killed_after(env, 30, "resume", run)
     assert again["run"] == run
-    assert 0 < again["resumed_from"] < 30
+    assert 6 <= again["resumed_from"] < STEPS
     last = tuitrain(env, "resume", "last", "--json")
     assert last.returncode == 0, last.stderr
     events = [json.loads(line) for line in last.stdout.splitlines()]
@@ -69,19 +65,20 @@ def test_killed_twice_and_gone_on_with_a_run_is_the_unbroken_one(env: dict[str, 
     assert len(losses(env, run)) == STEPS
     folder = Path(env["TUITRAIN_RUNS"]) / run
     assert [step for step, _ in tensorboard(folder, "train_loss")] == list(range(1, STEPS + 1))
-    assert len(tensorboard(folder, "test_loss")) == 1
+    assert [epoch for epoch, _ in tensorboard(folder, "test_loss")] == [0, 1, 2]
     assert len(os.listdir(env["TUITRAIN_RUNS"])) == 2
 
     nothing_left = tuitrain(env, "resume", run)
     assert nothing_left.returncode == 2
     assert nothing_left.stderr == (
-        f"tuitrain: RUN: {run} has done 60 steps, and with max_steps = 60 there are no more than 60; give --max-steps a larger number.\n"
+        f"tuitrain: RUN: {run} has done {STEPS} steps, and with max_steps = {STEPS} there are no more than {STEPS}; "
+        "give --max-steps a larger number.\n"
     )
     for saved in (folder / "checkpoints").glob("step-*/model.safetensors"):
         saved.write_bytes(saved.read_bytes()[:-1])
-    damaged = tuitrain(env, "resume", run, "--max-steps", "90")
+    damaged = tuitrain(env, "resume", run, "--max-steps", str(2 * STEPS))
     assert damaged.returncode == 1
-    assert "model.safetensors is not as it was written (SHA-256 differs); it is set aside as damaged-step-00000060" in damaged.stderr
+    assert f"model.safetensors is not as it was written (SHA-256 differs); it is set aside as damaged-step-{STEPS:08d}" in damaged.stderr
     assert "checkpoints can be used; start it anew." in damaged.stdout
     assert json.loads((folder / "state.json").read_text())["state"] == "finished"
 

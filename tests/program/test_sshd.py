@@ -10,13 +10,13 @@ import shutil
 import signal
 import socket
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
+from programs import until
 from terminal import TUITRAIN, Terminal
 
 BRAILLE = "[\u2801-\u28ff]"
@@ -44,7 +44,7 @@ class Sshd:
             self._process = subprocess.Popen([program, "-D", "-e", "-f", str(folder / "config")], stderr=log, stdin=subprocess.DEVNULL)
 
     def __enter__(self) -> Sshd:
-        until(self._listens, lambda: self.log)
+        until(self._listens, what=lambda: self.log)
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -72,13 +72,6 @@ class Sshd:
         assert self._process.poll() is None, self.log
         with socket.socket() as there:
             return there.connect_ex(("127.0.0.1", self._port)) == 0
-
-
-def until(true: Callable[[], bool], what: Callable[[], object], seconds: float = 60) -> None:
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, what()
-        time.sleep(0.05)
 
 
 def free_port() -> int:
@@ -113,29 +106,29 @@ def test_a_lost_connection_costs_nothing_and_a_second_login_shows_the_run_again(
             first.wait(BRAILLE)
             (run,) = os.listdir(runs)
             # The screen shows it before it is written.
-            until(lambda: [state(env, run)[name] for name in ("state", "attached")] == ["running", 1], lambda: state(env, run))
+            until(lambda: [state(env, run)[name] for name in ("state", "attached")] == ["running", 1], what=lambda: state(env, run))
             before = state(env, run)
             pid = before["pid"]
             assert psutil.Process(pid).terminal() is not None
             # The connection is cut: nothing is said to the other side.
             os.kill(first.pid, signal.SIGKILL)
-            until(lambda: state(env, run)["attached"] == 0, lambda: state(env, run))
+            until(lambda: state(env, run)["attached"] == 0, what=lambda: state(env, run))
             lost_at = state(env, run)["step"]
-        until(lambda: state(env, run)["step"] > lost_at + 5, lambda: state(env, run))
+        until(lambda: state(env, run)["step"] > lost_at + 5, what=lambda: state(env, run))
         listed = subprocess.run([TUITRAIN, "runs"], env={**os.environ, **env}, capture_output=True, text=True, timeout=60)
         assert "running, detached" in listed.stdout
         assert state(env, run)["pid"] == pid, "the same process goes on"
         with sshd.login(env, TUITRAIN, "attach", "last") as second:
             second.wait("running")
             second.wait(BRAILLE)
-            until(lambda: state(env, run)["attached"] == 1, lambda: second.text)
+            until(lambda: state(env, run)["attached"] == 1, what=lambda: second.text)
             shown = step_on(second)
-            until(lambda: second.read(0.05) and step_on(second) > shown + 5, lambda: second.text)
+            until(lambda: second.read(0.05) and step_on(second) > shown + 5, what=lambda: second.text)
             second.press("x")
             second.wait("stopped")
             second.press("q")
             assert second.exit_code() == 0
-        until(lambda: not psutil.pid_exists(pid), lambda: state(env, run))
+        until(lambda: not psutil.pid_exists(pid), what=lambda: state(env, run))
     finally:
         if pid and psutil.pid_exists(pid):
             os.kill(pid, signal.SIGKILL)

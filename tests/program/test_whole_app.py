@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -12,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from programs import runs, tuitrain, until
 from terminal import TUITRAIN, Terminal
 
 BRAILLE = "[\u2801-\u28ff]"
@@ -20,8 +20,7 @@ SIZES = [(80, 24), (120, 40)]
 
 def states(env: dict[str, str]) -> list[str]:
     """The state of every run below `env`."""
-    done = subprocess.run([TUITRAIN, "runs", "--json"], env={**os.environ, **env}, capture_output=True, text=True, check=True, timeout=60)
-    return [row["state"] for row in json.loads(done.stdout)]
+    return [row["state"] for row in runs(env)]
 
 
 @pytest.mark.parametrize(("columns", "rows"), SIZES)
@@ -153,12 +152,22 @@ def test_inside_tmux(env: dict[str, str], pane: tuple[Tell, Callable[[str], str]
 
 
 @pytest.mark.tmux
-@pytest.mark.parametrize("term", ["screen", "tmux-256color"])
-def test_kept_runs_inside_tmux(env: dict[str, str], pane: tuple[Tell, Callable[[str], str]], term: str) -> None:
-    tell, wait = pane
+def test_kept_runs_inside_tmux(env: dict[str, str], pane: tuple[Tell, Callable[[str], str]]) -> None:
     for name in ("alpha", "beta"):
-        command = [TUITRAIN, "run", "seed-cnn", "--data", "synthetic", "--device", "cpu", "--max-steps", "12", "--name", name]
-        subprocess.run(command, env={**os.environ, **env}, check=True, capture_output=True, timeout=120)
+        done = tuitrain(env, "run", "seed-cnn", "--data", "synthetic", "--device", "cpu", "--max-steps", "12", "--name", name)
+        assert done.returncode == 0, done.stderr
+    for term in ("screen", "tmux-256color"):
+        look_at_kept_runs(pane, term)
+
+
+def has_whole_frames(screen: str) -> bool:
+    framed = [line for line in screen.splitlines() if line.startswith(("│", "├", "╭", "╰"))]
+    return bool(framed) and all(len(line) == 80 and line.endswith(("│", "┤", "╮", "╯")) for line in framed)
+
+
+def look_at_kept_runs(pane: tuple[Tell, Callable[[str], str]], term: str) -> None:
+    """Every screen of kept runs, by its keys, in a terminal of this kind; each line of each has its full width."""
+    tell, wait = pane
     shell = f"env -u COLORTERM TERM={term} {TUITRAIN}; echo left with $?; exec cat"
     tell("new-session", "-d", "-s", "t", "-x", "80", "-y", "24", shell)
     wait("Enter trains seed-cnn")
@@ -174,8 +183,7 @@ def test_kept_runs_inside_tmux(env: dict[str, str], pane: tuple[Tell, Callable[[
         ("Escape", r"Enter trains seed-cnn"),
     ):
         tell("send-keys", "-t", "t", *keys.split())
-        screen = wait(pattern)
-        framed = [line for line in screen.splitlines() if line.startswith(("│", "├", "╭", "╰"))]
-        assert all(len(line) == 80 and line.endswith(("│", "┤", "╮", "╯")) for line in framed), screen
+        until(lambda pattern=pattern: has_whole_frames(wait(pattern)), what=lambda pattern=pattern: wait(pattern))  # type: ignore[misc]
     tell("send-keys", "-t", "t", "q")
     wait("left with 0")
+    tell("kill-session", "-t", "t")

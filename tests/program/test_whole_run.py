@@ -10,14 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from programs import RESTING, tuitrain
 from terminal import TUITRAIN, Terminal
-
-
-def tuitrain(env: dict[str, str], *args: str, cwd: Path | None = None, timeout: float = 120) -> subprocess.CompletedProcess[str]:
-    """Run `tuitrain` to its end."""
-    return subprocess.run(
-        [TUITRAIN, *args], env={**os.environ, **env}, cwd=cwd, capture_output=True, text=True, timeout=timeout, stdin=subprocess.DEVNULL
-    )
 
 
 def events(text: str) -> list[dict[str, Any]]:
@@ -175,7 +169,7 @@ def test_cuda_without_a_gpu_says_why_and_what_to_do(env: dict[str, str]) -> None
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_ends_at_a_step_boundary_with_a_last_checkpoint(env: dict[str, str], number: signal.Signals, code: int) -> None:
-    command = [TUITRAIN, "run", "seed-cnn", "--device", "cpu", "--data", "synthetic", "--json"]
+    command = [TUITRAIN, "run", *RESTING, "--json"]
     with subprocess.Popen(command, env={**os.environ, **env}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         lines = []
@@ -230,7 +224,7 @@ def test_a_failed_run_exits_with_1_and_says_the_step(env: dict[str, str]) -> Non
 
 
 def test_nobody_reads_the_output_any_more(env: dict[str, str]) -> None:
-    command = f"{TUITRAIN} run seed-cnn --device cpu --data synthetic --json | head -n 3"
+    command = f"{TUITRAIN} run {' '.join(RESTING)} --json | head -n 3"
     done = subprocess.run(command, shell=True, env={**os.environ, **env}, capture_output=True, text=True, timeout=120)
     assert len(done.stdout.splitlines()) == 3
     assert "Traceback" not in done.stderr
@@ -248,7 +242,7 @@ def test_python_m_tuitrain_is_the_same_command(env: dict[str, str]) -> None:
 
 
 def test_progress_bars_on_a_terminal(env: dict[str, str]) -> None:
-    command = [TUITRAIN, "run", "seed-cnn", "--device", "cpu", "--data", "synthetic", "--max-steps", "40", "--name", "[/]"]
+    command = [TUITRAIN, "run", *RESTING, "--max-steps", "40", "--name", "[/]"]
     with Terminal(command, env, 100, 30) as terminal:
         terminal.wait(r"epoch 1/1 .*step \d+/40 .*loss \d+\.\d+ .*samples/s")
         terminal.wait("finished at step 40")
@@ -257,8 +251,8 @@ def test_progress_bars_on_a_terminal(env: dict[str, str]) -> None:
 
 
 def test_ctrl_c_on_a_terminal(env: dict[str, str]) -> None:
-    with Terminal([TUITRAIN, "run", "seed-cnn", "--device", "cpu", "--data", "synthetic"], env, 100, 30) as terminal:
-        terminal.wait(r"step \d+/2,000")
+    with Terminal([TUITRAIN, "run", *RESTING], env, 100, 30) as terminal:
+        terminal.wait(r"step \d+/33,334")
         terminal.press("\x03")
         terminal.wait("interrupted at step")
         assert terminal.exit_code() == 130

@@ -16,8 +16,9 @@ from tuitrain.events import (
     State,
     Step,
 )
+from tuitrain.paths import METRICS
 from tuitrain.recipes import load_recipe
-from tuitrain.runs.folder import METRICS, RunFolder
+from tuitrain.runs.folder import RunFolder
 from tuitrain.runs.record import RunRecord
 from tuitrain.runs.store import MetricsWriter
 

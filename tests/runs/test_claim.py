@@ -50,7 +50,7 @@ def test_of_many_threads_exactly_one_takes_it(folder):
         together = threading.Barrier(8)
 
         def take(together=together, taken=taken, refused=refused):
-            together.wait(20)
+            together.wait(60)
             try:
                 taken.append(claim.take(folder))
             except RunError as error:
@@ -60,7 +60,7 @@ def test_of_many_threads_exactly_one_takes_it(folder):
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(20)
+            thread.join(60)
         assert (len(taken), len(refused)) == (1, 7), (turn, refused)
         assert all("belongs to another process" in text for text in refused), refused
         assert len(files(folder)) == 1

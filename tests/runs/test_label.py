@@ -11,9 +11,10 @@ from small_runs import make_run
 from tuitrain.config import ConfigError, with_changes
 from tuitrain.recipes import load_recipe
 from tuitrain.runs import report
-from tuitrain.runs.catalogue import check_deletable, config_of, find, list_runs, show
+from tuitrain.runs.catalogue import check_deletable, find, list_runs, show
 from tuitrain.runs.label import Label, annotate, read_label, rename
-from tuitrain.runs.record import RunRecord
+from tuitrain.runs.made_with import config_of
+from tuitrain.runs.saved import load_record
 from tuitrain.runs.shelf import Shelf
 from tuitrain.runs.status import read_status
 
@@ -36,8 +37,8 @@ def test_a_new_name_and_note_are_seen_everywhere(runs_dir, named):
     annotate(named.path, "warm-up")
     [run] = list_runs(runs_dir)
     assert (run.name, run.note) == ("second", "warm-up")
-    assert (config_of(run).name, config_of(run).note) == ("second", "warm-up")
-    assert (read_status(named.path).name, RunRecord.load(named.path).config.title()) == ("second", "second")
+    assert (config_of(run.path).name, config_of(run.path).note) == ("second", "warm-up")
+    assert (read_status(named.path).name, load_record(named.path).config.title()) == ("second", "second")
     assert msgspec.json.decode(report.runs(runs_dir, as_json=True))[0]["name"] == "second"
     assert (show(run)["name"], show(run)["config"]["note"]) == ("second", "warm-up")
     assert "second" in report.show(runs_dir, named.id, as_json=False)

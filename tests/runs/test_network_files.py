@@ -5,7 +5,7 @@ import pytest
 
 from tuitrain.events import Parameter, Parameters, Prediction, Predictions
 from tuitrain.runs.network import PARAMETERS, PREDICTIONS, read_parameters, read_predictions, write_network
-from tuitrain.runs.record import RunRecord
+from tuitrain.runs.saved import load_record
 
 ROW = Parameter(name="0.weight", shape=(32, 3, 5, 5), count=2400, device="cpu", trainable=True)
 TOLD = Parameters(rows=(ROW,), warnings=("blocks: 3 layers are kept in a plain Python list",))
@@ -17,7 +17,7 @@ def test_what_is_written_is_read(run_folder):
     for event in (TOLD, SAID):
         write_network(run_folder.path, event)
     assert (read_parameters(run_folder.path), read_predictions(run_folder.path)) == (TOLD, SAID)
-    record = RunRecord.load(run_folder.path)
+    record = load_record(run_folder.path)
     assert (record.parameters, record.predictions) == (TOLD, SAID)
 
 
@@ -30,7 +30,7 @@ def test_the_newest_predictions_replace_the_ones_before(run_folder):
 
 
 def test_a_run_without_them_loads(run_folder):
-    record = RunRecord.load(run_folder.path)
+    record = load_record(run_folder.path)
     assert (record.parameters, record.predictions) == (None, None)
 
 
@@ -47,7 +47,7 @@ def test_damage_is_the_same_as_nothing(run_folder, damage):
     for event, name in ((TOLD, PARAMETERS), (SAID, PREDICTIONS)):
         write_network(run_folder.path, event)
         damage(run_folder.path / name)
-    record = RunRecord.load(run_folder.path)
+    record = load_record(run_folder.path)
     assert (record.parameters, record.predictions) == (None, None)
 
 

@@ -9,6 +9,7 @@ from tuitrain.config import ConfigError
 from tuitrain.events import State
 from tuitrain.recipes import load_recipe
 from tuitrain.runs.record import RunRecord
+from tuitrain.runs.saved import load_record
 
 FIELDS = [
     "config",
@@ -30,7 +31,7 @@ FIELDS = [
 
 def test_a_loaded_record_equals_the_live_one(runs_dir):
     folder = make_run(runs_dir)
-    live, loaded = RunRecord(load_recipe("seed-cnn")), RunRecord.load(folder.path)
+    live, loaded = RunRecord(load_recipe("seed-cnn")), load_record(folder.path)
     for event in [STARTED, *small_run(folder.path)]:
         live.apply(event)
     for field in FIELDS:
@@ -45,7 +46,7 @@ def test_a_loaded_record_equals_the_live_one(runs_dir):
 
 
 def test_a_run_without_a_step_loads(runs_dir):
-    loaded = RunRecord.load(make_run(runs_dir, batch=[State(state="running")], state="failed", error="out of memory").path)
+    loaded = load_record(make_run(runs_dir, batch=[State(state="running")], state="failed", error="out of memory").path)
     assert (loaded.state, loaded.error, loaded.step, loaded.last_loss) == ("failed", "out of memory", 0, None)
     assert loaded.loss.thin(0, 10, 10) == []
     assert loaded.eta_seconds() is None
@@ -53,17 +54,17 @@ def test_a_run_without_a_step_loads(runs_dir):
 
 def test_a_run_whose_process_is_gone_is_lost(runs_dir):
     folder = make_run(runs_dir, state="running", boot_id="another")
-    assert RunRecord.load(folder.path).state == "lost"
+    assert load_record(folder.path).state == "lost"
 
 
 def test_a_loaded_record_takes_no_losses(run_folder):
     with pytest.raises(RuntimeError, match="no new losses"):
-        RunRecord.load(run_folder.path).apply(losses(21, [1.0]))
+        load_record(run_folder.path).apply(losses(21, [1.0]))
 
 
 def test_a_run_moved_elsewhere_still_loads(runs_dir, run_folder, tmp_path):
     shutil.move(run_folder.path, tmp_path / "moved")
-    loaded = RunRecord.load(tmp_path / "moved")
+    loaded = load_record(tmp_path / "moved")
     assert loaded.run == "moved"
     assert loaded.checkpoints[0].path == str(tmp_path / "moved" / "checkpoints" / "step-00000010")
 
@@ -72,12 +73,12 @@ def test_a_run_moved_elsewhere_still_loads(runs_dir, run_folder, tmp_path):
 def test_what_is_missing_is_named(run_folder, missing):
     (run_folder.path / missing).unlink()
     with pytest.raises(ConfigError, match=missing):
-        RunRecord.load(run_folder.path)
+        load_record(run_folder.path)
 
 
 def test_without_a_log_and_with_a_torn_one(run_folder):
     log = run_folder.path / "log.txt"
     log.write_bytes(b"\xff\xfe torn\n2026-11-21T04:13:00.000Z info good\x1b[2J\n2026-11-21T04:13:00.000Z shout x\nyesterday info x\nend")
-    assert [line.text for line in RunRecord.load(run_folder.path).log.tail(10)] == ["good·[2J"]
+    assert [line.text for line in load_record(run_folder.path).log.tail(10)] == ["good·[2J"]
     log.unlink()
-    assert RunRecord.load(run_folder.path).log.tail(10) == []
+    assert load_record(run_folder.path).log.tail(10) == []

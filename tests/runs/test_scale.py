@@ -15,11 +15,11 @@ import pytest
 from small_runs import STARTED, losses, make_run
 
 from tuitrain.config import ConfigError
+from tuitrain.paths import METRICS
 from tuitrain.runs import catalogue, reader, report, schema
 from tuitrain.runs.export import export_metrics
-from tuitrain.runs.folder import METRICS
 from tuitrain.runs.label import annotate
-from tuitrain.runs.record import RunRecord
+from tuitrain.runs.saved import load_record
 from tuitrain.runs.shelf import Shelf
 from tuitrain.runs.store import MetricsReader, MetricsWriter
 from tuitrain.session.resume import plan
@@ -63,7 +63,7 @@ def work(monkeypatch):
 
 
 def test_a_long_run_opens_zooms_and_reads_off_without_looking_at_its_rows(long_run, work):
-    record = RunRecord.load(long_run)
+    record = load_record(long_run)
     assert (record.step, len(record.loss)) == (STEPS, STEPS)
     assert work[0] * 100 < STEPS / 10, "it is opened"
     for curve in (record.loss, record.speed, record.learning_rate):
@@ -168,7 +168,7 @@ def test_a_broken_state_is_a_row_that_says_what_is_broken(runs_dir, run_folder, 
     assert broken.broken in report.runs(runs_dir, as_json=False)
     assert len(json.loads(report.runs(runs_dir, as_json=True))) == 2
     with pytest.raises(ConfigError, match=r"state\.json"):
-        RunRecord.load(run_folder.path)
+        load_record(run_folder.path)
     with pytest.raises(ConfigError, match="cannot go on"):
         plan(broken, {})
 
@@ -190,7 +190,7 @@ def test_a_folder_without_permission_is_a_row():
                 assert all("Permission denied" in row.broken for row in rows)
             for path in (closed, unreadable):
                 with pytest.raises(ConfigError, match="Permission denied"):
-                    RunRecord.load(path)
+                    load_record(path)
 
         as_another_user(look)
     finally:
@@ -255,7 +255,7 @@ def test_a_run_with_a_broken_file_is_still_listed_and_opening_it_is_a_sentence(r
     (row,) = catalogue.list_runs(runs_dir)
     assert (row.run, row.state, row.broken) == (run_folder.id, "finished", None)
     with pytest.raises(ConfigError) as raised:
-        RunRecord.load(run_folder.path)
+        load_record(run_folder.path)
     sentence = str(raised.value)
     assert words in sentence
     assert "\n" not in sentence
@@ -275,11 +275,11 @@ def test_a_copied_folder_is_the_run_at_another_place(runs_dir, run_folder, tmp_p
     annotate(run_folder.path, "tried at home")
     shown = json.loads(report.show(runs_dir, "last", as_json=True))
     documents = [exported(run_folder.path, kind) for kind in ("json", "csv")]
-    kept = RunRecord.load(run_folder.path)
+    kept = load_record(run_folder.path)
     elsewhere = tmp_path / "another disk" / "runs"
     shutil.copytree(runs_dir, elsewhere)
     shutil.rmtree(runs_dir)
-    copied = RunRecord.load(elsewhere / run_folder.id)
+    copied = load_record(elsewhere / run_folder.id)
     assert json.loads(report.show(elsewhere, "last", as_json=True)) == shown
     exported_there = [exported(elsewhere / run_folder.id, kind) for kind in ("json", "csv")]
     assert [text.replace(str(elsewhere), str(runs_dir)) for text in exported_there] == documents

@@ -9,11 +9,11 @@ import pytest
 from small_runs import STARTED, losses, make_run, step
 
 from tuitrain.events import GpuSample, State
+from tuitrain.paths import METRICS
 from tuitrain.runs.errors import RunError
-from tuitrain.runs.folder import METRICS
 from tuitrain.runs.reader import MetricsReader
 from tuitrain.runs.record import RunRecord
-from tuitrain.runs.saved import take_up
+from tuitrain.runs.saved import load_record, take_up
 from tuitrain.runs.store import MetricsWriter
 from tuitrain.runs.stored import stored_run
 
@@ -47,7 +47,7 @@ def long_run(runs_dir):
 @pytest.mark.parametrize("name", CURVES)
 def test_curves_equal_those_of_the_live_record(long_run, name):
     live, folder = long_run
-    kept, made = getattr(RunRecord.load(folder), name), getattr(live, name)
+    kept, made = getattr(load_record(folder), name), getattr(live, name)
     assert len(kept) == len(made) == 5000
     for x in (0.5, 1, 17.3, 4999, 5000, 1e300):
         assert kept.at(x) == made.at(x)
@@ -63,7 +63,7 @@ def test_curves_equal_those_of_the_live_record(long_run, name):
 
 def test_thinning_a_long_run_reads_few_rows(long_run, monkeypatch):
     _, folder = long_run
-    record = RunRecord.load(folder)
+    record = load_record(folder)
     record.loss.thin(1, 5000, 10)
     read = []
     asked = MetricsReader._query
@@ -81,7 +81,7 @@ def test_thinning_a_long_run_reads_few_rows(long_run, monkeypatch):
 
 def test_smoothing_reads_the_points_once_and_then_what_is_new(long_run, monkeypatch):
     _, folder = long_run
-    record = RunRecord.load(folder)
+    record = load_record(folder)
     pages = []
     asked = MetricsReader.points
 
@@ -95,7 +95,7 @@ def test_smoothing_reads_the_points_once_and_then_what_is_new(long_run, monkeypa
     record.loss.smoothed(0.5)
     write(folder, losses(5001, [1.0, 1.0]))
     # A record that is read anew shares what the first one has in memory.
-    assert len(RunRecord.load(folder).loss.smoothed(0.5)) == 5002
+    assert len(load_record(folder).loss.smoothed(0.5)) == 5002
     assert pages == [5000, 2]
 
 
@@ -103,7 +103,7 @@ def test_a_run_that_went_back_to_a_checkpoint_is_smoothed_anew(long_run):
     from msgspec.structs import replace
 
     _, folder = long_run
-    record = RunRecord.load(folder)
+    record = load_record(folder)
     assert record.loss.smoothed(0.5).at(5000)[1] < 10
     write(folder, replace(STARTED, resumed_from=10), losses(11, [100.0, math.nan]))
     again = record.loss.smoothed(0.5)
@@ -113,9 +113,9 @@ def test_a_run_that_went_back_to_a_checkpoint_is_smoothed_anew(long_run):
 
 def test_a_live_run_is_followed(runs_dir):
     folder = make_run(runs_dir, batch=[State(state="running"), losses(1, [3.0]), sample(1.0), sample(1.0, "cuda:0")]).path
-    first = RunRecord.load(folder)
+    first = load_record(folder)
     write(folder, losses(2, [2.0]), step(2, 2.0), sample(2.0, utilization=70), sample(1.5))
-    second = RunRecord.load(folder)
+    second = load_record(folder)
     assert (second.step, second.last_loss, len(first.loss), len(second.speed)) == (2, 2.0, 2, 1)
     history = second.devices["cpu"]
     assert history is first.devices["cpu"]
@@ -129,9 +129,9 @@ def test_the_devices_of_a_long_run_are_read_piece_by_piece(runs_dir, monkeypatch
     for module in ("reader", "stored"):
         monkeypatch.setattr(f"tuitrain.runs.{module}.PAGE_ROWS", 10)
     folder = make_run(runs_dir, batch=[sample(float(number)) for number in range(25)]).path
-    first = RunRecord.load(folder)
+    first = load_record(folder)
     lengths = [(len(first.devices["cpu"].memory), first.stored.behind)]
-    lengths += [(len(RunRecord.load(folder).devices["cpu"].memory), first.stored.behind) for _ in range(3)]
+    lengths += [(len(load_record(folder).devices["cpu"].memory), first.stored.behind) for _ in range(3)]
     assert lengths == [(10, True), (20, True), (25, False), (25, False)]
     resumed = RunRecord(None)
     take_up(resumed, folder)
@@ -140,7 +140,7 @@ def test_the_devices_of_a_long_run_are_read_piece_by_piece(runs_dir, monkeypatch
 
 def test_devices_of_a_hostile_file_are_cleaned(runs_dir):
     folder = make_run(runs_dir, batch=[sample(1.0, "cpu\x1b[2J")]).path
-    assert list(RunRecord.load(folder).devices) == ["cpu·[2J"]
+    assert list(load_record(folder).devices) == ["cpu·[2J"]
 
 
 def test_runs_are_shared_only_while_somebody_looks(run_folder):
@@ -163,14 +163,14 @@ def test_a_file_of_an_older_version_is_read_too(long_run):
         for table in ("lr_pyramid", "speed_pyramid"):
             connection.execute(f"DROP TABLE {table}")
     connection.close()
-    record = RunRecord.load(folder)
+    record = load_record(folder)
     assert record.speed.thin(1, 5000, 40) == live.speed.thin(1, 5000, 40)
     assert (len(record.speed), len(record.learning_rate)) == (5000, 5000)
 
 
 def test_a_writer_gives_an_older_file_what_it_lacks(long_run):
     _, folder = long_run
-    before = RunRecord.load(folder).speed.thin(1, 5000, 20)
+    before = load_record(folder).speed.thin(1, 5000, 20)
     with sqlite3.connect(folder / METRICS) as connection:
         for table in ("lr_pyramid", "speed_pyramid"):
             connection.execute(f"DROP TABLE {table}")
@@ -184,7 +184,7 @@ def test_a_writer_gives_an_older_file_what_it_lacks(long_run):
 
 def test_curves_of_a_file_that_vanishes_or_is_torn_never_raise(long_run):
     _, folder = long_run
-    record = RunRecord.load(folder)
+    record = load_record(folder)
     record.loss.smoothed(0.5)
     path = folder / METRICS
     path.write_bytes(b"nonsense" * 1000)
@@ -192,19 +192,19 @@ def test_curves_of_a_file_that_vanishes_or_is_torn_never_raise(long_run):
         curve = getattr(record, name)
         curve.thin(1, 5000, 10), curve.at(9), curve.smoothed(0.5), len(curve)
     with pytest.raises(RunError, match=r"metrics\.sqlite"):
-        RunRecord.load(folder)
+        load_record(folder)
     path.unlink()
     for name in CURVES:
         curve = getattr(record, name)
         curve.thin(1, 5000, 10), curve.at(9), curve.smoothed(0.5), len(curve)
     with pytest.raises(RunError, match=r"metrics\.sqlite"):
-        RunRecord.load(folder)
+        load_record(folder)
 
 
 def test_a_commit_that_was_cut_off_while_the_file_is_open_is_mended(long_run):
     """The file is held open when its writer dies in the middle of a commit and leaves a journal behind."""
     _, folder = long_run
-    record = RunRecord.load(folder)
+    record = load_record(folder)
     path = folder / METRICS
     journal = path.with_name(f"{path.name}-journal")
     writer = sqlite3.connect(path, isolation_level=None)
@@ -224,7 +224,7 @@ def test_pace_of_a_live_run_of_another_process(runs_dir):
     batch = [State(state="running"), losses(1, [3.0] * 10, start=1000.0)]
     batch += [step(number, 3.0, rate=640.0 if number % 2 else 320.0) for number in range(1, 11)]
     folder = make_run(runs_dir, batch=batch, state="running").path
-    record = RunRecord.load(folder)
+    record = load_record(folder)
     assert 400 < record.samples_per_second < 460
     assert record.eta_seconds() == pytest.approx(10 * 64 / record.samples_per_second)
 
@@ -236,4 +236,4 @@ def test_the_time_of_evaluations_is_known(runs_dir, monkeypatch):
 
     monkeypatch.setattr(store.time, "time", lambda: 1012.5)
     folder = make_run(runs_dir, batch=[losses(1, [3.0] * 10), evaluation(10, 1, 0.5)]).path
-    assert RunRecord.load(folder).eval_seconds == pytest.approx(2.5)
+    assert load_record(folder).eval_seconds == pytest.approx(2.5)

@@ -12,7 +12,7 @@ from tuitrain.events import Event, Losses, RunEnded, RunStarted, State, Step
 from tuitrain.session.control import Control
 from tuitrain.session.worker import WorkerSession
 
-BOUND = 20.0
+BOUND = 60.0
 SMALL_HOST = f"import sys; sys.path[:0] = [{str(Path(__file__).parent)!r}, sys.argv.pop(1)]; import small_host; small_host.main()"
 """In the place of `detached._PROGRAM`."""
 

@@ -15,7 +15,7 @@ from small_sessions import SMALL_HOST, Heard, session_of, until
 from tuitrain.config import DEFAULTS, ConfigError
 from tuitrain.events import Event, Losses, Notice, Progress, RunEnded
 from tuitrain.runs import catalogue
-from tuitrain.runs.record import RunRecord
+from tuitrain.runs.saved import load_record
 from tuitrain.session import detached
 from tuitrain.session.lines import commands
 from tuitrain.session.lines.client import RunLine
@@ -141,7 +141,7 @@ def test_a_run_is_handed_over_and_goes_on(runs_dir: Path, heard: Heard, small: C
     line.close()
     until(lambda: catalogue.find(runs_dir, run).step == 6)
     assert commands.stop(catalogue.find(runs_dir, run)) == f"{run} stopped at step 6"
-    assert len(RunRecord.load(runs_dir / run).loss) == 6
+    assert len(load_record(runs_dir / run).loss) == 6
     until(lambda: not processes())
 
 

@@ -14,7 +14,7 @@ from small_sessions import BOUND, Heard, session_of, started
 
 from tuitrain.config import DEFAULTS, RunConfig
 from tuitrain.events import Event, Losses, Notice, RunEnded, State
-from tuitrain.runs.folder import METRICS
+from tuitrain.paths import METRICS
 from tuitrain.runs.schema import LOSS
 from tuitrain.runs.status import read_status
 from tuitrain.runs.store import MetricsReader

@@ -133,7 +133,7 @@ def test_two_machines_train_one_run_and_the_one_that_dies_may_come_back(typed: C
     assert [path.name for path in (tmp_path / "node-0").iterdir()] == [begun["run"]]
     assert (tmp_path / "node-0" / begun["run"] / "checkpoints" / f"step-{ended['step']:08d}").is_dir()
     assert not (tmp_path / "node-1").exists()
-    assert not psutil.wait_procs(families, timeout=10)[1]
+    assert not psutil.wait_procs(families, timeout=BOUND)[1]
 
     alone = losses_of(events_of(small_run(1, max_steps=20, epochs=100), tmp_path / "alone"))
     losses = {event["step"]: event["loss"] for event in host.of("step")}

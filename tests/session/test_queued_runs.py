@@ -20,6 +20,7 @@ from tuitrain.events import Event, Notice, RunEnded
 from tuitrain.runs import catalogue, queue
 from tuitrain.runs.catalogue import RunSummary
 from tuitrain.runs.record import RunRecord
+from tuitrain.runs.saved import load_record
 from tuitrain.session import detached
 from tuitrain.session.lines import commands
 from tuitrain.session.lines.client import RunLine
@@ -54,7 +55,7 @@ def kill(run: RunSummary, number: int = signal.SIGKILL) -> None:
     assert run.pid is not None
     os.kill(run.pid, number)
     [child] = [child for child in detached._children if child.pid == run.pid]
-    child.wait(20)
+    child.wait(60)
 
 
 Queue = Callable[..., str]
@@ -80,7 +81,7 @@ def test_runs_wait_for_their_device_and_begin_in_order(runs_dir: Path, queue_up:
     log = (runs_dir / third / "log.txt").read_text(encoding="utf-8")
     assert log.count(f"It waits for cpu: {first} trains there.") == 1
     assert "finished at step 3" in log
-    assert len(RunRecord.load(runs_dir / third).loss) == 3
+    assert len(load_record(runs_dir / third).loss) == 3
     until(lambda: not [child for child in detached._children if child.poll() is None])
     assert run_of(third).queue is None
 
@@ -204,7 +205,7 @@ def test_refused_when_its_turn_comes_it_has_failed_with_the_sentence(
     assert "failed: data: not here." in (runs_dir / run / "log.txt").read_text(encoding="utf-8")
     until(lambda: (tmp_path / "ended").exists() and (tmp_path / "ended").read_text() == "failed\n")
     child = detached._children[-1]
-    assert child.wait(20) == 1
+    assert child.wait(60) == 1
     after = queue_up()
     until(lambda: run_of(after).state == "running")
 
@@ -235,7 +236,7 @@ def test_who_waits_is_watched_and_costs_little(runs_dir: Path, queue_up: Queue, 
         until(lambda: run_of(second).attached == 1)
         assert run_of(second).state_words == "queued"
         commands.stop(run_of(second))
-        watching.join(20)
+        watching.join(60)
     assert isinstance(said[-1], RunEnded)
     third = queue_up()
     process = psutil.Process(run_of(third).pid)

@@ -19,7 +19,9 @@ from tuitrain.events import Checkpoint, Eval, Event, Losses, Notice, Parameters,
 from tuitrain.recipes import load_recipe
 from tuitrain.runs import catalogue
 from tuitrain.runs.catalogue import RunSummary
+from tuitrain.runs.made_with import environment_of
 from tuitrain.runs.record import RunRecord
+from tuitrain.runs.saved import load_record
 from tuitrain.runs.status import read_status, this_process
 from tuitrain.runs.store import MetricsReader
 from tuitrain.session.control import Control
@@ -95,7 +97,7 @@ def test_record_and_store_hold_the_old_curve_and_the_new_points_as_one(tmp_path:
     assert (told.run, told.resumed_from) == (run.run, 15)
 
     expected = [(step, (1.0 if step <= 15 else 2.0) / step) for step in range(1, 41)]
-    for record in (session.record, RunRecord.load(run.path)):
+    for record in (session.record, load_record(run.path)):
         assert [record.loss.at(step) for step, _ in expected] == expected
         assert [record.learning_rate.at(step) for step, _ in expected] == [(step, 0.1) for step, _ in expected]
         assert (record.step, record.state, record.best_accuracy) == (40, "stopped", 0.4)
@@ -115,7 +117,7 @@ def test_record_and_store_hold_the_old_curve_and_the_new_points_as_one(tmp_path:
 def test_run_toml_has_the_configuration_that_the_run_went_on_with(tmp_path: Path, run: RunSummary) -> None:
     make(tmp_path, Engine(20, 40), run.path, plan(run, {"epochs": "3"}))
     assert load_recipe(str(run.path / "run.toml")).epochs == 3
-    assert catalogue.environment_of(the_run(tmp_path)) == {"threads": 2}
+    assert environment_of(run.path) == {"threads": 2}
     assert json.loads((run.path / "state.json").read_text())["total_steps"] == 120
 
 
@@ -127,7 +129,7 @@ def test_the_time_in_which_no_process_had_the_run_is_not_counted(tmp_path: Path,
     change_state(run.path, state="running", pid=2**22 + 5, heartbeat=since + 60)
     _, session = make(tmp_path, Engine(20, 40), run.path)
     assert 60 <= session.record.running_seconds < 120
-    assert 60 <= RunRecord.load(run.path).running_seconds < 120
+    assert 60 <= load_record(run.path).running_seconds < 120
 
 
 def test_while_it_prepares_the_run_is_shown_as_this_processs_own(tmp_path: Path, run: RunSummary) -> None:

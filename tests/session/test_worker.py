@@ -11,8 +11,8 @@ from small_sessions import BOUND, Heard, count_to, session_of, started
 
 from tuitrain.config import DEFAULTS, ConfigError, RunConfig
 from tuitrain.events import Event, GpuSample, Losses, Notice, Parameter, Parameters, Predictions, RunEnded, State, Step
-from tuitrain.runs.folder import METRICS
-from tuitrain.runs.record import RunRecord
+from tuitrain.paths import METRICS
+from tuitrain.runs.saved import load_record
 from tuitrain.runs.store import MetricsReader
 from tuitrain.session import archive
 from tuitrain.session.control import Control
@@ -139,6 +139,19 @@ def test_a_listener_that_raises_costs_nothing(tmp_path: Path, heard: Heard) -> N
     assert MetricsReader(session.record.path / METRICS).last_loss() is not None
 
 
+def test_a_listener_that_raises_keeps_nobody_from_hearing_that_a_run_let_go_of_was_stopped(tmp_path: Path, heard: Heard) -> None:
+    session = WorkerSession(lambda: count_to(5), tmp_path, lambda: [])
+    session.subscribe(lambda batch: print(1 // 0))
+    session.subscribe(heard)
+    session.start(DEFAULTS)
+    heard.wait_for(Step, 5)
+    assert session.let_go(BOUND)
+    session.stop_after_all()
+    ended = heard.events[-1]
+    assert isinstance(ended, RunEnded)
+    assert (ended.state, ended.step) == ("stopped", 5)
+
+
 def test_no_thread_is_left(tmp_path: Path, heard: Heard) -> None:
     before = set(threading.enumerate())
     session = session_of(count_to(3), tmp_path, heard)
@@ -173,7 +186,7 @@ def test_parameters_and_the_newest_predictions_are_kept(tmp_path: Path, heard: H
     assert session.record is not None
     assert (session.record.parameters, session.record.predictions) == (PARAMETERS, predictions(2))
     assert session.record.path is not None
-    kept = RunRecord.load(session.record.path)
+    kept = load_record(session.record.path)
     assert (kept.parameters, kept.predictions) == (PARAMETERS, predictions(2))
 
 
@@ -203,7 +216,7 @@ def test_samples_of_the_runs_own_devices_are_kept(tmp_path: Path, heard: Heard) 
     assert session.join(BOUND)
     assert session.record is not None
     assert session.record.path is not None
-    for record in (session.record, RunRecord.load(session.record.path)):
+    for record in (session.record, load_record(session.record.path)):
         assert list(record.devices) == ["cpu"]
         assert record.devices["cpu"].utilization.at(5.0) == (5.0, 80.0)
 

@@ -15,11 +15,11 @@ from tally import Tally
 from truth import tensorboard_steps, whole
 
 from tuitrain.config import ConfigError
+from tuitrain.paths import METRICS
 from tuitrain.runs import catalogue
 from tuitrain.runs.catalogue import RunSummary
-from tuitrain.runs.folder import METRICS
 from tuitrain.runs.reader import MetricsReader
-from tuitrain.runs.record import RunRecord
+from tuitrain.runs.saved import load_record
 from tuitrain.runs.schema import LOSS
 from tuitrain.session.resume import plan
 
@@ -122,7 +122,7 @@ def _look_and_go_on(folder: Path, name: str) -> str:
 def _refusal(row: RunSummary) -> str:
     """Why the run cannot be opened, or cannot go on; empty where it can."""
     try:
-        RunRecord.load(row.path)
+        load_record(row.path)
         plan(row, {})
     except ConfigError as error:
         return str(error)

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import os
 import random
-import select
 import signal
 import time
 from contextlib import suppress
 from pathlib import Path
 
 import psutil
-import torch
 from commands import recipe, tuitrain
 from host import BOUND, POLL_SECONDS, STEPS, Host, small_config, until
 from tally import Tally
 from truth import check_finished, check_so_far, losses, whole
 
-from tuitrain.engine import checkpoint, snapshot
-from tuitrain.engine.checkpoint import Position
+from tuitrain.engine import checkpoint
+from tuitrain.paths import CHECKPOINTS
 from tuitrain.runs import catalogue
-from tuitrain.runs.folder import CHECKPOINTS
 from tuitrain.runs.status import read_status
 
 A_SECOND = 1.3
@@ -125,35 +122,13 @@ def _wait_for_step(folder: Path, step: int) -> None:
 
 def kill_saves(scratch: Path, times: int) -> Tally:
     """Processes that do nothing but save, killed one after the other."""
-    from test_save_killed import KEEP, at, newest, save_without_end
+    from killed_saves import KilledSaves
 
     tally = Tally("SIGKILL of a process that saves without end")
-    model = torch.nn.Linear(200, 50)
-    start = Position(step=0, epoch=1, batches=0, evaluated=False, best_accuracy=None)
-    latest = snapshot.take(start, model, torch.optim.SGD(model.parameters(), lr=0.1), [torch.device("cpu")], {})
-    draw, known, within = random.Random(7), 0, 0
     scratch.mkdir()
+    saves = KilledSaves(scratch)
     for _ in range(times):
         with tally.trial():
-            read, write = os.pipe()
-            child = os.fork()
-            if child == 0:
-                save_without_end(scratch, latest, write)
-            os.close(write)
-            assert select.select([read], [], [], BOUND)[0]
-            time.sleep(draw.uniform(0, 0.02))
-            os.kill(child, signal.SIGKILL)
-            os.waitpid(child, 0)
-            while piece := os.read(read, 4):
-                known = int.from_bytes(piece, "big")
-            os.close(read)
-            within += any(path.name.startswith(".") for path in scratch.iterdir())
-            found, told = newest(scratch)
-            assert found is not None, told
-            assert not told, told
-            assert found.position.step >= known, f"step {known} was told and {found.position.step} is there"
-            for folder in checkpoint.checkpoints(scratch)[-KEEP:]:
-                checkpoint.verify(folder)
-            latest = at(found.position.step, latest)
-    tally.facts = [f"{within} within a save"]
+            saves.kill_one()
+    tally.facts = [f"{saves.within} within a save"]
     return tally

@@ -16,8 +16,8 @@ from tally import Tally
 from truth import check_finished, whole
 
 from tuitrain.config import RunConfig, with_changes
+from tuitrain.paths import METRICS
 from tuitrain.runs import catalogue
-from tuitrain.runs.folder import METRICS
 from tuitrain.session.worker import WorkerSession
 
 FREEZES = 10

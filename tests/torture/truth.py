@@ -12,7 +12,7 @@ from host import EPOCHS, STEPS, Host, small_config
 from tensorboard.backend.event_processing.event_accumulator import SCALARS, EventAccumulator
 
 from tuitrain.engine import checkpoint
-from tuitrain.runs.folder import CHECKPOINTS, METRICS, TENSORBOARD
+from tuitrain.paths import CHECKPOINTS, METRICS, TENSORBOARD
 from tuitrain.runs.reader import MetricsReader
 from tuitrain.runs.schema import LOSS
 

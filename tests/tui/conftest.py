@@ -34,6 +34,18 @@ def sampler() -> FakeSampler:
 
 
 @pytest.fixture
+def runs_dir(tmp_path: Path) -> Path:
+    """Where the kept runs of a test are."""
+    return tmp_path / "runs"
+
+
+@pytest.fixture
+def outside() -> FakeOutside:
+    """The other processes, for apps that are given them."""
+    return FakeOutside()
+
+
+@pytest.fixture
 def hanging_torch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Processes that are started find a torch whose import never ends; the file that is returned then holds the pid of the first."""
     pid_file = tmp_path / "pid"

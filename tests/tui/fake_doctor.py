@@ -11,7 +11,7 @@ from tuitrain.devices.doctor.model import Check, Count, Report
 
 STEPS = ("on the PCI bus", "known to the driver", "may be opened", "seen by NVML", "left by CUDA_VISIBLE_DEVICES", "counted by torch")
 LOOKED = ("the PCI bus", "the driver", "torch, in a process of its own")
-PATIENCE = 10.0
+PATIENCE = 60.0
 
 
 def counts(*numbers: int | None, notes: dict[int, str] | None = None) -> tuple[Count, ...]:

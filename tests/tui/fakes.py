@@ -35,8 +35,9 @@ from tuitrain.events import (
     Step,
 )
 from tuitrain.recipes import load_recipe
-from tuitrain.runs.catalogue import RunSummary, config_of
+from tuitrain.runs.catalogue import RunSummary
 from tuitrain.runs.errors import RunError
+from tuitrain.runs.made_with import config_of
 from tuitrain.runs.record import RunRecord
 from tuitrain.tui.app import TuitrainApp
 
@@ -217,10 +218,10 @@ class FakeOutside:
 
     def plan(self, run: RunSummary, changes: Mapping[str, str]) -> RunConfig:
         self._refuse()
-        return with_changes(config_of(run), dict(changes), from_text=True)
+        return with_changes(config_of(run.path), dict(changes), from_text=True)
 
     def start(self, config: RunConfig, runs_dir: Path, *, resume: Path | None = None, queue: bool = False) -> str:
-        assert self.may_go_on.wait(10)
+        assert self.may_go_on.wait(60)
         self._refuse()
         (self.queued if queue else self.started).append((config, resume))
         return resume.name if resume else RUN
@@ -241,7 +242,7 @@ class FakeOutside:
         return f"{run.run} stopped at step 0"
 
     def hand_over(self, session: object) -> str:
-        assert self.may_go_on.wait(10)
+        assert self.may_go_on.wait(60)
         self._refuse()
         self.handed.append(session)
         return RUN

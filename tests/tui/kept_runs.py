@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,11 +15,13 @@ from textual.pilot import Pilot
 
 from tuitrain.config import RunConfig
 from tuitrain.events import Checkpoint, Eval, Event, Losses, Replica, Replicas, RunEnded, RunStarted, State, Step
-from tuitrain.runs.folder import METRICS, RunFolder
+from tuitrain.paths import METRICS
+from tuitrain.runs.folder import RunFolder
 from tuitrain.runs.record import RunRecord
+from tuitrain.runs.status import this_process
 from tuitrain.runs.store import MetricsWriter
 
-PATIENCE = 10.0
+PATIENCE = 60.0
 
 
 def events_of(steps: int) -> list[Event]:
@@ -67,6 +70,11 @@ def keep(runs_dir: Path, run: str, *, steps: int = 40, config: RunConfig | None 
     path = runs_dir / run
     folder.path.rename(path)
     return path
+
+
+def here(**status: Any) -> dict[str, Any]:
+    """What the state of a run says that this very process seems to train."""
+    return {"state": "running", "pid": os.getpid(), "pid_started": this_process().pid_started, "error": None, **status}
 
 
 async def until(pilot: Pilot[None], condition: Callable[[], bool]) -> None:

@@ -12,7 +12,7 @@ from test_terminal import OnTerminal
 from textual.pilot import Pilot
 
 from tuitrain.events import GpuSample, Phases, Replica, Replicas, ReplicaStat, ReplicaStats, StepTimes
-from tuitrain.runs.folder import METRICS
+from tuitrain.paths import METRICS
 from tuitrain.runs.one_device import OneDevice
 from tuitrain.runs.store import MetricsWriter
 from tuitrain.tui.app import TuitrainApp

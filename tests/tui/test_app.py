@@ -378,6 +378,21 @@ async def test_preparing_counts_what_it_decodes(session: FakeSession, sampler: F
         assert "12,000/50,000 images" in screen_text(app)
 
 
+@pytest.mark.parametrize("size", SIZES)
+async def test_compiling_is_said_until_the_first_loss(session: FakeSession, sampler: FakeSampler, size: tuple[int, int]) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=size) as pilot:
+        await pilot.press("enter")
+        session.begin()
+        session.say(Progress(phase="compiling"))
+        await settle(pilot)
+        assert "compiling…" in screen_text(app)
+        session.steps(1)
+        await settle(pilot)
+        assert "compiling…" not in screen_text(app)
+        assert "step     1/7,820" in screen_text(app)
+
+
 async def test_idle_replicas_and_those_that_do_not_fit(session: FakeSession, sampler: FakeSampler) -> None:
     app = make(session, sampler)
     async with app.run_test(size=(80, 24)) as pilot:

@@ -25,7 +25,7 @@ from tuitrain.tui.screens.opened import OpenedScreen
 from tuitrain.tui.screens.runs import RunsScreen
 
 SPLIT = {"device": "cpu,cpu", "strategy": "split"}
-PATIENCE = 10.0
+PATIENCE = 60.0
 
 
 def make(

@@ -17,7 +17,8 @@ from textual.events import MouseScrollDown
 from textual.pilot import Pilot
 
 from tuitrain.events import Eval, Event, Losses, RunEnded, RunStarted, State
-from tuitrain.runs.folder import METRICS, RunFolder
+from tuitrain.paths import METRICS
+from tuitrain.runs.folder import RunFolder
 from tuitrain.runs.record import RunRecord
 from tuitrain.runs.status import this_process
 from tuitrain.runs.store import MetricsWriter
@@ -77,11 +78,6 @@ def keep(
     status = {"pid": os.getpid(), "pid_started": this_process().pid_started} if live else {}
     folder.write_state(msgspec.structs.replace(folder.status.with_record(record), **status))
     return folder.path
-
-
-@pytest.fixture
-def runs_dir(tmp_path: Path) -> Path:
-    return tmp_path / "runs"
 
 
 @pytest.fixture
@@ -226,7 +222,9 @@ async def test_long_values_are_broken_and_not_lost(session: FakeSession, sampler
 async def test_a_and_m_choose_what_is_drawn_over_what(session: FakeSession, sampler: FakeSampler, pair: list[Path]) -> None:
     app = make(session, sampler)
     async with app.run_test(size=WIDE) as pilot:
-        assert "Train loss over steps" in await compared(pilot, pair)
+        text = await compared(pilot, pair)
+        assert "Train loss over steps" in text
+        assert "+/- smoothing" in text
         assert "200  │" in chart(screen_text(app))
         text = await pressed(pilot, "a")
         assert "Train loss over epochs" in text
@@ -237,7 +235,7 @@ async def test_a_and_m_choose_what_is_drawn_over_what(session: FakeSession, samp
         assert "1:30" in chart(text)
         text = await pressed(pilot, "a", "m")
         assert "Test loss over steps" in text
-        assert "smoothing" not in text
+        assert "+/- smoothing" not in text
         text = await pressed(pilot, "m")
         assert "Test accuracy in % over steps" in text
         assert "100┤" in text

@@ -500,8 +500,8 @@ def _thread() -> int:
 
 
 async def until(true: Callable[[], bool]) -> None:
-    """Wait for it, at most ten seconds."""
-    end = time.monotonic() + 10
+    """Wait for it, at most a minute."""
+    end = time.monotonic() + 60
     while not true():
         assert time.monotonic() < end
         await asyncio.sleep(0.01)

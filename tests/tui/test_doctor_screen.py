@@ -117,7 +117,7 @@ async def test_quitting_in_the_middle_stops_it_too(app: TuitrainApp, doctor: Fak
         await until_shown(pilot, "looking at: torch")
         examination = screen_of(pilot)._examination
         await pilot.press("q")
-    assert examination.join(5)
+    assert examination.join(60)
     assert doctor.stopped
 
 

@@ -22,7 +22,7 @@ from tuitrain.tui.widgets.launcher import Launcher
 
 SIZES = [(80, 24), (120, 40), (200, 60)]
 TOTAL = 170_498_071
-BOUND = 10.0
+BOUND = 60.0
 
 
 class Interrupted(Exception):

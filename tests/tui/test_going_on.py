@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import time
 from pathlib import Path
 
 import pytest
 from fakes import RUN, FakeOutside, FakeSampler, FakeSession, screen_text, seed_cnn, settle
-from kept_runs import keep, until, until_shown, until_told
+from kept_runs import here, keep, until, until_shown, until_told
 from textual.pilot import Pilot
 
 from tuitrain.config import RunConfig, with_changes
-from tuitrain.runs.status import this_process
 from tuitrain.tui.app import TuitrainApp
 from tuitrain.tui.screens.more import MoreDialog
 
@@ -23,23 +21,8 @@ OTHER = "20261120-0413-seed-cnn-bbb"
 
 
 @pytest.fixture
-def runs_dir(tmp_path: Path) -> Path:
-    return tmp_path / "runs"
-
-
-@pytest.fixture
-def outside() -> FakeOutside:
-    return FakeOutside()
-
-
-@pytest.fixture
 def app(session: FakeSession, sampler: FakeSampler, runs_dir: Path, outside: FakeOutside) -> TuitrainApp:
     return TuitrainApp(session, sampler, seed_cnn(), runs_dir, outside=outside)
-
-
-def here(**status: object) -> dict[str, object]:
-    """What the state of a live run of this machine says."""
-    return {"pid": os.getpid(), "pid_started": this_process().pid_started, "error": None, **status}
 
 
 async def train(pilot: Pilot[None], session: FakeSession) -> None:
@@ -205,7 +188,7 @@ async def test_the_own_run_goes_on_after_it_was_stopped(app: TuitrainApp, sessio
 
 
 async def test_r_on_the_own_run_while_it_is_paused_or_trains(app: TuitrainApp, session: FakeSession, runs_dir: Path) -> None:
-    keep(runs_dir, RUN, **here(state="running"))
+    keep(runs_dir, RUN, **here())
     async with app.run_test(size=WIDE) as pilot:
         await train(pilot, session)
         assert session.record is not None

@@ -16,7 +16,7 @@ from tuitrain.devices import ProcessSample
 from tuitrain.tui.gpus import ending
 from tuitrain.tui.gpus.ending import Endings, Refused
 
-PATIENCE = 20
+PATIENCE = 60
 POLITE = "print('up', flush=True); input()"
 STUBBORN = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); input()"
 

@@ -61,7 +61,7 @@ def row(app: TuitrainApp, label: str) -> str:
     return found[0].strip("│▸ ")
 
 
-async def until(pilot: Pilot[None], condition: Callable[[], bool], seconds: float = 10) -> None:
+async def until(pilot: Pilot[None], condition: Callable[[], bool], seconds: float = 60) -> None:
     end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "it did not come true"
@@ -244,7 +244,8 @@ async def test_a_folder_is_looked_into_as_one_types(session: FakeSession, sample
 def test_what_is_behind_the_data(tmp_path: Path, data: str, said: str, bad: bool) -> None:
     for name in ("good/train", "good/test", "half/train", "cifar/cifar-10-batches-py"):
         (tmp_path / name).mkdir(parents=True)
-    (tmp_path / "file").touch()
+    for name in ("file", "cifar/cifar-10-batches-py/data_batch_1"):
+        (tmp_path / name).touch()
     assert look(data).folder == Folder(data, said, bad)
 
 

@@ -8,11 +8,10 @@ from pathlib import Path
 import msgspec
 import pytest
 from fakes import FakeOutside, FakeSampler, FakeSession, screen_text, seed_cnn
-from kept_runs import keep, until, until_shown, until_told
+from kept_runs import here, keep, until, until_shown, until_told
 from textual.pilot import Pilot
 
 from tuitrain.events import Checkpoint, Step
-from tuitrain.runs.status import this_process
 from tuitrain.tui.app import TuitrainApp
 from tuitrain.tui.screens.opened import OpenedScreen
 from tuitrain.tui.screens.runs import RunsScreen
@@ -22,20 +21,9 @@ WIDE = (120, 40)
 ID = "20261121-0413-seed-cnn-aaa"
 
 
-@pytest.fixture
-def runs_dir(tmp_path: Path) -> Path:
-    return tmp_path / "runs"
-
-
-@pytest.fixture
-def outside() -> FakeOutside:
-    return FakeOutside()
-
-
 def live(runs_dir: Path, **status: object) -> Path:
     """A run that this process seems to train."""
-    fields = {"state": "running", "pid": os.getpid(), "pid_started": this_process().pid_started, "error": None, **status}
-    return keep(runs_dir, ID, **fields)
+    return keep(runs_dir, ID, **here(**status))
 
 
 def now(path: Path, outside: FakeOutside, state: str) -> None:
@@ -63,8 +51,9 @@ async def test_a_live_run_is_watched_and_steered(
     path = live(runs_dir)
     app = attached_app(session, sampler, runs_dir, outside)
     async with app.run_test(size=size) as pilot:
-        text = await until_shown(pilot, f"● {ID}  running", "space Pause", "x Stop", "c Checkpoint")
-        assert ("Devices" in text) == (size[0] >= 100)
+        panes = ("Devices",) if size[0] >= 100 else ()
+        text = await until_shown(pilot, f"● {ID}  running", "space Pause", "x Stop", "c Checkpoint", *panes)
+        assert ("Devices" in text) == bool(panes)
         lines = text.splitlines()
         assert (len(lines), {len(line) for line in lines}) == (size[1], {size[0]})
         assert "view only" not in text

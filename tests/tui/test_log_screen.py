@@ -44,7 +44,7 @@ async def opened(pilot: Pilot[None], session: FakeSession, *texts: str) -> LogVi
     return pilot.app.screen.query_one(LogView)
 
 
-async def shows(pilot: Pilot[None], text: str, seconds: float = 10) -> None:
+async def shows(pilot: Pilot[None], text: str, seconds: float = 60) -> None:
     """Wait until the screen has `text`."""
     end = time.monotonic() + seconds
     while text not in screen_text(pilot.app):

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from pathlib import Path
 
 import msgspec
 import pytest
 from fakes import FakeSampler, FakeSession, screen_text, seed_cnn
-from kept_runs import keep, until, until_shown, until_told
+from kept_runs import here, keep, until, until_shown, until_told
 from textual.pilot import Pilot
 
 from tuitrain.config import with_changes
 from tuitrain.events import GpuSample
-from tuitrain.runs.folder import METRICS
+from tuitrain.paths import METRICS
 from tuitrain.runs.label import annotate
-from tuitrain.runs.status import this_process
 from tuitrain.runs.store import MetricsWriter
 from tuitrain.tui.app import TuitrainApp
 from tuitrain.tui.browse.opened_run import OpenedRun
@@ -30,11 +28,6 @@ from tuitrain.tui.widgets.settings import changed_fields
 SIZES = [(80, 24), (120, 40), (200, 60)]
 WIDE = (120, 40)
 ID = "20261121-0413-seed-cnn-aaa"
-
-
-@pytest.fixture
-def runs_dir(tmp_path: Path) -> Path:
-    return tmp_path / "runs"
 
 
 def make(session: FakeSession, sampler: FakeSampler, runs_dir: Path) -> TuitrainApp:
@@ -126,8 +119,7 @@ async def test_log_and_copy(session: FakeSession, sampler: FakeSampler, runs_dir
 
 
 async def test_a_run_of_another_process_is_followed(session: FakeSession, sampler: FakeSampler, runs_dir: Path) -> None:
-    live = {"state": "running", "pid": os.getpid(), "pid_started": this_process().pid_started, "error": None}
-    path = keep(runs_dir, ID, **live)
+    path = keep(runs_dir, ID, **here())
     app = make(session, sampler, runs_dir)
     async with app.run_test(size=(200, 60)) as pilot:
         await open_first(pilot, f"● {ID}  running", "ETA")
@@ -157,7 +149,7 @@ async def test_what_the_devices_of_a_long_run_did_is_read_on_while_the_run_is_sh
 
 
 async def test_a_live_run_whose_folder_goes_away_stays_as_it_was(session: FakeSession, sampler: FakeSampler, runs_dir: Path) -> None:
-    path = keep(runs_dir, ID, state="running", pid=os.getpid(), pid_started=this_process().pid_started)
+    path = keep(runs_dir, ID, **here())
     app = make(session, sampler, runs_dir)
     async with app.run_test(size=WIDE) as pilot:
         await open_first(pilot, f"● {ID}  running")

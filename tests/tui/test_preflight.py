@@ -117,7 +117,7 @@ async def test_quitting_in_the_middle_ends_it_too(app: TuitrainApp, trials: Fake
         await until_shown(pilot, "measuring single on cpu …")
         measuring = screen_of(app).measuring
         await pilot.press("q")
-    assert measuring.join(5)
+    assert measuring.join(60)
     assert trials.cancelled
 
 

@@ -8,29 +8,18 @@ from pathlib import Path
 import msgspec
 import pytest
 from fakes import RUN, FakeOutside, FakeSampler, FakeSession, card, screen_text, seed_cnn
-from kept_runs import keep, until, until_shown, until_told
+from kept_runs import here, keep, until, until_shown, until_told
 from textual.pilot import Pilot
 
 from tuitrain.config import with_changes
 from tuitrain.events import Notice, State
-from tuitrain.runs.status import InQueue, this_process
+from tuitrain.runs.status import InQueue
 from tuitrain.tui.app import TuitrainApp
 from tuitrain.tui.screens.ask import Ask, QueueDialog
 
 WIDE = (120, 40)
 SIZES = [(80, 24), (120, 40), (200, 60)]
 TRAINS, SECOND, LEFT = "20261121-0413-seed-cnn-aaa", "20261121-0415-seed-cnn-bbb", "20261121-0416-seed-cnn-ccc"
-HERE: dict[str, object] = {"pid": os.getpid(), "pid_started": this_process().pid_started, "error": None}
-
-
-@pytest.fixture
-def runs_dir(tmp_path: Path) -> Path:
-    return tmp_path / "runs"
-
-
-@pytest.fixture
-def outside() -> FakeOutside:
-    return FakeOutside()
 
 
 @pytest.fixture
@@ -40,14 +29,14 @@ def app(session: FakeSession, sampler: FakeSampler, runs_dir: Path, outside: Fak
 
 def trains(runs_dir: Path, **status: object) -> Path:
     """A run that this very process seems to train on the CPU."""
-    return keep(runs_dir, TRAINS, **{"state": "running", **HERE, **status})
+    return keep(runs_dir, TRAINS, **here(**status))
 
 
 def waits(runs_dir: Path, run: str, **status: object) -> Path:
     """A run in the queue for which this very process seems to wait."""
     queue = InQueue(since=float(run[9:13]), words=f"waits for cpu: {TRAINS} trains there")
-    fields = {"state": "queued", "queue": queue, "strategy": "auto", "steps_per_epoch": 0, "total_steps": 0, **HERE, **status}
-    return keep(runs_dir, run, steps=0, **fields)
+    fields = {"state": "queued", "queue": queue, "strategy": "auto", "steps_per_epoch": 0, "total_steps": 0, **status}
+    return keep(runs_dir, run, steps=0, **here(**fields))
 
 
 def change(path: Path, **status: object) -> None:

@@ -12,14 +12,13 @@ from types import ModuleType
 import msgspec
 import pytest
 from fakes import RUN, FakeSampler, FakeSession, screen_text, seed_cnn, settle
-from kept_runs import keep, until, until_shown, until_told
+from kept_runs import here, keep, until, until_shown, until_told
 from textual.pilot import Pilot
 from textual.screen import Screen
 
 from tuitrain.runs.catalogue import RunSummary
 from tuitrain.runs.label import annotate, rename
 from tuitrain.runs.series import Bin
-from tuitrain.runs.status import this_process
 from tuitrain.tui import format as words
 from tuitrain.tui.app import TuitrainApp
 from tuitrain.tui.browse import run_rows
@@ -34,11 +33,6 @@ FIRST, SECOND, THIRD = "20261121-0413-seed-cnn-aaa", "20261120-0413-seed-cnn-bbb
 
 
 @pytest.fixture
-def runs_dir(tmp_path: Path) -> Path:
-    return tmp_path / "runs"
-
-
-@pytest.fixture
 def three(runs_dir: Path) -> list[Path]:
     """Three runs, newest first: alpha, beta and gamma."""
     found = []
@@ -46,11 +40,6 @@ def three(runs_dir: Path) -> list[Path]:
         config = msgspec.structs.replace(seed_cnn(), name=name)
         found.append(keep(runs_dir, run, steps=20 * (number + 1), config=config))
     return found
-
-
-def alive(**status: object) -> dict[str, object]:
-    """The status of a run that this very process trains."""
-    return {"state": "running", "pid": os.getpid(), "pid_started": this_process().pid_started, **status}
 
 
 def make(session: FakeSession, sampler: FakeSampler, runs_dir: Path) -> TuitrainApp:
@@ -123,7 +112,7 @@ async def test_a_folder_that_cannot_be_read_is_a_sentence(session: FakeSession, 
 
 async def test_states_that_need_words(session: FakeSession, sampler: FakeSampler, runs_dir: Path) -> None:
     reason = "step 96: CUDA out of memory: tried to allocate 2.00 GiB on a card of 79.15 GiB; a batch of 32 would take half of that"
-    keep(runs_dir, FIRST, **alive())
+    keep(runs_dir, FIRST, **here())
     keep(runs_dir, SECOND, state="running", boot_id="another")
     keep(runs_dir, THIRD, state="failed", error=reason)
     app = make(session, sampler, runs_dir)
@@ -138,7 +127,7 @@ async def test_states_that_need_words(session: FakeSession, sampler: FakeSampler
 
 
 async def test_at_80_columns_detached_stands_in_the_detail(session: FakeSession, sampler: FakeSampler, runs_dir: Path) -> None:
-    keep(runs_dir, FIRST, **alive())
+    keep(runs_dir, FIRST, **here())
     app = make(session, sampler, runs_dir)
     async with app.run_test(size=(80, 24)) as pilot:
         text = await opened(pilot, "● running ")
@@ -166,7 +155,7 @@ async def test_damaged_runs_are_lost_and_opening_one_gives_its_sentence(session:
 
 
 async def test_the_own_run_is_current_and_enter_goes_to_its_screen(session: FakeSession, sampler: FakeSampler, runs_dir: Path) -> None:
-    keep(runs_dir, RUN, steps=0, **alive())
+    keep(runs_dir, RUN, steps=0, **here())
     app = make(session, sampler, runs_dir)
     async with app.run_test(size=WIDE) as pilot:
         await pilot.press("enter")
@@ -400,7 +389,7 @@ async def test_a_name_that_cannot_be_written_is_a_sentence(
 
 
 async def test_the_own_run_gets_its_new_name_at_once(session: FakeSession, sampler: FakeSampler, runs_dir: Path) -> None:
-    keep(runs_dir, RUN, steps=0, **alive())
+    keep(runs_dir, RUN, steps=0, **here())
     app = make(session, sampler, runs_dir)
     async with app.run_test(size=WIDE) as pilot:
         await pilot.press("enter")
@@ -436,7 +425,7 @@ async def test_deleting_asks_and_enter_keeps(session: FakeSession, sampler: Fake
 
 
 async def test_a_live_run_is_not_deleted(session: FakeSession, sampler: FakeSampler, runs_dir: Path) -> None:
-    path = keep(runs_dir, FIRST, **alive())
+    path = keep(runs_dir, FIRST, **here())
     app = make(session, sampler, runs_dir)
     async with app.run_test(size=(80, 24)) as pilot:
         await opened(pilot, "● running")

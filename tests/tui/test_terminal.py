@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from unittest import mock
 
 import pyte
 import pytest
@@ -12,23 +13,28 @@ from fake_script import fake_script
 from fakes import FakeSampler, FakeSession, card, screen_text, seed_cnn, settle
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kept_runs import until
 from rich.console import Console, RenderableType
 from rich.segment import Segment
 from rich.style import Style
 from textual._compositor import CompositorUpdate
 from textual.app import App, ComposeResult
+from textual.driver import Driver
 from textual.geometry import Region, Size
+from textual.pilot import Pilot
 from textual.screen import Screen
 from textual.strip import Strip
+from textual.widget import Widget
+from textual.widgets import Input
 
 from tuitrain.events import Notice
 from tuitrain.tui.app import TuitrainApp
-from tuitrain.tui.terminal.thrift import Shadow, ThriftyUpdate
+from tuitrain.tui.terminal.thrift import Shadow, ThriftyApp, ThriftyUpdate
 from tuitrain.tui.widgets.lines import Lines, Pane
 from tuitrain.tui.widgets.strips import Row
 
 SIZE = (120, 40)
-_SAFE = re.compile(r"\x1b\[B\x08{0,3}|\x1b\[[0-9;]*[CHm]|[^\x00-\x1f\x7f-\x9f]")
+_SAFE = re.compile(r"\x1b\[[0-9]*[AB]\x08{0,3}|\x1b\[[0-9;]*[CDHm]|[^\x00-\x1f\x7f-\x9f]")
 
 
 class OnTerminal(TuitrainApp):
@@ -211,6 +217,76 @@ async def test_a_frame_keeps_its_corners_whatever_its_title() -> None:
             assert all(line.cell_length == width for line in frame.content(width, 4))
 
 
+class Sent(ThriftyApp[None]):
+    """An app on a terminal that keeps what it is sent."""
+
+    CSS = OneWidget.CSS
+
+    def compose(self) -> ComposeResult:
+        yield Clock()
+        yield Input(classes="editor")
+
+    async def text(self, pilot: Pilot[None], act: Callable[[], object]) -> str:
+        """What is sent because of `act`."""
+        driver, self._driver = self._driver, mock.create_autospec(Driver, instance=True, is_headless=False, is_inline=False)
+        try:
+            act()
+            await pilot.pause()
+            return "".join(call.args[0] for call in self._driver.write.call_args_list)
+        finally:
+            self._driver = driver
+
+
+def _set(clock: Clock, value: int) -> None:
+    clock.value = value
+    clock.redraw()
+
+
+async def test_a_digit_costs_a_move_and_the_digit() -> None:
+    app = Sent()
+    async with app.run_test(size=(40, 10)) as pilot:
+        clock, field = app.query_one(Clock), app.query_one(Input)
+        app.set_focus(None)
+        await app.text(pilot, clock.redraw_all)
+        await app.text(pilot, lambda: _set(clock, 1))
+        assert await app.text(pilot, lambda: _set(clock, 2)) == "\x1b[2;9H2"
+        assert await app.text(pilot, lambda: _set(clock, 2)) == ""
+        await app.text(pilot, field.focus)
+        x, y = field.cursor_screen_offset
+        assert (await app.text(pilot, lambda: _set(clock, 3))).endswith(f"3\x1b[{y + 1};{x + 1}H"), "an input method needs the cursor"
+
+
+async def test_only_a_large_update_is_put_between_marks() -> None:
+    app = Sent()
+    async with app.run_test(size=(200, 60)) as pilot:
+        app.set_focus(None)
+        app._sync_available = True
+        clock = app.query_one(Clock)
+        await app.text(pilot, clock.redraw_all)
+        assert "2026" not in await app.text(pilot, lambda: _set(clock, 4))
+        whole = await app.text(pilot, app.action_repaint)
+        assert whole.startswith("\x1b[?2026h")
+        assert whole.endswith("\x1b[?2026l")
+
+
+async def test_a_changed_cell_has_only_its_own_widget_drawn(session: FakeSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    app = OnTerminal(session, FakeSampler(card(0)))
+    async with app.run_test(size=SIZE) as pilot:
+        await settle(pilot)
+        drawn: list[tuple[str | None, int]] = []
+        render = Widget.render_lines
+
+        def noted(widget: Widget, crop: Region) -> list[Strip]:
+            drawn.append((widget.id, crop.height))
+            return render(widget, crop)
+
+        monkeypatch.setattr(Widget, "render_lines", noted)
+        app.main.query_one("#header").refresh(Region(3, 0, 1, 1))
+        app.main.query_one("#devices").refresh(Region(5, 2, 1, 2))
+        await until(pilot, lambda: len(drawn) >= 2)
+        assert sorted(drawn) == [("devices", 2), ("header", 1)]
+
+
 _INKS = (Style(), Style(color="#ff0000"), Style(color="#00ff00", bold=True), Style(color="#ff0000", bgcolor="#0000ff"))
 _CONSOLE = Console(width=12, height=4, color_system="truecolor", force_terminal=True)
 
@@ -228,6 +304,22 @@ def test_scattered_changes_set_each_colour_once() -> None:
     sent = update(shadow, [[("x...", 1), ("x...", 2), ("x...", 1)]] * 4)
     assert sent.count("m") == 1  # the other colour is the one that was written in last
     assert sent.count("x") == 12
+
+
+def test_numbers_under_each_other_cost_a_step_down_or_up_each() -> None:
+    shadow = Shadow()
+    shadow.resize(Size(20, 4))
+    update(shadow, [[(".1.............1....", 1)]] * 3)
+    sent = update(shadow, [[(".2.............2....", 1)]] * 3)
+    assert sent == "\x1b[1;2H2\x1b[B\b2\x1b[B\b2\x1b[13C2\x1b[A\b2\x1b[A\b2"
+
+
+def test_behind_the_last_column_and_behind_wide_characters_nobody_knows_where_the_cursor_is() -> None:
+    shadow = Shadow()
+    shadow.resize(Size(12, 4))
+    update(shadow, [[("a..........a", 1)], [("日........a.", 1)], [("..........a.", 1)]])
+    sent = update(shadow, [[("a..........b", 1)], [("本........b.", 1)], [("..........b.", 1)]])
+    assert sent == "\x1b[1;12Hb\x1b[2;1H本\x1b[2;11Hb\x1b[B\bb"
 
 
 _cells = st.tuples(st.sampled_from("ab ."), st.integers(0, 3))

@@ -11,13 +11,16 @@ import time
 import tty
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from unittest import mock
 
 import pytest
+from textual.events import Key
 
+from tuitrain.tui.terminal.driver import LastingDriver
 from tuitrain.tui.terminal.outlet import _MOST, Outlet
 from tuitrain.tui.terminal.signals import signals_to
 
-PATIENCE = 5.0
+PATIENCE = 30.0
 
 
 @pytest.fixture
@@ -108,6 +111,69 @@ def test_a_terminal_that_has_gone_is_told_once(terminal: tuple[int, int]) -> Non
     assert len(told) == 1
 
 
+class Typed:
+    """An app that counts what its driver tells it."""
+
+    def __init__(self) -> None:
+        self.keys: list[object] = []
+        self.gone = threading.Event()
+
+    def terminal_gone(self) -> None:
+        self.gone.set()
+
+
+@pytest.fixture
+def reader(terminal: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Typed, LastingDriver, list[float | None]]]:
+    """A driver that reads the terminal in a thread, and for how long it meant to wait each time."""
+    app, waits = Typed(), list[float | None]()
+    driver = LastingDriver.__new__(LastingDriver)
+    driver._app, driver._debug, driver.fileno = app, False, terminal[1]  # type: ignore[assignment]
+    driver.exit_event, driver._bell = threading.Event(), os.pipe()
+    driver._key_thread = threading.Thread(target=driver.run_input_thread)
+    monkeypatch.setattr(driver, "process_message", app.keys.append)
+    monkeypatch.setattr(driver, "_disable_mouse_support", lambda: None)
+
+    def waited(read: list[int], write: list[int], other: list[int], wait: float | None) -> tuple[list[int], list[int], list[int]]:
+        waits.append(wait)
+        return select.select(read, write, other, wait)
+
+    monkeypatch.setattr("tuitrain.tui.terminal.driver.select", mock.Mock(select=waited))
+    before = signal.getsignal(signal.SIGWINCH)
+    driver._key_thread.start()
+    yield app, driver, waits
+    driver.disable_input()
+    signal.signal(signal.SIGWINCH, before)
+    assert not driver._key_thread.is_alive()
+
+
+def until(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < end
+        select.select([], [], [], 0.01)
+
+
+def test_the_reader_sleeps_until_somebody_types(terminal: tuple[int, int], reader: tuple[Typed, LastingDriver, list[float | None]]) -> None:
+    app, driver, waits = reader
+    until(lambda: waits == [None])
+    os.write(terminal[0], b"\x1b")
+    until(lambda: [key.key for key in app.keys if isinstance(key, Key)] == ["escape"])
+    assert waits[1] is not None, "Esc may be the beginning of another key"
+    until(lambda: waits[-1] is None)
+    begin = time.monotonic()
+    driver.disable_input()
+    assert time.monotonic() - begin < PATIENCE
+    assert driver._key_thread is not None
+    assert not driver._key_thread.is_alive()
+
+
+def test_the_reader_ends_with_its_terminal(terminal: tuple[int, int], reader: tuple[Typed, LastingDriver, list[float | None]]) -> None:
+    app, _, waits = reader
+    until(lambda: waits == [None])
+    os.close(terminal[0])
+    assert app.gone.wait(PATIENCE)
+
+
 class Told:
     def __init__(self) -> None:
         self.heard: list[object] = []
@@ -126,6 +192,8 @@ def test_signals_go_to_the_app_and_hanging_up_never_ends_the_process() -> None:
     before = {number: signal.getsignal(number) for number in (signal.SIGHUP, signal.SIGTERM, signal.SIGINT)}
     told = Told()
     try:
+        # Also where the tests themselves run under `nohup`.
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
         with signals_to(told):
             for number in before:
                 signal.raise_signal(number)

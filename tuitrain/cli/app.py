@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tuitrain.cli.wiring import download_cifar10, session_and_sampler, write_script
+from tuitrain.cli.wiring import download_cifar10, load_engine, session_and_sampler, write_script
 from tuitrain.config import ConfigError, RunConfig
+
+if TYPE_CHECKING:
+    from tuitrain.session.warming import Warming
+    from tuitrain.session.worker import Train
 
 FETCH_JOIN_SECONDS = 2.0
 
@@ -22,12 +28,17 @@ def open_app(
 
     share_the_lock()
     with lasting_imports():
+        from tuitrain.session.unseen import go_on_unseen
+        from tuitrain.session.warming import Warming
         from tuitrain.tui.app import TuitrainApp
-        from tuitrain.tui.leaving import go_on_unseen
         from tuitrain.tui.terminal.capture import Capture
         from tuitrain.tui.terminal.signals import signals_to
 
-    with session_and_sampler(runs_dir) as (session, sampler), Capture() as capture:
+    with (
+        Warming("tuitrain.engine.train") as warming,
+        session_and_sampler(runs_dir, partial(_load_train, warming)) as (session, sampler),
+        Capture() as capture,
+    ):
         app = TuitrainApp(
             session,
             sampler,
@@ -40,6 +51,9 @@ def open_app(
             download=download_cifar10,
             write_script=write_script,
         )
+        if not start_at_once and attach is None:
+            # Not before the first frame.
+            app.from_outside(lambda: app.call_after_refresh(warming.start))
         with signals_to(app):
             app.run()
         code = app.return_code or 0
@@ -55,3 +69,9 @@ def open_app(
         sys.stderr.flush()
         os._exit(code)
     return code
+
+
+def _load_train(warming: Warming) -> Train:
+    """The engine, which from now on this process itself reads."""
+    warming.stop()
+    return load_engine()

@@ -93,13 +93,12 @@ def export(parent_runs_dir: str | None, run: str, format_: str, output: str | No
     if format_ == "pt" and output is None:
         raise click.UsageError("--format pt needs -o FILE: weights are not text.")
     from tuitrain.engine.export import export_weights, script
-    from tuitrain.runs.status import read_status
+    from tuitrain.runs.made_with import for_script
 
     if output is not None and format_ == "pt":
         click.echo(f"wrote the weights of {export_weights(found.path, Path(output)).name} to {output}")
         return
-    started = read_status(found.path).as_started()
-    write_text(script(catalogue.config_of(found), started, catalogue.environment_of(found).get("threads")), output)
+    write_text(script(*for_script(found.path)), output)
 
 
 @click.command()

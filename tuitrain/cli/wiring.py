@@ -44,12 +44,12 @@ def session_and_sampler(
 
     def begin() -> Train:
         sampler.start()
-        return _load_train()
+        return load_engine()
 
     def free() -> Sequence[int]:
         return free_cuda_devices(one_sample() if waits else sampler.wait(FIRST_SAMPLE_SECONDS))
 
-    session = WorkerSession(begin if waits else load_train or _load_train, runs_dir, free)
+    session = WorkerSession(begin if waits else load_train or load_engine, runs_dir, free)
     sampler.subscribe(lambda snapshot: session.note_samples(device_events(snapshot)))
     if not waits:
         sampler.start()
@@ -81,7 +81,8 @@ def _end(session: WorkerSession) -> bool:
     return True
 
 
-def _load_train() -> Train:
+def load_engine() -> Train:
+    """The engine's train function, imported when it is asked for: it takes torch with it."""
     from tuitrain.engine.train import train
     from tuitrain.session.elastic import elastic_train
 

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from tuitrain import events
-from tuitrain.events import Checkpoint, Eval, Event, Notice, Replicas, RunEnded, RunStarted, State, Step
+from tuitrain.events import Checkpoint, Clock, Eval, Event, Notice, Replicas, RunEnded, RunStarted, State, Step
 from tuitrain.text import clean
 
 
@@ -42,12 +42,17 @@ class PlainPrinter:
 
     def __init__(self) -> None:
         self._started: RunStarted | None = None
+        self._clock: Clock | None = None
 
     def show(self, batch: Sequence[Event]) -> None:
         """Print what deserves a line."""
         for event in batch:
             if isinstance(event, RunStarted):
                 self._started = event
+            elif isinstance(event, Clock):
+                self._clock = event
+            elif isinstance(event, RunEnded) and self._clock is not None:
+                print(clock_line(self._clock))
             if (line := _line(event, self._started)) is not None:
                 print(line)
             notice_to_stderr(event)
@@ -72,6 +77,7 @@ class BarPrinter:
         )
         self._task: TaskID | None = None
         self._started: RunStarted | None = None
+        self._clock: Clock | None = None
         self._progress.start()
 
     def show(self, batch: Sequence[Event]) -> None:
@@ -84,8 +90,13 @@ class BarPrinter:
                 self._phase(event)
             elif isinstance(event, Step):
                 self._step(event)
-            elif isinstance(event, events.RunEnded) and event.state in ("finished", "failed"):
-                self._progress.console.bell()
+            elif isinstance(event, Clock):
+                self._clock = event
+            elif isinstance(event, events.RunEnded):
+                if event.state in ("finished", "failed"):
+                    self._progress.console.bell()
+                if self._clock is not None:
+                    self._progress.console.print(clock_line(self._clock), markup=False, highlight=False)
             if not isinstance(event, Step) and (line := _line(event, self._started)) is not None:
                 self._progress.console.print(line, markup=False, highlight=False)
             notice_to_stderr(event)
@@ -128,6 +139,15 @@ def notice_to_stderr(event: Event) -> None:
     """Print a notice."""
     if isinstance(event, Notice):
         print(f"tuitrain: {clean(event.text)}", file=sys.stderr)
+
+
+def clock_line(clock: Clock) -> str:
+    """How long training took, and when it reached its target."""
+    target = f"{100 * clock.target:g} %"
+    if clock.crossed_seconds is None:
+        return f"{target} test accuracy not reached; {clock.seconds:.2f} s of training"
+    crossed = f"{target} crossed at epoch {clock.crossed_epoch}, {clock.crossed_seconds:.2f} s of training"
+    return crossed if clock.crossed_seconds == clock.seconds else f"{crossed}; {clock.seconds:.2f} s in all"
 
 
 def _shape(shape: tuple[int, ...] | None) -> str:

@@ -7,7 +7,6 @@ from typing import Any
 
 from tuitrain.text import clean
 
-UNINITIALIZED = 1
 INVALID_ARGUMENT = 2
 NOT_SUPPORTED = 3
 NO_PERMISSION = 4

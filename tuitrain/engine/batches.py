@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from tuitrain.config import RunConfig
-from tuitrain.engine.augment import crop_flip
+from tuitrain.engine.augment import crop_flip, flip_shift, moves
 from tuitrain.engine.data import Split, batch
 from tuitrain.engine.models import model_dtype
 
@@ -28,6 +28,8 @@ class Batches:
         self._dtype = model_dtype(config)
         self._order: Tensor | None = None
         self._order_epoch = 0
+        self._moves: tuple[Tensor, Tensor] | None = None
+        self._moves_epoch = 0
 
     @property
     def per_epoch(self) -> int:
@@ -48,10 +50,22 @@ class Batches:
         inputs, labels = batch(self._split, index, self._dtype, self._config.batch_dim)
         if self._config.augment == "crop-flip":
             inputs = crop_flip(inputs, self._config.seed * SPREAD + step)
+        elif self._config.augment == "flip-shift":
+            mirrored, shifts = self._moved(epoch)
+            inputs = flip_shift(inputs, mirrored[index], shifts[index])
         return inputs, labels
 
     def _shuffled(self, epoch: int) -> Tensor:
         if self._order is None or self._order_epoch != epoch:
             order = torch.randperm(len(self._split), generator=torch.Generator().manual_seed(self._config.seed * SPREAD + epoch))
-            self._order, self._order_epoch = order.to(self._split.labels.device), epoch
+            self._order, self._order_epoch = order.to(self._split.labels.device, non_blocking=True), epoch
         return self._order
+
+    def _moved(self, epoch: int) -> tuple[Tensor, Tensor]:
+        """How each training image is moved in `epoch`, on the device."""
+        if self._moves is None or self._moves_epoch != epoch:
+            mirrored, shifts = moves(len(self._split), self._config.seed, epoch)
+            device = self._split.labels.device
+            self._moves = mirrored.to(device, non_blocking=True), shifts.to(device, non_blocking=True)
+            self._moves_epoch = epoch
+        return self._moves

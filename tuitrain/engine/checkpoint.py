@@ -2,6 +2,7 @@
 
     step-00000500/
       model.safetensors, optimizer.safetensors, random.safetensors    tensors
+      averaging.safetensors    slow weights, where the run has some
       state.json       position in the run, optimizer's numbers, Python's and NumPy's generators, what the run trained on
       manifest.json    format, kind, step, SHA-256 of each file above
 
@@ -23,11 +24,12 @@ import safetensors.torch
 import torch
 from torch import Tensor, nn
 
+from tuitrain.paths import BEST, MANIFEST
+
 FORMAT = 1
-MANIFEST = "manifest.json"
 STATE = "state.json"
 TENSORS = ("model", "optimizer", "random")
-BEST = "best"
+AVERAGING = "averaging.safetensors"
 _PIECE = 1 << 20
 
 
@@ -49,6 +51,7 @@ class Position:
         batches: batches of that epoch that are done.
         evaluated: whether that epoch is over and its evaluation done.
         best_accuracy: the highest test accuracy so far, 0 to 1.
+        seconds, crossed_epoch, crossed_seconds: of the clock, in a run that has a target accuracy; see `target.TargetClock`.
     """
 
     step: int
@@ -56,6 +59,9 @@ class Position:
     batches: int
     evaluated: bool
     best_accuracy: float | None
+    seconds: float = 0.0
+    crossed_epoch: int | None = None
+    crossed_seconds: float | None = None
 
 
 @dataclass(frozen=True)
@@ -66,6 +72,7 @@ class Contents:
     model: dict[str, Tensor]
     optimizer: dict[str, Tensor]
     random: dict[str, Tensor]
+    averaging: dict[str, Tensor]
     state: dict[str, Any]
 
     @property
@@ -94,7 +101,8 @@ def load(folder: Path) -> Contents:
     try:
         state = json.loads(files[STATE])
         model, optimizer, generators = (safetensors.torch.load(files[f"{name}.safetensors"]) for name in TENSORS)
-        return Contents(Position(**state["position"]), model, optimizer, generators, state)
+        slow = safetensors.torch.load(files[AVERAGING]) if AVERAGING in files else {}
+        return Contents(Position(**state["position"]), model, optimizer, generators, slow, state)
     except (KeyError, TypeError, ValueError) as error:
         raise BadCheckpoint(f"{folder.name}: it lacks what a checkpoint holds ({type(error).__name__}: {error}).") from error
 
@@ -128,7 +136,7 @@ def restore(contents: Contents, model: nn.Module, optimizer: torch.optim.Optimiz
     """
     try:
         model.load_state_dict(contents.model)
-        optimizer.load_state_dict(_optimizer_state(contents))
+        optimizer.load_state_dict(_optimizer_state(contents, optimizer))
     except (RuntimeError, ValueError) as error:
         raise BadCheckpoint(f"the checkpoint does not fit this model: {str(error).splitlines()[0]}") from error
     _match_layout(optimizer)
@@ -167,13 +175,17 @@ def cuda_devices(devices: Sequence[torch.device]) -> list[torch.device]:
     return [device for device in dict.fromkeys(devices) if device.type == "cuda"]
 
 
-def _optimizer_state(contents: Contents) -> dict[str, Any]:
+def _optimizer_state(contents: Contents, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
+    """As `optimizer` loads it: how it computes its updates is of this device, and no part of the run."""
     numbers = contents.state["optimizer"]
     state: dict[int, dict[str, Any]] = {int(index): dict(values) for index, values in numbers["state"].items()}
     for key, tensor in contents.optimizer.items():
         index, _, name = key.partition(".")
         state[int(index)][name] = tensor
-    return {"state": state, "param_groups": numbers["groups"]}
+    groups = [dict(group) for group in numbers["groups"]]
+    for group, own in zip(groups, optimizer.param_groups, strict=False):  # of another number of groups the optimizer itself complains
+        group.update({name: own[name] for name in ("foreach", "fused") if name in own})
+    return {"state": state, "param_groups": groups}
 
 
 def _match_layout(optimizer: torch.optim.Optimizer) -> None:

@@ -29,11 +29,6 @@ _ALLOWED.add(("_codecs", "encode"))
 Rows = np.ndarray[tuple[int, ...], np.dtype[np.uint8]]
 
 
-def batches_folder(folder: Path) -> Path | None:
-    """`folder` where it is a `cifar-10-batches-py`, or the one in it, or `None`."""
-    return next((found for found in (folder, folder / FOLDER) if (found / TRAIN_FILES[0]).exists() or (found / TEST_FILE).exists()), None)
-
-
 def read_cifar10(folder: Path, source: str) -> Dataset:
     """CIFAR-10 from a `cifar-10-batches-py` folder, in the order of its files.
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 
 from tuitrain.config import RunConfig
-from tuitrain.engine.cifar import batches_folder, read_cifar10
+from tuitrain.engine.cifar import read_cifar10
 from tuitrain.engine.custom import load_custom
 from tuitrain.engine.download import fetch_cifar10
 from tuitrain.engine.imagefolder import load_imagefolder
 from tuitrain.engine.samples import Dataset, Interrupted, Split, batch, rows_of, to_device
 from tuitrain.engine.synthetic import random_samples, synthetic_images
 from tuitrain.events import Notice, Progress
-from tuitrain.paths import data_folder, find_cifar10
+from tuitrain.paths import batches_folder, data_folder, find_cifar10
 
 __all__ = ["Dataset", "Interrupted", "Split", "batch", "fetch_cifar10", "load_data", "rows_of", "to_device"]
 

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from tuitrain.engine.data import Split, batch
 from tuitrain.engine.outputs import logits
 from tuitrain.engine.predictions import Answers
+from tuitrain.engine.views import six_views
 from tuitrain.events import Progress
 
 PROGRESS_SECONDS = 0.2
@@ -39,6 +40,7 @@ class Evaluator:
         dtype, batch_dim: as in training.
         autocast: what the forward pass runs under.
         ending: asked between batches; `True` gives up.
+        tta: score six views of each image, and take their mean.
     """
 
     model: nn.Module
@@ -49,6 +51,7 @@ class Evaluator:
     batch_dim: int
     autocast: AbstractContextManager[Any]
     ending: Callable[[], bool]
+    tta: bool = False
 
     def run(self) -> Generator[Progress, None, Score | None]:
         """Go once through the split; the model is in training mode afterwards.
@@ -80,9 +83,12 @@ class Evaluator:
     @torch.no_grad()
     def _batch(self, rows: slice, answers: Answers) -> Tensor:
         inputs, labels = batch(self.split, rows, self.dtype, self.batch_dim)
-        with self.autocast:
-            outputs = self.model(inputs)
-        scores = logits(outputs)
+        scores = six_views(self._scores, inputs) if self.tta else self._scores(inputs)
         loss = self.criterion(scores, labels).double()
         answers.add(scores)
         return torch.stack((loss * len(labels), loss))
+
+    def _scores(self, inputs: Tensor) -> Tensor:
+        with self.autocast:
+            outputs = self.model(inputs)
+        return logits(outputs)

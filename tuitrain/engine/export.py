@@ -8,13 +8,15 @@ from pathlib import Path
 import msgspec
 import torch
 
-from tuitrain.config import ConfigError, RunConfig, is_import_string
+from tuitrain.config import ConfigError, RunConfig
 from tuitrain.engine import checkpoint
-from tuitrain.engine.cifar import batches_folder
 from tuitrain.engine.script import data_part, header, model_part, training_part
 from tuitrain.events import DataKind, RunStarted
-from tuitrain.paths import find_cifar10
+from tuitrain.paths import CHECKPOINTS, expected_data
 from tuitrain.text import clean
+
+_HAS_TEST: dict[DataKind, bool | None] = {"random": False, "custom": None}
+"""Whether data of a kind has a test set, where the answer is not yes; `None` where nobody knows before it is read."""
 
 
 def script(config: RunConfig, started: RunStarted | None = None, threads: int | None = None) -> str:
@@ -29,32 +31,15 @@ def script(config: RunConfig, started: RunStarted | None = None, threads: int | 
         threads: torch's number of threads in the run, where that is known: on the CPU it is part of the result.
 
     Raises:
-        ConfigError: without `started`, the data is a folder that is not there.
+        ConfigError: without `started`, the data is not there.
     """
     if started is None:
-        config, kind, has_test = _expected(config)
+        data, kind = expected_data(config.data)
+        config, has_test = msgspec.structs.replace(config, data=data), _HAS_TEST.get(kind, True)
     else:
         kind, has_test = started.data, started.test_samples > 0
     parts = [header(config, kind, threads), data_part(config, kind), model_part(config, kind), training_part(config, kind, has_test)]
     return "\n\n".join(part.strip("\n") + "\n" for part in parts)
-
-
-def _expected(config: RunConfig) -> tuple[RunConfig, DataKind, bool | None]:
-    """What a start would find as `config.data`, unread: the configuration that names it, its kind, whether it has a test set."""
-    data = config.data
-    if data == "random":
-        return config, "random", False
-    if data == "synthetic" or (data == "auto" and find_cifar10() is None):
-        return msgspec.structs.replace(config, data="synthetic"), "synthetic", True
-    if data in ("auto", "cifar10"):
-        return msgspec.structs.replace(config, data="cifar10"), "cifar10", True
-    folder = Path(os.path.abspath(os.path.expanduser(data)))
-    if is_import_string(data) and not folder.exists():
-        return config, "custom", None
-    if not folder.is_dir():
-        raise ConfigError(f"data: the folder {clean(str(folder))} does not exist.")
-    kind: DataKind = "cifar10" if batches_folder(folder) else "imagefolder"
-    return msgspec.structs.replace(config, data=str(folder)), kind, True
 
 
 def export_weights(folder: Path, output: Path) -> Path:
@@ -70,7 +55,7 @@ def export_weights(folder: Path, output: Path) -> Path:
     Raises:
         ConfigError: there is no valid checkpoint, or the file cannot be written.
     """
-    source, weights = _weights(folder / "checkpoints", folder.name)
+    source, weights = _weights(folder / CHECKPOINTS, folder.name)
     temporary = output.with_name(f".{output.name}.part")
     try:
         with temporary.open("wb") as file:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from tuitrain.text import clean, nearest
 
 SUFFIXES = (".png", ".jpg", ".jpeg")
 # Part of every fingerprint: another number makes every cache of decoded images void.
-_FORMAT = 1
+_FORMAT = 2
 
 # Name, size in bytes and time of change in nanoseconds of each image of a class folder, sorted.
 Listing = list[tuple[str, int, int]]
@@ -36,7 +37,10 @@ class Contents:
         digest = hashlib.blake2b(repr((_FORMAT, self.classes)).encode(), digest_size=16)
         for part, folders in self.parts.items():
             for name in self.classes:
-                digest.update(repr((part, name, folders[name])).encode())
+                names, *numbers = zip(*folders[name], strict=True)
+                digest.update(repr((part, name, numbers)).encode())
+                # No name holds a zero byte.
+                digest.update(os.fsencode("\0".join(names)))
         return digest.hexdigest()
 
     def files(self, part: str) -> list[ImageFile]:
@@ -145,7 +149,7 @@ def _folders(folder: Path) -> list[str]:
 def _images(folder: Path) -> Listing:
     listing: Listing = []
     try:
-        with os.scandir(folder) as entries:
+        with _opened(folder) as place, os.scandir(place) as entries:
             for entry in entries:
                 name = entry.name
                 if name.lower().endswith(SUFFIXES) and not name.startswith("."):
@@ -156,6 +160,19 @@ def _images(folder: Path) -> Listing:
     except OSError as error:
         raise _unreadable(folder, error) from None
     return sorted(listing)
+
+
+@contextmanager
+def _opened(folder: Path) -> Iterator[int | Path]:
+    """What to scan `folder` by: where that is possible as an open folder, in which each file is found without its whole path."""
+    if os.scandir not in os.supports_fd:
+        yield folder
+        return
+    place = os.open(folder, os.O_RDONLY)
+    try:
+        yield place
+    finally:
+        os.close(place)
 
 
 def _unreadable(folder: Path, error: OSError) -> ConfigError:

@@ -15,10 +15,12 @@ from torch import nn
 
 from tuitrain.config import RunConfig
 from tuitrain.engine import checkpoint, snapshot
+from tuitrain.engine.averaging import Lookahead
 from tuitrain.engine.checkpoint import BadCheckpoint, Position
 from tuitrain.engine.failures import first_line
 from tuitrain.engine.snapshot import Snapshot
 from tuitrain.events import Checkpoint, CheckpointKind, Notice
+from tuitrain.paths import BEST
 
 Told = Checkpoint | Notice
 
@@ -35,6 +37,7 @@ class Keeper:
         devices: those of the run.
         origin: what the run trains on, see `snapshot.take`.
         recorded: waits until the losses that were told are on disk. Whoever goes on from a checkpoint does not make them again.
+        averaging: of the model's weights, where the run has one.
     """
 
     def __init__(
@@ -46,8 +49,10 @@ class Keeper:
         devices: Sequence[torch.device],
         origin: Mapping[str, Any],
         recorded: Callable[[], object] = lambda: None,
+        averaging: Lookahead | None = None,
     ) -> None:
         self._recorded = recorded
+        self._averaging = averaging
         self._config = config
         self._model = model
         self._optimizer = optimizer
@@ -83,7 +88,7 @@ class Keeper:
         taken: Snapshot | None = None
         if position != self._shelf.saved:
             try:
-                taken = snapshot.take(position, self._model, self._optimizer, self._devices, self._origin)
+                taken = snapshot.take(position, self._model, self._optimizer, self._devices, self._origin, self._averaging)
             except Exception as error:  # a model whose state is no tensors, or no memory for the copies
                 yield _not_saved(position, error)
                 return
@@ -139,7 +144,7 @@ class Shelf:
                 self.saved = position
             told.append(Checkpoint(step=position.step, path=str(folder), kind=kind))
             if best:
-                snapshot.write_text(self._parent / checkpoint.BEST, f"{folder.name}\n")
+                snapshot.write_text(self._parent / BEST, f"{folder.name}\n")
                 told.append(Checkpoint(step=position.step, path=str(folder), kind="best"))
             self._delete_old()
         except Exception as error:  # a full disk, and whatever else: the run goes on

@@ -125,6 +125,11 @@ class Laps:
         parts = tuple(Phases(forward=first, backward=second) for first, second in zip(forward, backward, strict=True))
         return Spent(count, sum(step.samples for step in done), Phases(**phases), parts)
 
+    def times(self, strategy: str, devices: tuple[str, ...]) -> StepTimes | None:
+        """What `take` gives, as what a run of this process alone says."""
+        spent = self.take()
+        return None if spent is None else spent.event(strategy, devices)
+
     def _is_done(self, step: _Step) -> bool:
         # A replica on another device is done when the first device, which takes its gradients, is.
         return not self._cuda or bool(step.marks[-1][1].query())

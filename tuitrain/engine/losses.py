@@ -20,6 +20,7 @@ from tuitrain.engine.failures import RunFailed
 from tuitrain.engine.memory import tensor_memory
 from tuitrain.engine.replicas import Pattern, replicas_event
 from tuitrain.engine.strategies import Strategy
+from tuitrain.engine.target import TargetClock
 from tuitrain.events import Event, Losses, ReplicaStat, ReplicaStats, Step, TensorMemory
 
 DRAIN_SECONDS = 0.1
@@ -92,6 +93,7 @@ class LossLog:
         fresh_memory: gives the bytes of tensors on each replica's device in steps after which statistics are told, else `None`; without
             it this process's devices are asked once a second.
         timed: its times are told with the statistics, and its laps begin anew with the clock.
+        target: counts the steps' seconds, and tells of them with the losses.
     """
 
     def __init__(
@@ -100,8 +102,10 @@ class LossLog:
         log_every: int,
         fresh_memory: Callable[[], tuple[int | None, ...] | None] | None = None,
         timed: Strategy | None = None,
+        target: TargetClock | None = None,
     ) -> None:
         self._timed = timed
+        self._target = target
         self._fresh_memory = fresh_memory or self._memory_if_due
         self._cuda = device.type == "cuda"
         self._log_every = log_every
@@ -207,6 +211,8 @@ class LossLog:
         yield Losses(first_step=first.step, epoch=first.epoch, losses=losses, times=times)
         for done, values in arrived:
             yield from self._events_of(done, values)
+        if self._target is not None:
+            yield self._target.event(arrived[-1][0].step)
         if bad is not None:
             raise RunFailed(bad.step, f"the loss is {losses[-1]}, no finite number; a smaller lr often helps.")
 
@@ -214,6 +220,8 @@ class LossLog:
         loss, replica_losses = values[0], done.pattern.spread(values[1:])
         seconds = done.seconds()
         self._since_step.add(done.samples, seconds)
+        if self._target is not None:
+            self._target.add_step(seconds)
         self._note_replicas(done, seconds)
         if done.is_new:
             yield replicas_event(done.step, done.pattern, self._devices, replica_losses)

@@ -14,6 +14,7 @@ from tuitrain.config import ConfigError, RunConfig
 from tuitrain.engine.imports import import_string, one_line
 from tuitrain.engine.seeding import seed_everything
 from tuitrain.engine.sequences import Rnn, Transformer
+from tuitrain.engine.speedrun import SpeedrunNet
 from tuitrain.engine.vision import import_torchvision
 
 
@@ -70,6 +71,7 @@ BUILT_IN: dict[str, BuiltIn] = {
     "rnn": BuiltIn(Rnn, takes_rows=True),
     "transformer": BuiltIn(Transformer, takes_rows=True),
     "resnet18": BuiltIn(resnet18),
+    "speedrun": BuiltIn(SpeedrunNet),
 }
 
 

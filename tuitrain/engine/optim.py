@@ -12,21 +12,42 @@ import torch
 from torch import nn
 
 from tuitrain.config import RunConfig
+from tuitrain.engine.speedrun import SpeedrunNet
 from tuitrain.events import Notice
 
 
 def make_criterion(config: RunConfig) -> nn.Module:
     """The loss function: mean over the samples it is given."""
-    return nn.CrossEntropyLoss() if config.loss == "cross_entropy" else nn.NLLLoss()
+    return nn.CrossEntropyLoss(label_smoothing=config.label_smoothing) if config.loss == "cross_entropy" else nn.NLLLoss()
 
 
-def make_optimizer(config: RunConfig, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
-    """The optimizer over `parameters`, which are already on their device."""
+def trained_parameters(config: RunConfig, model: nn.Module) -> Iterable[nn.Parameter] | list[dict[str, Any]]:
+    """What of `model` an optimizer gets: all parameters alike, or groups of them where a built-in model asks for that."""
+    return model.parameter_groups(config.lr, config.weight_decay) if isinstance(model, SpeedrunNet) else model.parameters()
+
+
+def make_optimizer(
+    config: RunConfig, parameters: Iterable[nn.Parameter] | list[dict[str, Any]], *, fused: bool = False
+) -> torch.optim.Optimizer:
+    """The optimizer over `parameters`, which are already on their device; `fused`: each update is one kernel, see `may_fuse`."""
     _leave_compiler_out()
+    way = True if fused else None  # torch's own choice
     if config.optimizer == "sgd":
-        return torch.optim.SGD(parameters, lr=config.lr, momentum=config.momentum, weight_decay=config.weight_decay)
+        momentum, decay = config.momentum, config.weight_decay
+        return torch.optim.SGD(parameters, lr=config.lr, momentum=momentum, nesterov=config.nesterov, weight_decay=decay, fused=way)
     kind = torch.optim.Adam if config.optimizer == "adam" else torch.optim.AdamW
-    return kind(parameters, lr=config.lr, weight_decay=config.weight_decay)
+    return kind(parameters, lr=config.lr, weight_decay=config.weight_decay, fused=way)
+
+
+def may_fuse(model: nn.Module) -> bool:
+    """Whether torch has fused updates for this model: all of it is on GPUs, in real numbers without gaps, and no gradient is sparse."""
+    if any(getattr(module, "sparse", False) for module in model.modules()):
+        return False
+    return all(one.is_cuda and one.is_floating_point() and _has_no_gaps(one) for one in model.parameters())
+
+
+def _has_no_gaps(tensor: torch.Tensor) -> bool:
+    return tensor.is_contiguous() or (tensor.dim() == 4 and tensor.is_contiguous(memory_format=torch.channels_last))
 
 
 def update(optimizer: torch.optim.Optimizer) -> Callable[[], None]:

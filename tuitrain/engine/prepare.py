@@ -25,7 +25,8 @@ from tuitrain.engine.outputs import tensors
 from tuitrain.engine.resume import DECIDING
 from tuitrain.engine.seeding import seed_replicas, untouched_random
 from tuitrain.engine.strategies.choose import check_even, copies, nature_notices, resolve
-from tuitrain.events import Event, RunStarted
+from tuitrain.engine.warm_up import fit, warm_up
+from tuitrain.events import Event, Progress, RunStarted
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,7 @@ class Prepared:
         batches: the training samples, batch by batch.
         total_steps: at which step the run is finished.
         environment: what else the losses depend on, see `environment`.
+        fit_seconds: how long fitting the model to the data took; 0 where there was none.
     """
 
     config: RunConfig
@@ -48,7 +50,8 @@ class Prepared:
     batches: Batches
     total_steps: int
     environment: dict[str, str | int]
-    group: Group | None = None
+    fit_seconds: float
+    group: Group | None
 
     @property
     def model(self) -> nn.Module:
@@ -60,7 +63,10 @@ class Prepared:
         """What decides the losses and may be another when the run goes on later; the number of samples may not."""
         device = self.config.device if self.group is None else ",".join(self.group.devices)
         where = {"device": device, "strategy": self.config.strategy, "train_samples": len(self.dataset.train)}
-        return {**where, "config": {field: getattr(self.config, field) for field in DECIDING}, **self.environment}
+        # Only these two look ahead to the run's end.
+        ahead = self.config.lr_schedule != "none" or self.config.averaging != "none"
+        planned = {"planned_steps": self.total_steps} if ahead else {}
+        return {**where, "config": {field: getattr(self.config, field) for field in DECIDING}, **planned, **self.environment}
 
     def started(self, resumed_from: int | None = None) -> RunStarted:
         """The event that says so; `resumed_from` is the step that the run goes on after."""
@@ -109,22 +115,34 @@ def prepare(
     dataset, modules = _placed(model, dataset, resolved, own)
     seed_replicas(config.seed, own)
     _try_out(modules[own[0]], dataset, config, own[0])
+    fit_seconds = fit(modules[own[0]], dataset.train, config)
     yield from nature_notices(resolved, model, devices if group is None else own * count)
     resolved = msgspec.structs.replace(resolved, data=dataset.source)
     control.resolved = resolved
     control.environment = environment(devices)
     batches = Batches(dataset.train, resolved)
-    return Prepared(resolved, own, dataset, modules, batches, total, control.environment, group)
+    if config.target_accuracy is not None and own[0].type == "cuda":
+        yield Progress(phase="warming up")
+        warm_up(modules[own[0]], batches, batches.sizes(total), config, own[0])
+    return Prepared(resolved, own, dataset, modules, batches, total, control.environment, fit_seconds, group)
 
 
 def _load(config: RunConfig, control: Control) -> Generator[Event, None, Dataset]:
     dataset = yield from load_data(config, lambda: control.ending)
     if takes_rows(config):
         dataset = rows_of(dataset)
-    if config.augment == "crop-flip" and (dataset.train.inputs.dim() != 4 or dataset.train.as_rows or config.batch_dim):
-        shape = list(batch(dataset.train, slice(0, 1), torch.float32, 0)[0].shape[1:])
-        raise ConfigError(f"augment: crop-flip is for images; a sample of {dataset.source} is {shape} with batch_dim {config.batch_dim}.")
+    _check_data(config, dataset)
     return dataset
+
+
+def _check_data(config: RunConfig, dataset: Dataset) -> None:
+    """Raises: ConfigError: a field asks for what the data has not."""
+    asking = f"augment: {config.augment}" if config.augment != "none" else "tta: true" if config.tta else None
+    if asking and (dataset.train.inputs.dim() != 4 or dataset.train.as_rows or config.batch_dim):
+        shape = list(batch(dataset.train, slice(0, 1), torch.float32, 0)[0].shape[1:])
+        raise ConfigError(f"{asking} is for images; a sample of {dataset.source} is {shape} with batch_dim {config.batch_dim}.")
+    if config.target_accuracy is not None and dataset.test is None:
+        raise ConfigError(f"target_accuracy: {config.target_accuracy} is of test data, and {dataset.source} has none; it must be none.")
 
 
 def environment(devices: Sequence[torch.device]) -> dict[str, str | int]:

@@ -14,18 +14,23 @@ from tuitrain.engine.checkpoint import BadCheckpoint, Contents, OtherFormat, loa
 from tuitrain.engine.group import Group
 from tuitrain.engine.snapshot import tidy
 from tuitrain.events import Notice
+from tuitrain.paths import CHECKPOINTS
 from tuitrain.text import clean
 
-CHECKPOINTS = "checkpoints"
 DAMAGED = "damaged-"
 
-_FACTS = {"torch": "torch", "cuda": "CUDA", "gpu": "the GPU", "threads": "the number of CPU threads"}
+_FACTS = {
+    **{"torch": "torch", "cuda": "CUDA", "gpu": "the GPU", "threads": "the number of CPU threads"},
+    "planned_steps": "the number of planned steps",
+}
 """Of an origin, what the losses depend on, and how a sentence calls it."""
+_EVERYWHERE = ("torch", "planned_steps")
+"""Those that count on other devices too."""
 
 
 DECIDING = (
-    *("model", "data", "batch_size", "loss", "optimizer", "lr", "momentum", "weight_decay", "shuffle", "augment", "dropout", "seed"),
-    *("deterministic", "precision", "compile", "batch_dim"),
+    *("model", "data", "batch_size", "loss", "label_smoothing", "optimizer", "lr", "momentum", "nesterov", "weight_decay", "lr_schedule"),
+    *("averaging", "shuffle", "augment", "dropout", "seed", "deterministic", "precision", "compile", "batch_dim"),
 )
 """Fields that a run keeps when it goes on. A checkpoint has them too, so that a run.toml that was damaged or edited does not go unseen."""
 
@@ -117,7 +122,7 @@ def check_fits(contents: Contents, origin: dict[str, Any], steps_per_epoch: int)
         if kept.get(field, value) != value:
             changes.append(clean(f"{field} is {value}, and was {kept[field]}"))
     for fact, name in _FACTS.items():
-        if (fact == "torch" or was == now) and before.get(fact) is not None and before.get(fact) != origin.get(fact):
+        if (fact in _EVERYWHERE or was == now) and before.get(fact) is not None and before.get(fact) != origin.get(fact):
             changes.append(f"{name} is {origin.get(fact, 'none')}, and was {before[fact]}")
     if changes:
         text = f"From step {at.step + 1} on the losses are not bit for bit those of a run that was never interrupted: {'; '.join(changes)}."

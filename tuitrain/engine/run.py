@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import cast
 
 import torch
 from torch import nn
 
+from tuitrain.engine.averaging import Lookahead
 from tuitrain.engine.checkpoint import Contents, Position, restore
 from tuitrain.engine.control import Control
 from tuitrain.engine.evaluate import Evaluator
+from tuitrain.engine.graphs import step_graphs
 from tuitrain.engine.keeper import Keeper
 from tuitrain.engine.losses import LossLog
 from tuitrain.engine.models import model_dtype
-from tuitrain.engine.optim import autocast, make_criterion, make_optimizer, update
+from tuitrain.engine.optim import autocast, make_criterion, make_optimizer, may_fuse, trained_parameters, update
 from tuitrain.engine.prepare import Prepared
-from tuitrain.engine.resume import CHECKPOINTS
+from tuitrain.engine.schedule import make_schedule
 from tuitrain.engine.seeding import seed_rank
 from tuitrain.engine.strategies import Strategy
 from tuitrain.engine.strategies.choose import make_strategy
 from tuitrain.engine.strategies.distributed import Distributed
+from tuitrain.engine.target import TargetClock
 from tuitrain.events import CheckpointKind, Eval, Event
+from tuitrain.paths import CHECKPOINTS
 
 
 class Run:
@@ -46,16 +51,23 @@ class Run:
         self.where = " or ".join(map(str, dict.fromkeys(devices)))
         self.batches = prepared.batches
         self.total_steps = prepared.total_steps
-        self.optimizer = make_optimizer(config, model.parameters())
+        self.optimizer = make_optimizer(config, trained_parameters(config, model), fused=may_fuse(model))
+        self._set_rates = make_schedule(config, self.optimizer, prepared.total_steps)
+        self._averaging = Lookahead(model, prepared.total_steps) if config.averaging == "lookahead" else None
         self.update = update(self.optimizer)
         criterion = make_criterion(config)
         modules = prepared.modules
         if config.compile:
             modules = {device: cast(nn.Module, torch.compile(module)) for device, module in modules.items()}
         self.strategy: Strategy = make_strategy(config, devices, modules, criterion, prepared.group)
+        self._graphs = step_graphs(config, self.strategy, model, self.optimizer, self.update, devices[0])
+        if self._graphs is not None:
+            self.update = self._graphs.update
         account = self.strategy.fresh_memory if isinstance(self.strategy, Distributed) else None
-        self.losses = LossLog(devices[0], config.log_every_steps, account, self.strategy)
-        self.keeper = Keeper(control.folder / CHECKPOINTS, config, model, self.optimizer, devices, prepared.origin, control.recorded)
+        self._target = None if config.target_accuracy is None else TargetClock(config.target_accuracy, prepared.fit_seconds)
+        self.losses = LossLog(devices[0], config.log_every_steps, account, self.strategy, self._target)
+        folder, averaging = control.folder / CHECKPOINTS, self._averaging
+        self.keeper = Keeper(folder, config, model, self.optimizer, devices, prepared.origin, control.recorded, averaging)
         self.leads = prepared.group is None or prepared.group.leads
         self._group, self._seed = prepared.group, config.seed
         self._model, self._devices = model, devices
@@ -71,6 +83,7 @@ class Run:
                 batch_dim=config.batch_dim,
                 autocast=autocast(config, devices[0]),
                 ending=lambda: control.ending,
+                tta=config.tta,
             )
         self.step = 0
         self.epoch = 1
@@ -98,7 +111,26 @@ class Run:
         self.position += 1
         if not self.leads and self._group is not None:
             seed_rank(self._seed, self._group.rank, self.step)
+        self._set_rates(self.step, self.epoch)
         self.evaluated = self._is_best = False
+
+    def average(self) -> None:
+        """Average the weights, where that is due after the update of this step."""
+        if self._averaging is not None:
+            self._averaging.after_step(self.step, self.epoch)
+            if self.epoch_done or self.steps_done:
+                self._averaging.go_back()
+
+    def clock(self) -> Iterator[Event]:
+        """How long a run with a target accuracy has trained."""
+        if self._target is not None and self.leads:
+            yield self._target.event(self.step)
+
+    def news(self) -> Iterator[Event]:
+        """What else there is to tell after a step."""
+        yield from self.keeper.news()
+        if self._graphs is not None and self._graphs.notices:
+            yield self._graphs.notices.pop()
 
     def rest_of_times(self) -> Iterator[Event]:
         """Where the time of the steps went that was not told yet; in a group all ranks ask."""
@@ -119,10 +151,15 @@ class Run:
 
     def _evaluate(self) -> Iterator[Event]:
         if self._evaluator is not None:
+            begin = time.perf_counter()
             score = yield from self._evaluator.run()
             if score is None:
                 return
+            took = time.perf_counter() - begin
             yield Eval(step=self.step, epoch=self.epoch, loss=score.loss, loss_sum=score.loss_sum, accuracy=score.accuracy)
+            if self._target is not None:
+                counted = took if self.steps_done else 0.0
+                yield from self._target.add_evaluation(self.step, self.epoch, score.accuracy, counted=counted)
             yield score.answers.event(self.step, self.epoch, self._classes)
             self._is_best = self._best_accuracy is None or score.accuracy > self._best_accuracy
             self._best_accuracy = score.accuracy if self._is_best else self._best_accuracy
@@ -138,6 +175,10 @@ class Run:
         if isinstance(self.strategy, Distributed):
             self.strategy.settle(*self.batches.get(position.epoch, 0, position.step))
         restore(contents, self._model, self.optimizer, *self._devices)
+        if self._averaging is not None:
+            self._averaging.load(contents.averaging)
+        if self._target is not None:
+            self._target.go_on_from(position)
         self.step, self.epoch, self.position = position.step, position.epoch, position.batches - 1
         self.evaluated, self._best_accuracy = position.evaluated, position.best_accuracy
         self.keeper.went_on_from(position)
@@ -148,5 +189,7 @@ class Run:
             return
         yield from self.losses.rest()
         position = Position(self.step, self.epoch, self.position + 1, self.evaluated, self._best_accuracy)
+        if self._target is not None:
+            position = self._target.noted(position)
         yield from self.keeper.save(kind, position, best=self._is_best)
         self.losses.restart_clock()

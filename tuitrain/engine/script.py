@@ -9,6 +9,7 @@ import msgspec
 
 from tuitrain.config import RunConfig, is_import_string
 from tuitrain.engine import script_ranks as ranks
+from tuitrain.engine import script_speedrun as speedrun
 from tuitrain.engine.augment import crop_flip
 from tuitrain.engine.imagefolder import mixing_key
 from tuitrain.engine.models import BUILT_IN, takes_rows
@@ -70,8 +71,9 @@ def model_part(config: RunConfig, kind: DataKind) -> str:
         lines += ["if train_inputs.dim() == 4:", "    model = model.to(memory_format=torch.channels_last)"]
     elif config.precision != "fp64" and kind != "random" and not takes_rows(config):
         lines.append("model = model.to(memory_format=torch.channels_last)  # faster: the colours of a pixel side by side in memory")
-    lines += replica_lines(config)
-    criterion = "nn.CrossEntropyLoss()" if config.loss == "cross_entropy" else "nn.NLLLoss()"
+    lines += [*speedrun.fit_lines(config, _scaling(kind)), *replica_lines(config)]
+    smoothing = f"label_smoothing={config.label_smoothing}" if config.label_smoothing else ""
+    criterion = f"nn.CrossEntropyLoss({smoothing})" if config.loss == "cross_entropy" else "nn.NLLLoss()"
     return "\n".join([*lines, f"criterion = {criterion}", f"optimizer = {_optimizer(config)}"])
 
 
@@ -81,9 +83,8 @@ def training_part(config: RunConfig, kind: DataKind, has_test: bool | None) -> s
     lines = [_title("training") + f"batch_size = {config.batch_size}", f"epochs = {config.epochs}"]
     if config.max_steps is not None:
         lines.append(f"max_steps = {config.max_steps}")
-    scaling = {"random": "", "custom": " / (255 if inputs.dtype == torch.uint8 else 1)"}.get(kind, " / 255")
     lines += ["", "", "def batch(inputs, labels, rows):", '    """The samples in `rows`, on the device, ready for the model."""']
-    lines.append(f"    inputs = inputs[rows].to(device, {dtype}){scaling}")
+    lines.append(f"    inputs = inputs[rows].to(device, {dtype}){_scaling(kind)}")
     if takes_rows(config):
         condition = "inputs = inputs.permute(0, 2, 3, 1).flatten(2)"
         rows = "  # a sequence of rows: red, green and blue of their pixels"
@@ -93,11 +94,13 @@ def training_part(config: RunConfig, kind: DataKind, has_test: bool | None) -> s
     lines += ["    return inputs, labels[rows].to(device)", "", ""]
     if config.augment == "crop-flip":
         lines += [inspect.getsource(crop_flip), ""]
+    lines += speedrun.functions(config)
     if config.strategy == "split":
         lines += [*split_function(config), "", ""]
     elif config.strategy == "ddp":
         lines += [*ranks.functions(config), "", ""]
-    lines += ["step = 0", "for epoch in range(1, epochs + 1):", "    model.train()", *_epoch(config)]
+    lines += [*speedrun.before_lines(config), "step = 0", "for epoch in range(1, epochs + 1):", "    model.train()", *_epoch(config)]
+    lines += speedrun.end_lines(config)
     if has_test is not False:
         lines += ["", *_test(config, certain=bool(has_test))]
     if config.max_steps is not None:
@@ -114,30 +117,34 @@ def _epoch(config: RunConfig) -> list[str]:
         rows = "order[start : start + batch_size]"
         lines.append("    generator = torch.Generator().manual_seed(seed * 1_000_003 + epoch)")
         lines.append("    order = torch.randperm(len(train_inputs), generator=generator)")
-    lines += ["    for start in range(0, len(train_inputs), batch_size):", "        step += 1"]
+    lines += [*speedrun.epoch_lines(config), "    for start in range(0, len(train_inputs), batch_size):", "        step += 1"]
     lines.append(f"        inputs, labels = batch(train_inputs, train_labels, {rows})")
     if config.augment == "crop-flip":
         lines.append("        inputs = crop_flip(inputs, seed * 1_000_003 + step)")
+    lines += speedrun.step_lines(config, rows)
     if config.strategy == "split":
         lines += _SPLIT_UPDATE
     elif config.strategy == "ddp":
         lines += ranks.step_lines(config, _forward(config, " " * 8))
     else:
         lines += [*_forward(config, " " * 8), "", *_UPDATE]
+    lines += speedrun.update_lines(config)
     return [*lines, "        if step == max_steps:", "            break"] if config.max_steps is not None else lines
 
 
 def _test(config: RunConfig, *, certain: bool) -> list[str]:
     # DistributedDataParallel talks to the other ranks, which do not test; the model inside of it does not.
     model = "model.module" if config.strategy == "ddp" else "model"
-    lines = [*_TEST_BEFORE, *_forward(config, " " * 12, model), *_TEST_AFTER]
+    score = f"lambda images: {model}(images).float()" if config.precision == "bf16" else model
+    views = f"six_views({score}, inputs)" if config.tta else None
+    lines = [*_TEST_BEFORE, *_forward(config, " " * 12, views or f"{model}(inputs)"), *_TEST_AFTER]
     if not certain:
         lines = ["    if test is not None:", *(f"    {line}" for line in lines)]
     return ranks.on_rank_0(lines) if config.strategy == "ddp" else lines
 
 
-def _forward(config: RunConfig, indent: str, model: str = "model") -> list[str]:
-    lines = [f"outputs = {model}(inputs)"]
+def _forward(config: RunConfig, indent: str, outputs: str = "model(inputs)") -> list[str]:
+    lines = [f"outputs = {outputs}"]
     if config.precision == "bf16" and config.strategy != "dp":
         lines = ["with torch.autocast(device.type, torch.bfloat16):", f"    {lines[0]}"]
     if config.output_device is not None:
@@ -150,6 +157,8 @@ def _imports(config: RunConfig, kind: DataKind) -> list[str]:
     standard, others = set[str](), {"import torch", "from torch import nn"}
     if kind == "cifar10":
         standard |= {"import pickle", "from pathlib import Path"}
+    if config.tta:
+        standard |= {"from collections.abc import Callable"}
     if kind == "imagefolder":
         standard |= {"import hashlib", "import os", "from pathlib import Path"}
         others |= {"import numpy as np", "from PIL import Image"}
@@ -183,10 +192,18 @@ def _optimizer(config: RunConfig) -> str:
     settings = [f"lr={config.lr}"]
     if config.momentum:
         settings.append(f"momentum={config.momentum}")
+    if config.nesterov:
+        settings.append("nesterov=True")
     # AdamW's own default is not 0.
     if config.weight_decay or config.optimizer == "adamw":
         settings.append(f"weight_decay={config.weight_decay}")
-    return f"torch.optim.{name}(model.parameters(), {', '.join(settings)})"
+    parameters = "groups" if speedrun.is_fitted(config) else "model.parameters()"
+    return f"torch.optim.{name}({parameters}, {', '.join(settings)})"
+
+
+def _scaling(kind: DataKind) -> str:
+    """How pixels become what a network takes: added to an expression of `inputs`."""
+    return {"random": "", "custom": " / (255 if inputs.dtype == torch.uint8 else 1)"}.get(kind, " / 255")
 
 
 def _literal(value: object) -> str:

@@ -18,9 +18,11 @@ import safetensors.torch
 import torch
 from torch import Tensor, nn
 
-from tuitrain.engine.checkpoint import FORMAT, MANIFEST, STATE, Position, cuda_devices, folder_name
+from tuitrain.engine.averaging import Lookahead
+from tuitrain.engine.checkpoint import AVERAGING, FORMAT, STATE, Position, cuda_devices, folder_name
 from tuitrain.events import CheckpointKind
 from tuitrain.files import sync_folder, write_durably
+from tuitrain.paths import MANIFEST
 
 REPLACED = ".replaced-"
 """Before the name of a checkpoint that another one of the same step takes the place of, for a moment."""
@@ -38,6 +40,7 @@ class Snapshot:
     python: tuple[Any, ...]
     numpy: tuple[Any, ...]
     origin: dict[str, Any]
+    averaging: dict[str, Tensor]
 
     def files(self) -> dict[str, bytes]:
         """The content of each file but the manifest."""
@@ -52,18 +55,25 @@ class Snapshot:
             "model.safetensors": _tensors(self.model),
             "optimizer.safetensors": _tensors(self.optimizer),
             "random.safetensors": _tensors(self.generators),
+            **({AVERAGING: _tensors(self.averaging)} if self.averaging else {}),
             STATE: _json(state),
         }
 
 
 def take(
-    position: Position, model: nn.Module, optimizer: torch.optim.Optimizer, devices: Sequence[torch.device], origin: Mapping[str, Any]
+    position: Position,
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    devices: Sequence[torch.device],
+    origin: Mapping[str, Any],
+    averaging: Lookahead | None = None,
 ) -> Snapshot:
     """Copy all that an exact continuation needs.
 
     Args:
         devices: those of the run, whose random generators belong to it.
         origin: what the run trains on, as JSON values: what the losses depend on beside the configuration that a run keeps.
+        averaging: of the model's weights, where the run has one.
     """
     optimizer_tensors, numbers = _split_optimizer(optimizer)
     generators = {"cpu": torch.get_rng_state()}
@@ -78,6 +88,7 @@ def take(
         random.getstate(),
         tuple(np.random.get_state()),
         dict(origin),
+        _copies(averaging.slow) if averaging is not None else {},
     )
 
 

@@ -9,6 +9,7 @@ import msgspec
 import torch
 
 from tuitrain.config import ConfigError, RunConfig
+from tuitrain.engine.allocator import HOLES_SECONDS_AT_EPOCH, give_back_holes
 from tuitrain.engine.checkpoint import BadCheckpoint, Contents
 from tuitrain.engine.control import Control as Control
 from tuitrain.engine.data import Interrupted
@@ -17,11 +18,12 @@ from tuitrain.engine.group import Group, is_lost_peer
 from tuitrain.engine.parameters import notices, parameters_event
 from tuitrain.engine.placement import place
 from tuitrain.engine.prepare import Prepared, prepare
-from tuitrain.engine.resume import CHECKPOINTS, NoCheckpoint, check_fits, of_group, required, restore_threads
+from tuitrain.engine.resume import NoCheckpoint, check_fits, of_group, required, restore_threads
 from tuitrain.engine.run import Run
 from tuitrain.engine.seeding import run_settings
 from tuitrain.engine.strategies.choose import resolve
-from tuitrain.events import EndState, Event, Notice, RunEnded, State
+from tuitrain.events import EndState, Event, Notice, Progress, RunEnded, State
+from tuitrain.paths import CHECKPOINTS
 
 Spread = Callable[[RunConfig, Control], Iterator[Event]]
 
@@ -85,7 +87,10 @@ def _train(config: RunConfig, control: Control, devices: tuple[torch.device, ...
     parameters = parameters_event(prepared.model)
     yield parameters
     yield from notices(parameters)
+    if config.compile:
+        yield Progress(phase="compiling")  # until the first loss
     run = run or Run(prepared, control)
+    yield from run.clock()
     try:
         end = yield from _loop(run)
     except Exception as error:  # whatever goes wrong in training ends this run, and only this run
@@ -148,7 +153,8 @@ def _close_step(run: Run) -> Generator[Event, None, EndState | None]:
         yield from _close_epoch(run)
     elif run.keeper.due(run.step):
         yield from run.save("last")
-    yield from run.keeper.news()
+    yield from run.news()
+    give_back_holes()
     if run.steps_done and run.evaluated:
         return "finished"
     return (yield from _obey(run))
@@ -163,6 +169,7 @@ def _step(run: Run) -> Iterator[Event]:
     laps.lap("data")
     loss = run.strategy.step(inputs, labels)
     run.update()
+    run.average()
     run.optimizer.zero_grad()
     laps.lap("update")
     laps.tick(len(labels))
@@ -180,6 +187,7 @@ def _close_epoch(run: Run) -> Iterator[Event]:
     yield from run.evaluate()
     if run.evaluated:
         yield from run.save("epoch" if run.epoch_done else "last")
+    give_back_holes(HOLES_SECONDS_AT_EPOCH)
 
 
 def _obey(run: Run) -> Generator[Event, None, EndState | None]:

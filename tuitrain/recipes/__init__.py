@@ -8,7 +8,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, lru_cache
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -88,9 +88,15 @@ def _load_file(path: Path) -> RunConfig:
 
 def _parse(text: str, where: str) -> dict[str, Any]:
     try:
-        return tomllib.loads(text)
+        return dict(_table(text))
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{clean(where)}: this is not valid TOML: {clean(str(error))}.") from None
+
+
+@lru_cache(8)
+def _table(text: str) -> Mapping[str, Any]:
+    """The content of a TOML text; a screen reads that of the run that it follows every second."""
+    return tomllib.loads(text)
 
 
 def _from_table(base: RunConfig, table: Mapping[str, Any], *, where: str) -> RunConfig:

@@ -12,13 +12,12 @@ from typing import Any
 
 import msgspec
 
-from tuitrain.config import RunConfig
 from tuitrain.events import LIVE_STATES, RunState
-from tuitrain.recipes import load_environment, load_recipe
+from tuitrain.paths import BEST, CHECKPOINTS, CONFIG, MANIFEST, STATE
 from tuitrain.runs.errors import RunError
-from tuitrain.runs.folder import CHECKPOINTS, CONFIG
 from tuitrain.runs.label import read_label
-from tuitrain.runs.status import STATE, InQueue, has_process, is_lost, read_status
+from tuitrain.runs.made_with import config_of
+from tuitrain.runs.status import InQueue, has_process, is_lost, read_status
 from tuitrain.text import clean, nearest
 
 _ID_TIME = re.compile(r"(\d{4})(\d{2})(\d{2})-(\d{2})(\d{2})-")
@@ -154,38 +153,20 @@ def find(runs_dir: Path, ref: str) -> RunSummary:
     raise RunError(f"RUN: {clean(ref)!r} is the start of {len(matches)} runs: {shown}{more}.")
 
 
-def config_of(run: RunSummary) -> RunConfig:
-    """The resolved configuration that a run was made with, under the name and note of its label.
-
-    Raises:
-        ConfigError: its run.toml cannot be read.
-    """
-    return read_label(run.path).over(load_recipe(str(run.path / CONFIG)))
-
-
-def environment_of(run: RunSummary) -> dict[str, Any]:
-    """What else decided the run's numbers: versions and the number of torch threads; empty where run.toml does not say.
-
-    Raises:
-        ConfigError: its run.toml cannot be read.
-    """
-    return load_environment(run.path / CONFIG)
-
-
 def show(run: RunSummary) -> dict[str, Any]:
     """The run as `show --json` prints it: its row, its configuration and its checkpoints.
 
     Raises:
         ConfigError: its run.toml cannot be read.
     """
-    return {**run.to_json(), "config": msgspec.to_builtins(config_of(run)), "checkpoints": checkpoints(run.path)}
+    return {**run.to_json(), "config": msgspec.to_builtins(config_of(run.path)), "checkpoints": checkpoints(run.path)}
 
 
 def checkpoints(folder: Path) -> list[dict[str, Any]]:
     """`{"step", "kind", "path"}` of each checkpoint in a run folder, by step; the one that is the best has the kind "best"."""
     found = []
     best = _best(folder)
-    for manifest in sorted((folder / CHECKPOINTS).glob("step-*/manifest.json")):
+    for manifest in sorted((folder / CHECKPOINTS).glob(f"step-*/{MANIFEST}")):
         try:
             content = msgspec.json.decode(manifest.read_bytes(), type=_Manifest)
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
@@ -236,7 +217,7 @@ class _Manifest(msgspec.Struct):
 
 def _best(folder: Path) -> str | None:
     try:
-        return (folder / CHECKPOINTS / "best").read_text(encoding="utf-8").strip()
+        return (folder / CHECKPOINTS / BEST).read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError):
         return None
 

@@ -18,8 +18,9 @@ from pathlib import Path
 import msgspec
 
 from tuitrain.files import sync_folder, write_durably
+from tuitrain.paths import STATE
 from tuitrain.runs.errors import RunError
-from tuitrain.runs.status import HEARTBEAT_SECONDS, STATE, ThisProcess, has_ended, read_status, this_process
+from tuitrain.runs.status import HEARTBEAT_SECONDS, ThisProcess, has_ended, read_status, this_process
 from tuitrain.text import clean
 
 _NAME = re.compile(r"claim-(\d{1,12})\.(json|released)")

@@ -16,9 +16,9 @@ import msgspec
 
 from tuitrain.config import ConfigError
 from tuitrain.events import Event, encode
-from tuitrain.runs.folder import METRICS
+from tuitrain.paths import METRICS
 from tuitrain.runs.reader import MetricsReader
-from tuitrain.runs.status import utc
+from tuitrain.runs.utc import utc
 from tuitrain.text import clean
 
 _FIELDS = ("step", "epoch", "loss", "lr", "samples_per_second", "loss_sum", "accuracy", "kind", "path", "state", "level", "text")

@@ -20,17 +20,13 @@ import msgspec
 from tuitrain.config import ConfigError, RunConfig
 from tuitrain.events import RunStarted
 from tuitrain.files import sync_folder, write_atomically
+from tuitrain.paths import CHECKPOINTS, CONFIG, LOG, METRICS, STATE, TENSORBOARD
 from tuitrain.recipes import to_toml
 from tuitrain.runs.logtail import LogLine
-from tuitrain.runs.status import STATE, InQueue, RunStatus, read_status, this_process, utc
+from tuitrain.runs.status import InQueue, RunStatus, read_status, this_process
 from tuitrain.runs.store import MetricsWriter
+from tuitrain.runs.utc import utc
 from tuitrain.text import clean
-
-CONFIG = "run.toml"
-METRICS = "metrics.sqlite"
-LOG = "log.txt"
-CHECKPOINTS = "checkpoints"
-TENSORBOARD = "tensorboard"
 
 SLUG_LENGTH = 24
 _ATTEMPTS = 100

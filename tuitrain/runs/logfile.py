@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tuitrain.runs.logtail import LOG_LEVELS, LOG_LINES, LogTail
-from tuitrain.runs.status import from_utc
+from tuitrain.runs.utc import from_utc
 
 # More than the newest lines take: a file that is longer is read from there on.
 _NEWEST_BYTES = 512 * 1024

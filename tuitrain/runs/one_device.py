@@ -9,9 +9,10 @@ from typing import Any
 import msgspec
 
 from tuitrain.config import ConfigError, RunConfig
-from tuitrain.runs.catalogue import RunSummary, config_of, environment_of, list_runs
+from tuitrain.paths import METRICS
+from tuitrain.runs.catalogue import RunSummary, list_runs
 from tuitrain.runs.errors import RunError
-from tuitrain.runs.folder import METRICS
+from tuitrain.runs.made_with import config_of, environment_of
 from tuitrain.runs.reader import MetricsReader
 
 LEAST_STEPS = 10
@@ -38,7 +39,7 @@ def find_one_device(folder: Path) -> OneDevice | None:
         mine = next((run for run in runs if run.path == folder), None)
         if mine is None or mine.broken is not None:
             return None
-        config, environment = config_of(mine), environment_of(mine)
+        config, environment = config_of(mine.path), environment_of(mine.path)
     except (RunError, ConfigError):
         return None
     kind = _kind(mine, environment)
@@ -58,8 +59,8 @@ def _could_be(run: RunSummary, mine: RunSummary) -> bool:
 def _measured(run: RunSummary, config: RunConfig, kind: str) -> OneDevice | None:
     """The run's speed, where it is one to compare with; a run that cannot be read is none."""
     try:
-        other = config_of(run)
-        if any(getattr(other, field) != getattr(config, field) for field in _SAME) or _kind(run, environment_of(run)) != kind:
+        other = config_of(run.path)
+        if any(getattr(other, field) != getattr(config, field) for field in _SAME) or _kind(run, environment_of(run.path)) != kind:
             return None
         with MetricsReader(run.path / METRICS) as reader:
             times = reader.step_times()

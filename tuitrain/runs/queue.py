@@ -19,8 +19,8 @@ import msgspec
 
 from tuitrain.config import ConfigError, parse_device
 from tuitrain.events import LIVE_STATES
+from tuitrain.paths import STATE
 from tuitrain.runs.catalogue import RunSummary, folders, summarize
-from tuitrain.runs.status import STATE
 
 LOCK = ".queue.lock"
 _LIVE = tuple(f'"state":"{state}"'.encode() for state in LIVE_STATES)

@@ -14,7 +14,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from tuitrain.events import Checkpoint, Eval, Event, GpuSample, Notice, Replicas, ReplicaStats, State, Step, StepTimes
+from tuitrain.events import Checkpoint, Clock, Eval, Event, GpuSample, Notice, Replicas, ReplicaStats, State, Step, StepTimes
+from tuitrain.paths import CHECKPOINTS
 from tuitrain.runs.errors import RunError
 from tuitrain.runs.schema import FACTOR, LEVELS, LOSS, VERSION, Column
 from tuitrain.runs.series import Bin, Series, Tally
@@ -179,6 +180,11 @@ class MetricsReader:
         rows = self._query(f"{_STEP_EVENTS} ORDER BY s.step DESC LIMIT ?", (count,))
         return [_step(row)[1] for row in reversed(rows)]
 
+    def last_paces(self, count: int) -> list[tuple[int, float]]:
+        """Step and samples per second of the newest `count` step events, in the order of their steps."""
+        rows = self._query("SELECT step, samples_per_second FROM step_events ORDER BY step DESC LIMIT ?", (count,))
+        return [(step, _number(samples_per_second)) for step, samples_per_second in reversed(rows)]
+
     def gpu_samples(self, after: int = 0) -> Iterator[list[tuple[int, GpuSample]]]:
         """What the run's devices did, page by page, each sample with its place; only those after the place `after`."""
         for page in self._pages(_GPU_SAMPLES, after):
@@ -186,7 +192,7 @@ class MetricsReader:
 
     def checkpoints(self) -> list[tuple[float, Checkpoint]]:
         """Time and event of every checkpoint that was announced; its folder may be gone since."""
-        folder = self._path.parent / "checkpoints"
+        folder = self._path.parent / CHECKPOINTS
         rows = self._query("SELECT time, step, folder, kind FROM checkpoints ORDER BY time, rowid")
         return [(time, Checkpoint(step=step, path=str(folder / name), kind=kind)) for time, step, name, kind in rows]
 
@@ -209,9 +215,16 @@ class MetricsReader:
 
     def step_times(self) -> StepTimes | None:
         """Where the time of all measured steps went, summed up; files of older versions do not say."""
+        return self._newest_where_there_is("step_times", StepTimes)
+
+    def clock(self) -> Clock | None:
+        """How long the run has trained, where it has a target accuracy."""
+        return self._newest_where_there_is("clock", Clock)
+
+    def _newest_where_there_is(self, table: str, kind: type[E]) -> E | None:
         # A run that goes on gets the table while readers have the file open.
-        there = self._query("SELECT name FROM sqlite_master WHERE name = 'step_times'")
-        return self._newest("step_times", StepTimes, by="id") if there else None
+        there = self._query("SELECT name FROM sqlite_master WHERE name = ?", (table,))
+        return self._newest(table, kind, by="id") if there else None
 
     def _newest(self, table: str, kind: type[E], by: str = "step") -> E | None:
         rows = self._query(f"SELECT event FROM {table} ORDER BY {by} DESC LIMIT 1")

@@ -75,6 +75,8 @@ class RunRecord:
         self.replica_stats: events.ReplicaStats | None = None
         self.step_times: events.StepTimes | None = None
         """Where the time of all measured steps went, summed up."""
+        self.clock: events.Clock | None = None
+        """How long it has trained, in a run that has a target accuracy."""
         self.parameters: events.Parameters | None = None
         self.predictions: events.Predictions | None = None
         """On the test samples, at the newest evaluation."""
@@ -89,18 +91,6 @@ class RunRecord:
         self._stepped_at = clock()
         self.eval_seconds = 0.0
         """How long the newest evaluation took."""
-
-    @staticmethod
-    def load(folder: Path) -> RunRecord:
-        """The record of a run that is kept in `folder`; its curve is read from the store when it is asked for.
-
-        Raises:
-            RunError: the folder's state or metrics cannot be read.
-            ConfigError: its configuration cannot.
-        """
-        from tuitrain.runs.saved import load_record
-
-        return load_record(folder)
 
     @property
     def live(self) -> bool:
@@ -134,6 +124,12 @@ class RunRecord:
         """The events that come next are about what was done after `step`."""
         self.step = self._rate_step = step
 
+    def pace(self, step: int, samples_per_second: float) -> None:
+        """The steps since the last call, up to `step`, were made so fast."""
+        if self.started is not None:
+            self._rate.add((step - self._rate_step) * self._samples_per_step(self.started), samples_per_second)
+        self._rate_step = step
+
     def apply(self, event: events.Event) -> None:
         """Take in one event; only one thread may call this."""
         if line := describe(event):
@@ -160,6 +156,8 @@ class RunRecord:
                 self.replica_stats = event
             case events.StepTimes():
                 self.step_times = sum_of(self.step_times, event)
+            case events.Clock():
+                self.clock = event
             case events.Checkpoint():
                 self.checkpoints.append(event)
                 self.phase = None
@@ -220,10 +218,7 @@ class RunRecord:
         if isinstance(self.learning_rate, Series) and isinstance(self.speed, Series) and event.step > self._rate_step:
             self.learning_rate.append(event.step, event.lr)
             self.speed.append(event.step, event.samples_per_second)
-        if self.started is not None:
-            samples = (event.step - self._rate_step) * self._samples_per_step(self.started)
-            self._rate.add(samples, event.samples_per_second)
-        self._rate_step = event.step
+        self.pace(event.step, event.samples_per_second)
         self._reach(event.step, event.epoch, event.loss)
 
     def _reach(self, step: int, epoch: int, loss: float) -> None:

@@ -11,6 +11,7 @@ import msgspec
 from tuitrain.recipes import to_toml
 from tuitrain.runs import catalogue, queue
 from tuitrain.runs.catalogue import RunSummary
+from tuitrain.runs.made_with import config_of
 from tuitrain.text import clean
 
 _HEADER = ("RUN", "STATE", "DEVICE", "DATA", "STEP", "EPOCH", "LOSS", "ACCURACY", "STARTED (UTC)")
@@ -43,7 +44,7 @@ def show(runs_dir: Path, ref: str, *, as_json: bool) -> str:
     run = catalogue.find(runs_dir, ref)
     if as_json:
         return _json(catalogue.show(run))
-    config = catalogue.config_of(run)
+    config = config_of(run.path)
     facts = {
         "run": run.run,
         "name": run.name,

@@ -7,10 +7,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from tuitrain.events import Eval, State
-from tuitrain.recipes import load_recipe
-from tuitrain.runs.folder import CONFIG, METRICS
-from tuitrain.runs.label import read_label
+from tuitrain.paths import METRICS
 from tuitrain.runs.logtail import LOG_LINES
+from tuitrain.runs.made_with import config_of
 from tuitrain.runs.network import read_parameters, read_predictions
 from tuitrain.runs.reader import MetricsReader
 from tuitrain.runs.record import RunRecord
@@ -31,15 +30,21 @@ def load_record(path: Path) -> RunRecord:
     """
     status = read_status(path)
     stored = stored_run(path)
-    config = read_label(path).over(load_recipe(str(path / CONFIG)))
-    record = stored.metrics.ask(lambda reader: _replay(RunRecord(config), status, reader))
-    record.path, record.stored = path, stored
-    record.loss, record.times, record.learning_rate, record.speed = stored.loss, stored.times, stored.learning_rate, stored.speed
+    config = config_of(path)
+    record = stored.metrics.ask(lambda reader: _replay(_with_curves(RunRecord(config), stored), status, reader))
+    record.path = path
     record.devices = stored.devices()
     record.parameters, record.predictions = read_parameters(path), read_predictions(path)
     record.log = stored.log()
     record.state = "lost" if is_lost(status, time.time()) else status.state
     record.error = status.error
+    return record
+
+
+def _with_curves(record: RunRecord, stored: StoredRun) -> RunRecord:
+    """The record with the curves of the file, to which no event adds."""
+    record.stored = stored
+    record.loss, record.times, record.learning_rate, record.speed = stored.loss, stored.times, stored.learning_rate, stored.speed
     return record
 
 
@@ -81,14 +86,16 @@ def _replay(record: RunRecord, status: RunStatus, reader: MetricsReader) -> RunR
     for timed in (reader.notices(), reader.checkpoints(), evals):
         for _, event in timed:
             record.apply(event)
-    for newest in (reader.replicas(), reader.replica_stats(), reader.step_times()):
+    for newest in (reader.replicas(), reader.replica_stats(), reader.step_times(), reader.clock()):
         if newest is not None:
             record.apply(newest)
-    steps = reader.last_step_events(_PACE_EVENTS)
-    if steps:
-        record.begin_after(steps[0].step - 1)
-    for step in steps:
-        record.apply(step)
+    paces = reader.last_paces(_PACE_EVENTS)
+    if paces:
+        record.begin_after(paces[0][0] - 1)
+    for step, samples_per_second in paces:
+        record.pace(step, samples_per_second)
+    for newest_step in reader.last_step_events(1):
+        record.apply(newest_step)
     if last := reader.last_loss():
         record.step, record.epoch, record.last_loss = last
     record.eval_seconds = _eval_seconds(evals, reader)

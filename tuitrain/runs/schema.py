@@ -42,6 +42,11 @@ CREATE TABLE step_times (id INTEGER PRIMARY KEY CHECK (id = 1), event BLOB NOT N
 """
 """One row: where the time of all measured steps went, summed up."""
 
+CLOCK = """
+CREATE TABLE clock (id INTEGER PRIMARY KEY CHECK (id = 1), step INTEGER NOT NULL, event BLOB NOT NULL);
+"""
+"""One row: how long a run with a target accuracy has trained."""
+
 SCHEMA = f"""
 CREATE TABLE losses (step INTEGER PRIMARY KEY, epoch INTEGER NOT NULL, loss REAL, time REAL NOT NULL);
 CREATE TABLE step_events (step INTEGER PRIMARY KEY, lr REAL, samples_per_second REAL);
@@ -55,6 +60,7 @@ CREATE TABLE gpu_samples (
     time REAL NOT NULL, device TEXT NOT NULL, memory_used INTEGER, utilization INTEGER, power REAL, temperature INTEGER
 );
 {STEP_TIMES}
+{CLOCK}
 {"".join(map(pyramid_schema, GATHERED))}
 """
 

@@ -6,9 +6,9 @@ import os
 import time
 from pathlib import Path
 
+from tuitrain.paths import STATE
 from tuitrain.runs.catalogue import RunSummary, folders, is_run, newest_first, summarize
 from tuitrain.runs.label import LABEL
-from tuitrain.runs.status import STATE
 
 Stamp = tuple[int, int, int]
 

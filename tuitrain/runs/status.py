@@ -7,18 +7,18 @@ import os
 import socket
 import sys
 import time
-from datetime import datetime, timezone
 from pathlib import Path
 
 import msgspec
 
 from tuitrain.events import LIVE_STATES, DataKind, RunStarted, RunState
+from tuitrain.paths import STATE
 from tuitrain.runs.errors import RunError
 from tuitrain.runs.label import read_label
 from tuitrain.runs.record import RunRecord
+from tuitrain.runs.utc import utc
 from tuitrain.text import clean
 
-STATE = "state.json"
 HEARTBEAT_SECONDS = 60.0
 """A run on another host whose heartbeat is older than this is lost."""
 
@@ -110,19 +110,6 @@ class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
             heartbeat=now,
             error=record.error,
         )
-
-
-def utc(seconds: float) -> str:
-    """A Unix time as ISO 8601 text in UTC, to the millisecond."""
-    return datetime.fromtimestamp(seconds, timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def from_utc(text: str) -> float | None:
-    """The Unix time of an ISO 8601 text in UTC; `None` when it is none."""
-    try:
-        return datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
-    except ValueError:
-        return None
 
 
 def read_status(folder: Path) -> RunStatus:

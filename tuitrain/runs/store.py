@@ -22,6 +22,7 @@ from tuitrain.events import Event
 from tuitrain.runs.errors import RunError
 from tuitrain.runs.reader import MetricsReader
 from tuitrain.runs.schema import (
+    CLOCK,
     FACTOR,
     GATHERED,
     LEVELS,
@@ -129,8 +130,9 @@ class MetricsWriter:
     def _add_tables(self) -> None:
         """Files that were made before a table was thought of get it now."""
         tables = {name for (name,) in self._connection.execute("SELECT name FROM sqlite_master")}
-        if "step_times" not in tables:
-            self._connection.execute(STEP_TIMES)
+        for table, schema in (("step_times", STEP_TIMES), ("clock", CLOCK)):
+            if table not in tables:
+                self._connection.execute(schema)
         for column in GATHERED:
             if column.pyramid not in tables:
                 self._connection.execute("BEGIN IMMEDIATE")
@@ -157,6 +159,8 @@ class MetricsWriter:
                 self._insert("replica_stats", event.step, msgspec.json.encode(event))
             case events.StepTimes():
                 self._add_times(event)
+            case events.Clock():
+                self._insert("clock", 1, event.step, msgspec.json.encode(event))
             case events.Checkpoint():
                 # The folder's name only: a run that is copied elsewhere keeps its checkpoints.
                 self._insert("checkpoints", event.step, event.kind, Path(event.path).name, now)
@@ -192,6 +196,7 @@ class MetricsWriter:
 
     def _rewind(self, step: int) -> None:
         """Forget what lies after `step`: a run that goes on from a checkpoint makes those steps again."""
+        self._connection.execute("DELETE FROM clock WHERE step > ?", (step,))
         for table in _STEP_TABLES:
             self._connection.execute(f"DELETE FROM {table} WHERE step > ?", (step,))
             self._change_from(table, step + 1)

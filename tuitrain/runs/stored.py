@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from tuitrain.events import GpuSample
+from tuitrain.paths import LOG, METRICS
 from tuitrain.runs.errors import RunError
-from tuitrain.runs.folder import LOG, METRICS
 from tuitrain.runs.history import DeviceHistory
 from tuitrain.runs.logfile import LogFile
 from tuitrain.runs.logtail import LogTail

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tuitrain.events import Eval, Event, Notice, Parameters, Predictions
-from tuitrain.runs.folder import METRICS, TENSORBOARD, RunFolder
+from tuitrain.paths import METRICS, TENSORBOARD
+from tuitrain.runs.folder import RunFolder
 from tuitrain.runs.network import write_network
 from tuitrain.runs.record import RunRecord
 from tuitrain.runs.store import MetricsWriter

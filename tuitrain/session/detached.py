@@ -19,7 +19,8 @@ import msgspec
 from tuitrain.config import ConfigError, RunConfig
 from tuitrain.events import Event, Notice, Progress
 from tuitrain.runs import queue as queue_of
-from tuitrain.runs.catalogue import RunSummary, config_of, summarize
+from tuitrain.runs.catalogue import RunSummary, summarize
+from tuitrain.runs.made_with import config_of
 from tuitrain.runs.status import read_status
 from tuitrain.session import Session
 from tuitrain.text import clean
@@ -83,7 +84,7 @@ def wait_again(run: RunSummary) -> str:
     Raises:
         ConfigError: it cannot, or somebody waits for it.
     """
-    start(config_of(run), run.path.parent, resume=run.path, queue=True)
+    start(config_of(run.path), run.path.parent, resume=run.path, queue=True)
     found = summarize(run.path, time.time())
     return f"{found.run} {found.queue.words}." if found.queue and found.queue.words else f"{found.run} begins now."
 
@@ -95,7 +96,7 @@ def revive(runs_dir: Path) -> list[str]:
     with suppress(ConfigError):
         for run in queue_of.left_behind(runs_dir):
             with suppress(ConfigError), _Child(_where_queued(run.path)) as child:
-                child.send(Host(config=config_of(run), runs_dir=os.fsencode(runs_dir), resume=os.fsencode(run.path), queue=True))
+                child.send(Host(config=config_of(run.path), runs_dir=os.fsencode(runs_dir), resume=os.fsencode(run.path), queue=True))
                 revived.append(run.run)
     return revived
 

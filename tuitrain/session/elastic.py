@@ -7,7 +7,6 @@ joined a run, and how that ended.
 from __future__ import annotations
 
 import re
-import signal
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -20,7 +19,7 @@ from tuitrain.config import ConfigError, RunConfig
 from tuitrain.events import EndState, Event, Losses, Notice, Progress, RunEnded, RunStarted
 from tuitrain.session.control import Control, Request
 from tuitrain.session.ranks import Peer, Ranks
-from tuitrain.text import clean
+from tuitrain.text import clean, signal_name
 from tuitrain.wire import LOST_PEER, Alive, Ask, Begin, Died, Folder, Hello, Joined, Met, RankFailed, Refused, Regroup, Resolved
 
 LOGS = "ranks"
@@ -77,7 +76,7 @@ class _Group:
         self._joined: Joined | None = None
         self._requests: list[Request] = []
         self._asked_to_end: tuple[Request, float] | None = None
-        self._started = self._ended = self._dead = False
+        self._started = self._ended = self._dead = self._hears = False
         self._step = 0
         self._restarted: str | None = None
         self._unanswered: str | None = None
@@ -161,13 +160,14 @@ class _Group:
         new = not self._control.folder.is_absolute()
         yield event
         self._step = event.resumed_from or 0
-        self._started = True
+        self._started = self._hears = True
         if new:
             # The host has made the folder when it asks for the next event.
             self._ranks.send(peer, Folder(path=str(self._control.folder)))
 
     def _join(self, message: Joined) -> Iterator[Event]:
-        self._joined, self._started, self._restarted = message, True, None
+        self._joined, self._restarted = message, None
+        self._started = self._hears = True
         first, last = min(self._devices), max(self._devices)
         ranks = f"rank {first}" if first == last else f"ranks {first}-{last}"
         where = f"the run {PurePath(message.folder).name} on {message.host} as {ranks}"
@@ -216,7 +216,7 @@ class _Group:
 
     def _group_ends(self) -> None:
         """All ranks of this machine are dead, or will be in a moment."""
-        self._dead = True
+        self._dead, self._hears = True, False
         self._ranks.forget_numbers()
 
     def _forward(self) -> None:
@@ -225,7 +225,8 @@ class _Group:
             if request in ("stop", "interrupt") and self._asked_to_end is None:
                 self._asked_to_end = (request, time.monotonic())
         leader = self._ranks.rank(min(self._devices))
-        if leader is not None and self._started:
+        # Before they have begun, also for a second time, ranks hear no request.
+        if leader is not None and self._hears:
             for request in self._requests:
                 self._ranks.send(leader, Ask(request=request))
             self._requests = []
@@ -288,7 +289,4 @@ def _how(exitcode: int) -> str:
         return "it lost its connection to the others"
     if exitcode >= 0:
         return f"exit code {exitcode}"
-    try:
-        return signal.Signals(-exitcode).name
-    except ValueError:
-        return f"signal {-exitcode}"
+    return signal_name(-exitcode)

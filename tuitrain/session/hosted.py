@@ -11,13 +11,13 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path, PurePath
-from types import FrameType
 
 import msgspec
 
 from tuitrain.config import ConfigError
 from tuitrain.events import Event, Notice, Progress, RunStarted
 from tuitrain.runs import catalogue
+from tuitrain.session.unseen import end_on_signals
 from tuitrain.session.worker import WorkerSession
 from tuitrain.wire import Host, Hosting, Joined, Refused
 
@@ -78,13 +78,12 @@ class HostedRun:
         self._woken, self._wake = os.pipe()
         os.set_blocking(self._wake, False)
         self._alone = False
-        self._signal = 0
+        self._received: list[int] = []
 
     def run(self) -> int:
         """Train; the exit code."""
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, self._on_signal)
+        self._received = end_on_signals(self._session)
         self._session.subscribe(self._hear)
         resume = None if self._request.resume is None else Path(os.fsdecode(self._request.resume))
         try:
@@ -110,12 +109,6 @@ class HostedRun:
         self._batches.put(batch)
         with suppress(OSError):
             os.write(self._wake, b".")
-
-    def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        if self._signal:
-            os._exit(128 + number)
-        self._signal = number
-        self._session.interrupt()
 
     def _prepare(self) -> bool:
         """Tell the asker how it goes, until the run is this process's, or refused; whether the asker has heard the answer."""
@@ -156,4 +149,4 @@ class HostedRun:
         record = self._session.record
         if self._session.refusal is not None or record is None:
             return REFUSED
-        return 128 + self._signal if self._signal else FAILED if record.state == "failed" else 0
+        return 128 + self._received[0] if self._received else FAILED if record.state == "failed" else 0

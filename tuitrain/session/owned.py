@@ -13,10 +13,11 @@ import msgspec
 
 from tuitrain.config import RunConfig
 from tuitrain.events import LIVE_STATES, EndState, Notice, RunStarted
+from tuitrain.paths import CONFIG, METRICS, STATE
 from tuitrain.runs import claim
 from tuitrain.runs.claim import Claim
 from tuitrain.runs.errors import RunError
-from tuitrain.runs.folder import METRICS, RunFolder
+from tuitrain.runs.folder import RunFolder
 from tuitrain.runs.mending import sound_metrics
 from tuitrain.runs.record import RunRecord
 from tuitrain.runs.saved import take_up
@@ -110,7 +111,7 @@ class TakenRun:
             self.folder.take_over()
         except OSError as error:
             self._claim.release()
-            raise _unwritable(path, "state.json", error) from None
+            raise _unwritable(path, STATE, error) from None
         except BaseException:
             self._claim.release()
             raise
@@ -134,7 +135,7 @@ class TakenRun:
             try:
                 self.folder.begin_again(config, started, environment)
             except OSError as error:
-                raise _unwritable(self.folder.path, "run.toml", error) from None
+                raise _unwritable(self.folder.path, CONFIG, error) from None
             self._begun = True
         return archive
 

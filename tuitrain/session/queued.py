@@ -14,15 +14,16 @@ from typing import Any
 import msgspec
 
 from tuitrain.config import RunConfig, parse_device
-from tuitrain.events import DataKind, EndState, RunStarted
-from tuitrain.paths import CIFAR10_BATCHES, CIFAR10_FOLDER, data_folder, find_cifar10
+from tuitrain.events import EndState, RunStarted
+from tuitrain.paths import expected_data
 from tuitrain.runs import claim
 from tuitrain.runs.catalogue import RunSummary
 from tuitrain.runs.errors import RunError
 from tuitrain.runs.folder import RunFolder
 from tuitrain.runs.logtail import LOG_LINES
 from tuitrain.runs.record import RunRecord
-from tuitrain.runs.status import InQueue, RunStatus, this_process, utc
+from tuitrain.runs.status import InQueue, RunStatus, this_process
+from tuitrain.runs.utc import utc
 from tuitrain.session.archive import Archive
 from tuitrain.text import clean
 
@@ -67,7 +68,7 @@ class QueuedRun:
             recipe=config.recipe,
             device=_devices(config),
             strategy=config.strategy,
-            data=_data(config),
+            data=expected_data(config.data)[1],
             parameters=0,
             train_samples=0,
             test_samples=0,
@@ -187,22 +188,6 @@ def _devices(config: RunConfig) -> tuple[str, ...]:
     """What a run that has not begun waits for, as `RunStatus.queue` says."""
     named = parse_device(config.device)
     return named if isinstance(named, tuple) else (config.device,)
-
-
-def _data(config: RunConfig) -> DataKind:
-    """What kind of data it will be, as far as that can be said without reading it.
-
-    Raises:
-        ConfigError: it is not there.
-    """
-    folder = data_folder(config.data)
-    if folder is not None:
-        batches = (folder / CIFAR10_FOLDER).is_dir() or (folder / CIFAR10_BATCHES[0]).is_file()
-        return "cifar10" if batches else "imagefolder"
-    kinds: dict[str, DataKind] = {"cifar10": "cifar10", "synthetic": "synthetic", "random": "random"}
-    if config.data == "auto":
-        return "synthetic" if find_cifar10() is None else "cifar10"
-    return kinds.get(config.data, "custom")
 
 
 def _unwritable(path: Path, error: OSError) -> RunError:

@@ -6,7 +6,7 @@ import queue
 import threading
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from tuitrain.events import Checkpoint, Eval, Event, RunEnded, RunStarted, State
@@ -20,6 +20,15 @@ COMMIT_SECONDS = 1.0
 _WRITTEN_AT_ONCE = (RunStarted, Eval, Checkpoint, State, RunEnded)
 
 Listener = Callable[[Sequence[Event]], None]
+
+
+def tell(listeners: Iterable[Listener], batch: Sequence[Event]) -> None:
+    """Hand a batch to each listener; what one of them raises is printed, and the others hear it all the same."""
+    for listener in listeners:
+        try:
+            listener(batch)
+        except Exception as error:  # a mistake of whoever looks on must not end the writing, and with it the run
+            traceback.print_exception(error)
 
 
 class Recorder:
@@ -85,10 +94,10 @@ class Recorder:
             while self._marks:
                 self._marks.pop().set()
             if batch:
-                self._tell(batch)
+                tell(self._listeners, batch)
         if self.release is not None:
             self.release()
-        self._tell([])
+        tell(self._listeners, [])
         if self.afterwards is not None:
             self.afterwards()
 
@@ -117,10 +126,3 @@ class Recorder:
         for problem in problems:
             self._record.apply(problem)
         return list(problems)
-
-    def _tell(self, batch: Sequence[Event]) -> None:
-        for listener in self._listeners:
-            try:
-                listener(batch)
-            except Exception as error:  # a mistake of whoever looks on must not end the writing, and with it the run
-                traceback.print_exception(error)

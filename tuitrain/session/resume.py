@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from tuitrain.config import ConfigError, RunConfig, check_field, parse_device, with_changes
-from tuitrain.runs.catalogue import RunSummary, config_of
+from tuitrain.runs.catalogue import RunSummary
 from tuitrain.runs.errors import RunError
+from tuitrain.runs.made_with import config_of
 from tuitrain.runs.status import RunStatus, read_status
 
 CHANGEABLE = ("device", "strategy", "epochs", "max_steps")
@@ -29,7 +30,7 @@ def plan(run: RunSummary, changes: Mapping[str, str]) -> RunConfig:
         if field not in CHANGEABLE:
             check_field(field, changes[field], from_text=True)
             raise ConfigError(f"{field}: a run that goes on keeps its {field}; only {', '.join(CHANGEABLE)} may be changed.")
-    before = config_of(run)
+    before = config_of(run.path)
     config = with_changes(before, _with_strategy(before, changes), from_text=True)
     _check_left_to_do(read_status(run.path), config)
     return config

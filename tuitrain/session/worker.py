@@ -18,7 +18,7 @@ from tuitrain.session.control import Control, Request
 from tuitrain.session.hold import Hold
 from tuitrain.session.lines import Command
 from tuitrain.session.lines.endpoint import Endpoint
-from tuitrain.session.recorder import Listener, Recorder
+from tuitrain.session.recorder import Listener, Recorder, tell
 from tuitrain.session.threads import lasting_imports
 
 SessionState = Literal["idle", "preparing", "running", "paused", "stopping", "ended"]
@@ -149,8 +149,7 @@ class WorkerSession:
         ended = RunEnded(run=self.record.run, state="stopped", step=self.record.step)
         self.record.apply(ended)
         self._hold.end_stopped()
-        for listener in self._listeners:
-            listener([ended])
+        tell(self._listeners, [ended])
 
     def subscribe(self, listener: Listener) -> None:
         """Call `listener` with each batch of events of the runs started from now on, from the recorder's thread; it must not block.
@@ -238,5 +237,4 @@ class WorkerSession:
         return self._loaded
 
     def _tell(self, notice: Notice) -> None:
-        for listener in self._listeners:
-            listener([notice])
+        tell(self._listeners, [notice])

@@ -1,17 +1,15 @@
-"""The application: it owns the screens and the way out, and joins them with the session and the sampler."""
+"""The application: it owns the main screen and the way out, and joins them with the session, the sampler and what is printed."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import sys
-from collections.abc import Iterable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from rich.console import Console
-from textual.app import SystemCommand
 from textual.binding import Binding, BindingType
 from textual.filter import LineFilter
 from textual.screen import Screen
@@ -28,24 +26,22 @@ from tuitrain.tui.launch.fetch import Download, Fetch
 from tuitrain.tui.leaving import Leaving
 from tuitrain.tui.look import DARK, LIGHT, for_terminal
 from tuitrain.tui.messages import GoOn, OpenRun, RunChanged, StartBeside
-from tuitrain.tui.run_view import RunLike, RunView
+from tuitrain.tui.navigation import NavigatedApp
+from tuitrain.tui.run_view import RunView
 from tuitrain.tui.screens.base import PaneScreen
 from tuitrain.tui.screens.training import TrainingScreen
 from tuitrain.tui.terminal.capture import Capture
 from tuitrain.tui.terminal.glyphs import AsciiFilter, speaks_utf8
-from tuitrain.tui.terminal.lasting import LastingApp
-from tuitrain.tui.terminal.late_keys import LateKeysApp
 from tuitrain.tui.widgets.devices import SamplerLike
-from tuitrain.tui.widgets.keybar import key_name
 
 if TYPE_CHECKING:
     from tuitrain.runs.record import RunRecord
     from tuitrain.session import Session
-    from tuitrain.tui.code.script import Subject, WriteScript
+    from tuitrain.tui.code.script import WriteScript
     from tuitrain.tui.hosts.going_on import More
 
 
-class TuitrainApp(LateKeysApp[None], LastingApp[None]):
+class TuitrainApp(NavigatedApp):
     """The app. It returns when the person quits and the run, if one was training, has ended or is another process's; its exit code is
     then 0. It also returns when its terminal has gone, and then the run may go on: see `leaving`.
 
@@ -66,17 +62,6 @@ class TuitrainApp(LateKeysApp[None], LastingApp[None]):
     CSS_PATH = Path(__file__).with_name("tuitrain.tcss")
     TITLE = "tuitrain"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("n", "launcher", "New run"),
-        Binding("t", "training", "Training"),
-        Binding("r", "runs", "Runs"),
-        Binding("g", "gpus", "GPUs"),
-        Binding("d", "doctor", "Doctor"),
-        Binding("o", "log", "Log"),
-        Binding("w", "parameters", "Parameters"),
-        Binding("p", "predictions", "Predictions"),
-        Binding("i", "analysis", "Analysis", tooltip="Where the time of the steps went"),
-        Binding("C", "code", "Code", tooltip="The run as a plain PyTorch script"),
-        Binding("question_mark", "help", "Help"),
         Binding("q", "quit", "Quit"),
         Binding("ctrl+l", "repaint", "Repaint the screen", show=False),
         Binding("ctrl+c", "quit", show=False, system=True),
@@ -98,16 +83,11 @@ class TuitrainApp(LateKeysApp[None], LastingApp[None]):
         outside: Outside | None = None,
     ) -> None:
         self._ascii = [] if speaks_utf8(os.environ, getattr(sys.__stdout__, "encoding", None)) else [AsciiFilter()]
-        super().__init__()
-        self.view = RunView(session)
+        super().__init__(RunView(session), sampler, runs_dir, outside or OtherProcesses(), Writer(write_script))
         self.fetch = Fetch(download)
-        self.scripts = Writer(write_script)
-        self.outside = outside or OtherProcesses()
         self.beside = Beside(self, self.view, self.outside, runs_dir)
-        self.leaving = Leaving(self, self.outside)
-        self._sampler = sampler
+        self.leaving = Leaving(self, self.beside, self.outside)
         self._launch = launch
-        self._runs_dir = runs_dir
         self._start_at_once = start_at_once
         self._resume = resume
         self._open_first = attach
@@ -129,13 +109,6 @@ class TuitrainApp(LateKeysApp[None], LastingApp[None]):
     def get_line_filters(self) -> Sequence[LineFilter]:
         """Textual's own, and ASCII for terminals that need it."""
         return [*super().get_line_filters(), *self._ascii]
-
-    @property
-    def main(self) -> TrainingScreen:
-        """The main screen, also while a dialog lies over it."""
-        screen = self.screen_stack[0]
-        assert isinstance(screen, TrainingScreen)
-        return screen
 
     def on_mount(self) -> None:
         """Listen to the session and to what is printed."""
@@ -200,108 +173,6 @@ class TuitrainApp(LateKeysApp[None], LastingApp[None]):
         with contextlib.suppress(OSError):
             kept_theme.keep(self.theme)
 
-    @property
-    def subject(self) -> RunLike:
-        """The run that the person looks at: the one of the topmost screen that is about a run."""
-        return next((screen.run for screen in reversed(self.screen_stack) if isinstance(screen, PaneScreen)), self.view)
-
-    # -- keys ---------------------------------------------------------------------------------------------------------
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Which keys mean something now."""
-        front = next((screen for screen in reversed(self.screen_stack) if isinstance(screen, PaneScreen)), None)
-        launching = front is self.main and self.main.view == "launch"
-        works = {
-            "launcher": not launching,
-            "training": self.view.record is not None and not (front is self.main and not launching),
-            "parameters": self.subject.record is not None and not launching,
-            "predictions": self.subject.record is not None and not launching,
-            "analysis": self.subject.record is not None and not launching,
-            "code": self.scripts.possible,
-        }
-        return works.get(action, True)
-
-    def action_help(self) -> None:
-        """Explain the keys of the screen that one is on."""
-        from tuitrain.tui.screens.help import HelpScreen
-
-        screen = self.screen
-        if isinstance(screen, PaneScreen):
-            self.push_screen(HelpScreen(screen.ABOUT, screen.help_lines()))
-
-    def action_launcher(self) -> None:
-        """Show the launcher."""
-        self._to_main()
-        self.main.show("launch")
-
-    def action_training(self) -> None:
-        """Show the run of this app."""
-        self._to_main()
-        self.main.show("run")
-
-    def action_runs(self) -> None:
-        """Show the runs that are kept."""
-        from tuitrain.tui.screens.runs import RunsScreen
-
-        self._to_main()
-        self.push_screen(RunsScreen(self.view, self._runs_dir, outside=self.outside))
-
-    def action_gpus(self) -> None:
-        """Show what the cards do, and who is on them."""
-        from tuitrain.tui.screens.gpus import GpusScreen
-
-        self._to_main()
-        self.push_screen(GpusScreen(self.view, self._sampler, self.main.own_cards))
-
-    def action_doctor(self) -> None:
-        """Say what is wrong with this machine's GPUs."""
-        from tuitrain.tui.screens.doctor import DoctorScreen
-
-        self._to_main()
-        self.push_screen(DoctorScreen(self.view, self._sampler, self._runs_dir))
-
-    def action_parameters(self) -> None:
-        """Show what the network of the run is made of."""
-        from tuitrain.tui.screens.parameters import ParametersScreen
-
-        self.push_screen(ParametersScreen(self.subject))
-
-    def action_predictions(self) -> None:
-        """Show what the network says of the test images."""
-        from tuitrain.tui.screens.predictions import PredictionsScreen
-
-        self.push_screen(PredictionsScreen(self.subject))
-
-    def action_analysis(self) -> None:
-        """Show where the time of the run's steps went."""
-        from tuitrain.tui.screens.analysis import AnalysisScreen
-
-        self.push_screen(AnalysisScreen(self.subject))
-
-    def action_code(self) -> None:
-        """Show the script of the run, or of what the launcher holds where there is none."""
-        from tuitrain.tui.screens.code import CodeScreen
-
-        front = next((screen for screen in reversed(self.screen_stack) if isinstance(screen, PaneScreen)), self.main)
-        shown = front.shown_run()
-        subject: Subject | None = shown if isinstance(shown, Path) else self.main.proposal(shown)
-        if subject is None:
-            self.notify("A field of the launcher is not right yet: see the sentence beside it.", severity="warning")
-        else:
-            self.push_screen(CodeScreen(self.subject, subject, self.scripts))
-
-    def action_log(self) -> None:
-        """Show the whole log of the run."""
-        from tuitrain.tui.screens.log import LogScreen
-
-        subject = self.subject
-        self.push_screen(LogScreen(subject, self.main.current_log if subject is self.view else lambda: _log_of(subject)))
-
-    def _to_main(self) -> None:
-        """Close every screen over the main one."""
-        while self.screen is not self.main:
-            self.pop_screen()
-
     async def action_quit(self) -> None:
         """Leave at once, or ask first while a run is alive."""
         self.leaving.ask()
@@ -336,7 +207,7 @@ class TuitrainApp(LateKeysApp[None], LastingApp[None]):
 
     def go_on_here(self, config: RunConfig, path: Path) -> None:
         """Go on with a kept run, and show it."""
-        self._to_main()
+        self.to_main()
         self.main.start(config, resume=path)
 
     async def ask_to_queue(self, devices: str, sentence: str) -> str | None:
@@ -350,19 +221,3 @@ class TuitrainApp(LateKeysApp[None], LastingApp[None]):
         from tuitrain.tui.screens.more import MoreDialog
 
         return await self.push_screen_wait(MoreDialog(more))
-
-    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        """What the palette offers: every key that works now, and the themes."""
-        offered = {"screen.copy_text", "command_palette"}
-        for key, active in screen.active_bindings.items():
-            binding, node = active.binding, active.node
-            if active.enabled and key != "ctrl+q" and binding.description and binding.action not in offered:
-                offered.add(binding.action)
-                yield SystemCommand(
-                    binding.tooltip or binding.description, f"key {key_name(key)}", partial(self.run_action, binding.action, node)
-                )
-        yield SystemCommand("Theme", "Change the colours", self.action_change_theme)
-
-
-def _log_of(run: RunLike) -> LogTail:
-    return LogTail() if run.record is None else run.record.log

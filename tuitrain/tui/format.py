@@ -79,6 +79,16 @@ def clock(seconds: float) -> str:
     return f"{whole // 3600:02d}:{whole // 60 % 60:02d}:{whole % 60:02d}"
 
 
+def target(accuracy: float) -> str:
+    """An accuracy, 0 to 1, that somebody chose: "94 %", "94.5 %"."""
+    return f"{100 * accuracy:g} %"
+
+
+def trained(seconds: float) -> str:
+    """What the clock of a speed run shows, in hundredths as long as these can tell runs apart: "1.99 s", "815.3 s"."""
+    return f"{seconds:.2f} s" if seconds < 100 else f"{seconds:,.1f} s"
+
+
 def remaining(seconds: float | None) -> str:
     """An ETA: "0:42", "12:05", "3 h 05", "2 d 4 h"; steadier the further it is away."""
     if seconds is None or not math.isfinite(seconds):

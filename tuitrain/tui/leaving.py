@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 from collections.abc import Callable
 from functools import partial
-from types import FrameType
 from typing import TYPE_CHECKING
 
 from tuitrain.config import ConfigError
@@ -15,8 +13,8 @@ from tuitrain.tui.hosts.in_thread import in_thread
 from tuitrain.tui.hosts.outside import Outside
 
 if TYPE_CHECKING:
-    from tuitrain.session import Session
-    from tuitrain.tui.app import TuitrainApp
+    from tuitrain.tui.hosts.beside import Beside
+    from tuitrain.tui.navigation import NavigatedApp
 
 _POLL_SECONDS = 0.1
 _LONG = 30.0
@@ -25,8 +23,9 @@ _LONG = 30.0
 class Leaving:
     """The way out of `app`. Everything is called on the event loop."""
 
-    def __init__(self, app: TuitrainApp, outside: Outside) -> None:
+    def __init__(self, app: NavigatedApp, beside: Beside, outside: Outside) -> None:
         self._app = app
+        self._beside = beside
         self._view = app.view
         self._outside = outside
         self._waits_for = ""
@@ -49,10 +48,10 @@ class Leaving:
         elif self._view.alive:
             if not isinstance(self._app.screen, QuitDialog):
                 self._app.push_screen(QuitDialog(), self._answered)
-        elif self._app.beside.starting and not self._waits_for:
+        elif self._beside.starting and not self._waits_for:
             self._wait(
                 "tuitrain closes when the run in the background has begun; q again leaves without it.",
-                lambda: self._app.beside.starting > 0,
+                lambda: self._beside.starting > 0,
             )
         else:
             self._app.exit()
@@ -118,27 +117,10 @@ class Leaving:
             self.farewell = f"{run} goes on in the background: tuitrain attach {run}"
         except ConfigError as error:
             self._waits_for = ""
-            self._app.notify(f"Not handed over: {error}", severity="error", markup=False, timeout=_LONG)
+            self._app.notify(f"Not handed over: {error.reason}", severity="error", markup=False, timeout=_LONG)
         finally:
             self._handing = False
         if self.farewell or self._signal or self.hung_up:
             self._app.exit(return_code=128 + self._signal if self._signal else 0)
         else:
             patience.dismiss()
-
-
-def go_on_unseen(session: Session) -> int:
-    """Let the session's run go on to its end without a screen; the exit code. SIGTERM ends it with a last checkpoint, a second at once."""
-    received: list[int] = []
-
-    def on_signal(number: int, frame: FrameType | None) -> None:
-        if received:
-            os._exit(128 + number)
-        received.append(number)
-        session.interrupt()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, on_signal)
-    while not session.join(1.0):
-        pass
-    return 128 + (received[0] if received else signal.SIGHUP)

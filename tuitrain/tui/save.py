@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tuitrain.files import write_atomically
-from tuitrain.runs.folder import LOG
+from tuitrain.paths import LOG
 from tuitrain.runs.logtail import LogTail
-from tuitrain.runs.status import utc
+from tuitrain.runs.utc import utc
 
 
 class SaveError(Exception):

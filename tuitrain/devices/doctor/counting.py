@@ -124,7 +124,7 @@ def visible_devices(facts: Facts) -> Check:
     shown = f'{VISIBLE}="{clean(value)}"'
     seen = len(_usable(facts))
     if not seen or value.startswith("MIG-"):
-        return _mig_named(facts, value, shown) if seen else VARIABLE.ok(f"{shown}; there is no card that it could leave")
+        return _mig_named(facts, shown) if seen else VARIABLE.ok(f"{shown}; there is no card that it could leave")
     resolved = _resolved(facts)
     left = len(resolved.places)
     all_of_them = ",".join(str(number) for number in range(seen))
@@ -136,7 +136,7 @@ def visible_devices(facts: Facts) -> Check:
     return VARIABLE.ok(f"{shown} leaves {left} of {cards(seen)}")
 
 
-def _mig_named(facts: Facts, value: str, shown: str) -> Check:
+def _mig_named(facts: Facts, shown: str) -> Check:
     if any(row.cuda_index is not None for row in facts.snapshot.devices):
         return VARIABLE.ok(f"{shown} names the MIG instance that this process uses")
     return VARIABLE.problem(

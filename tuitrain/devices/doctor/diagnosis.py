@@ -161,10 +161,10 @@ def _conclude(facts: Facts, ladder: Sequence[Count], checks: Sequence[Check], lo
     if problem is not None:
         before = f"torch counts {cards(counted)}, but " if counted and problem.check not in ("torch", "driver") else ""
         return _sentence(f"{before}{problem.found}")
-    return _healthy(facts, ladder, checks, loss)
+    return _healthy(ladder, checks, loss)
 
 
-def _healthy(facts: Facts, ladder: Sequence[Count], checks: Sequence[Check], loss: _Loss | None) -> str:
+def _healthy(ladder: Sequence[Count], checks: Sequence[Check], loss: _Loss | None) -> str:
     counted = ladder[-1].count
     most = max((count.count or 0 for count in ladder), default=0)
     rest = _rest(checks)

@@ -90,5 +90,4 @@ class DataParallel:
 
     def times(self, *, last: bool = False) -> StepTimes | None:
         """See `Strategy.times`."""
-        spent = self.laps.take()
-        return None if spent is None else spent.event("dp", self.devices)
+        return self.laps.times("dp", self.devices)

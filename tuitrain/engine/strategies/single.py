@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -23,6 +24,9 @@ class Single:
         criterion: mean loss over samples.
         device: where the model and all batches are.
         autocast: what the forward pass runs under.
+
+    Attributes:
+        run: does forward and backward of a batch, and gives its mean loss, detached: `plain`, or what does the same.
     """
 
     def __init__(self, model: nn.Module, criterion: nn.Module, device: torch.device, autocast: AbstractContextManager[Any]) -> None:
@@ -31,25 +35,37 @@ class Single:
         self.replica_losses: tuple[Tensor | None, ...] = (None,)
         self.replica_seconds: tuple[Seconds | None, ...] = (None,)  # the step's own time is this replica's
         self.laps = Laps(device)
+        self.run: Callable[[Tensor, Tensor], Tensor] = self.plain
         self._model = model
         self._criterion = criterion
         self._autocast = autocast
         self._watch = ShapeWatch(model)
+        self._patterns: dict[tuple[int, ...], Pattern] = {}
 
     def step(self, inputs: Tensor, labels: Tensor) -> Tensor:
         """Forward and backward of one batch; see `Strategy.step`."""
-        with self._autocast:
-            outputs = self._model(inputs)
-        loss: Tensor = self._criterion(logits(outputs), labels)
+        loss = self.run(inputs, labels)
+        self.pattern = self._patterns[tuple(inputs.shape)]
+        self.replica_losses = (loss,)
+        return loss
+
+    def plain(self, inputs: Tensor, labels: Tensor) -> Tensor:
+        """Forward and backward of one batch; its mean loss, detached."""
+        loss = self.forward(inputs, labels)
         self.laps.lap("forward")
         loss.backward()  # type: ignore[no-untyped-call]
         self.laps.lap("backward")
-        self.pattern = Pattern(tuple(inputs.shape), None, (self._watch.last,))
-        detached = loss.detach()
-        self.replica_losses = (detached,)
-        return detached
+        return loss.detach()
+
+    def forward(self, inputs: Tensor, labels: Tensor) -> Tensor:
+        """The mean loss of one batch, with all that its backward needs."""
+        with self._autocast:
+            outputs = self._model(inputs)
+        loss: Tensor = self._criterion(logits(outputs), labels)
+        shape = tuple(inputs.shape)
+        self._patterns[shape] = Pattern(shape, None, (self._watch.last,))
+        return loss
 
     def times(self, *, last: bool = False) -> StepTimes | None:
         """See `Strategy.times`."""
-        spent = self.laps.take()
-        return None if spent is None else spent.event("single", self.devices)
+        return self.laps.times("single", self.devices)

@@ -78,8 +78,7 @@ class Split:
 
     def times(self, *, last: bool = False) -> StepTimes | None:
         """See `Strategy.times`."""
-        spent = self.laps.take()
-        return None if spent is None else spent.event("split", self.devices)
+        return self.laps.times("split", self.devices)
 
     def _run(self, index: int, inputs: Tensor, labels: Tensor, share: float) -> tuple[Shapes | None, Tensor, Tensor, Seconds]:
         """One replica's part: its shapes; its mean loss, and its share in that of the batch, on the first device; how long it took."""

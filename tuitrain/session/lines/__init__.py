@@ -11,8 +11,12 @@ from typing import Literal, get_args
 
 import msgspec
 
+from tuitrain.events import ReplicaStats, Step
+
 Command = Literal["pause", "resume", "stop", "checkpoint", "watch"]
 COMMANDS: tuple[Command, ...] = get_args(Command)
+FREQUENT = (Step, ReplicaStats)
+"""Events that come all the time and change nothing that a person waits for."""
 
 
 class Order(msgspec.Struct, frozen=True):

@@ -98,23 +98,30 @@ class RunLine:
 
 def decode(line: bytes) -> Event | None:
     """The public event in one line of JSON; `None` where it is another thing, such as an answer or a newer version's event."""
+    decoder = _decoder()
+    try:
+        return decoder.decode(line)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        # Rare, and twice the work: JSON has no number for a loss that is none.
+        return _with_lost_numbers(line, decoder)
+
+
+def _with_lost_numbers(line: bytes, decoder: msgspec.json.Decoder[Event]) -> Event | None:
     try:
         document = msgspec.json.decode(line)
         if isinstance(document, dict) and document.get("event") in ("step", "eval"):
-            # JSON has no number for a loss that is none.
             document |= {field: math.nan for field in ("loss", "loss_sum") if document.get(field, 0) is None}
-        event: Event = msgspec.convert(document, _public())
+        return msgspec.convert(document, decoder.type)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return None
-    return event
 
 
 @cache
-def _public() -> Any:
+def _decoder() -> msgspec.json.Decoder[Event]:
     union: Any = PUBLIC[0]
     for kind in PUBLIC[1:]:
         union |= kind
-    return union
+    return msgspec.json.Decoder(union)
 
 
 def _open(path: Path) -> socket.socket | None:

@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from tuitrain.events import PUBLIC, Event, Replicas, ReplicaStats, RunStarted, State, Step, encode
+from tuitrain.events import PUBLIC, Event, Replicas, RunStarted, State, encode
 from tuitrain.paths import control_sockets
-from tuitrain.session.lines import Answer, Command, place
+from tuitrain.session.lines import FREQUENT, Answer, Command, place
 from tuitrain.session.lines.connection import Connection, Gone
 
 MOST_CONNECTIONS = 64
@@ -23,7 +23,6 @@ FLUSH_SECONDS = 1.0
 """How long viewers have to read the run's last events."""
 _CROWDED_SECONDS = 0.1
 
-_FREQUENT = (Step, ReplicaStats)
 _FIRST = (RunStarted, State, Replicas)
 """What a viewer hears first, in this order."""
 
@@ -167,7 +166,7 @@ class ControlServer:
         if not batches:
             return
         every = [event for batch in batches for event in batch if isinstance(event, PUBLIC)]
-        rare = _as_lines([event for event in every if not isinstance(event, _FREQUENT)])
+        rare = _as_lines([event for event in every if not isinstance(event, FREQUENT)])
         whole = _as_lines(every)
         for connection in [one for one in self._connections if one.watching]:
             try:

@@ -77,9 +77,8 @@ class OpenedRun(StoredView):
 
     def read(self) -> Reading:
         """Read the folder; takes in nothing."""
-        from tuitrain.recipes import load_environment
         from tuitrain.runs.catalogue import summarize
-        from tuitrain.runs.folder import CONFIG
+        from tuitrain.runs.made_with import environment_of
         from tuitrain.runs.saved import load_record
         from tuitrain.runs.status import read_status
 
@@ -91,7 +90,7 @@ class OpenedRun(StoredView):
             found = summarize(self.path, time.time())
             if found.waits and found.queue is not None:
                 record.phase = Progress(phase="nobody waits for its turn" if found.left else found.queue.words)
-            checkpoints, environment = _checkpoints(self.path), load_environment(self.path / CONFIG)
+            checkpoints, environment = _checkpoints(self.path), environment_of(self.path)
             return Reading(record, checkpoints, environment, host=status.host, pid=status.pid, left=found.left)
         except ConfigError as error:
             return Reading(problem=str(error))

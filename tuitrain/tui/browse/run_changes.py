@@ -30,8 +30,7 @@ def outcome(change: Callable[[], Outcome]) -> Outcome:
     try:
         return change()
     except ConfigError as error:
-        # The command line names its argument, which nobody has typed here.
-        return Outcome(str(error).removeprefix("RUN: "), wrong=True)
+        return Outcome(error.reason, wrong=True)
 
 
 def check_deletable(run: RunSummary) -> Outcome:
@@ -71,9 +70,9 @@ def take_out(run: RunSummary, outside: Outside) -> Outcome:
 
 def copy_command(run: RunSummary) -> Outcome:
     """Raises: ConfigError: its configuration cannot be read."""
-    from tuitrain.runs.catalogue import config_of
+    from tuitrain.runs.made_with import config_of
 
-    return Outcome(copied=command_line(config_of(run)))
+    return Outcome(copied=command_line(config_of(run.path)))
 
 
 def edit(run: RunSummary, field: Literal["name", "note"], text: str) -> Outcome:

@@ -77,7 +77,7 @@ class RunRow(msgspec.Struct, frozen=True):
 
 def row_of(summary: RunSummary, place: int | None = None) -> RunRow:
     """The row of a run as its folder tells it, and its place in the queue."""
-    from tuitrain.runs.status import from_utc
+    from tuitrain.runs.utc import from_utc
 
     began = from_utc(summary.started)
     return RunRow(str(summary.path), summary, summary.state, summary.step, summary.loss, summary.accuracy, began=began, place=place)

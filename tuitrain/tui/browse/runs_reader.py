@@ -95,8 +95,8 @@ def _rows(summaries: list[RunSummary], before: list[RunRow]) -> list[RunRow]:
 
 def _curve(row: RunRow, cells: int, rows: int, own: RunRecord | None) -> Sketch:
     """The run's loss; empty where it cannot be read."""
+    from tuitrain.paths import METRICS
     from tuitrain.runs.errors import RunError
-    from tuitrain.runs.folder import METRICS
     from tuitrain.runs.reader import MetricsReader
 
     if row.own and own is not None:

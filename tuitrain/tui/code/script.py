@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -65,7 +64,9 @@ def code_of(subject: Subject, write: WriteScript) -> Code:
         ConfigError: the run cannot be read, or its data is not there.
     """
     if isinstance(subject, Path):
-        config, started, threads = _kept(subject)
+        from tuitrain.runs.made_with import for_script
+
+        config, started, threads = for_script(subject)
         name = subject.name
     else:
         config, started, threads = subject, None, None
@@ -82,14 +83,6 @@ def on_one_device(config: RunConfig) -> RunConfig:
     return msgspec.structs.replace(
         config, device=first, strategy="single", output_device=None, even_split=False, nnodes="1", rdzv_endpoint=None
     )
-
-
-def _kept(folder: Path) -> tuple[RunConfig, RunStarted | None, int | None]:
-    from tuitrain.runs import catalogue
-    from tuitrain.runs.status import read_status
-
-    run = catalogue.summarize(folder, time.time())
-    return catalogue.config_of(run), read_status(folder).as_started(), catalogue.environment_of(run).get("threads")
 
 
 def _names(config: RunConfig) -> tuple[str, ...]:

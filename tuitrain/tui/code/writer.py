@@ -57,8 +57,7 @@ def _run(subject: Subject, write: WriteScript, written: Written) -> None:
     try:
         written(code_of(subject, write))
     except ConfigError as error:
-        # The command line names its argument, which nobody has typed here.
-        written(str(error).removeprefix("RUN: "))
+        written(error.reason)
     except Exception as error:  # a broken torch raises what it likes, and the app lives on
         reason = clean((str(error).strip() or type(error).__name__).partition("\n")[0].rstrip("."))
         if isinstance(error, ImportError):

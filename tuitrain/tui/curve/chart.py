@@ -133,13 +133,17 @@ def extend(picture: Picture, drawing: Drawing, palette: Palette, since: float) -
     _add_curves(plot, window)
     plot.build()
     _add_band(plot.monitor.matrix, drawing, columns, picture.rows, (-begin, 0))
-    patches = [patch.crop(first - begin, last - begin + 1) for patch in _to_strips(plot.monitor.matrix, drawing, palette)]
-    start, end = picture.left + first, picture.left + last + 1
-    lines = [
-        Strip.join([line.crop(0, start), patch, line.crop(end, drawing.width)])
-        for line, patch in zip(picture.lines[: picture.rows], patches, strict=True)
-    ]
+    patches = _to_strips(plot.monitor.matrix, drawing, palette, slice(first - begin, last - begin + 1))
+    lines = [_patched(line, patch, picture.left + first) for line, patch in zip(picture.lines[: picture.rows], patches, strict=True)]
     return msgspec.structs.replace(picture, lines=[*lines, *picture.lines[picture.rows :]])
+
+
+def _patched(line: Strip, patch: Strip, start: int) -> Strip:
+    """The line with `patch` from cell `start` on; the very same line where it shows that already, as most lines do."""
+    end = start + patch.cell_length
+    if line.crop(start, end) == patch:
+        return line
+    return Strip.join([line.crop(0, start), patch, line.crop(end)]).simplify()
 
 
 def _new_plot(width: int, height: int) -> Any:
@@ -216,12 +220,13 @@ def _mark(number: int) -> tuple[int, int, int]:
     return (number, 0, 0)
 
 
-def _to_strips(matrix: Any, drawing: Drawing, palette: Palette) -> list[Strip]:
-    """plotext keeps rows from the bottom up, with a colour for each cell."""
+def _to_strips(matrix: Any, drawing: Drawing, palette: Palette, columns: slice = slice(None)) -> list[Strip]:
+    """The lines of a matrix, or only some `columns` of it. plotext keeps rows from the bottom up, with a colour for each cell."""
     inks = [palette.dim, palette.raw, *(curve.style for curve in drawing.curves)]
     styles: dict[object, Style] = {_mark(number): style for number, style in enumerate(inks, _AXES)}
     strips = []
     for markers, colours in zip(reversed(matrix.marker), reversed(matrix.fullground), strict=True):
+        markers, colours = markers[columns], colours[columns]
         segments: list[Segment] = []
         text, current = "", PLAIN
         for marker, colour in zip(markers, colours, strict=True):

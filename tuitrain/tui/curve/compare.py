@@ -132,11 +132,11 @@ def load(paths: Sequence[Path], known: Sequence[Entrant], own: RunRecord | None)
 
 
 def _load(number: int, path: Path, own: RunRecord | None) -> Entrant:
-    from tuitrain.runs.record import RunRecord
+    from tuitrain.runs.saved import load_record
 
     entrant = Entrant(number, path)
     try:
-        record = own if own is not None and own.path == path else RunRecord.load(path)
+        record = own if own is not None and own.path == path else load_record(path)
     except Exception as error:
         return _left_out(entrant, error)
     return msgspec.structs.replace(entrant, record=record)

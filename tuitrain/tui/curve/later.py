@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 from textual.message import Message
@@ -28,6 +28,27 @@ class Arrived(Message, bubble=False):
         super().__init__()
         self.name = name
         self.value = value
+
+
+class Source(Protocol):
+    """Whoever has values."""
+
+    def get(self, name: str, identity: Hashable, version: Hashable, work: Callable[[], T], *, at_once: bool) -> T | None:
+        """See `Later.get`."""
+        ...
+
+
+class Ahead:
+    """Values that a thread computes for a `Later` before it is asked for them."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, _Value] = {}
+
+    def get(self, name: str, identity: Hashable, version: Hashable, work: Callable[[], T], *, at_once: bool) -> T | None:
+        """The value, computed here and now."""
+        self.values[name] = made = _attempt(identity, version, work)
+        value: T | None = made.value
+        return value
 
 
 class Later:
@@ -69,6 +90,10 @@ class Later:
         """Why the last value could not be computed; `None` where it was."""
         held = self._values.get(name)
         return None if held is None else held.trouble
+
+    def take_over(self, ahead: Ahead) -> None:
+        """Keep what was computed before anybody asked."""
+        self._values |= ahead.values
 
     def take(self, message: Arrived) -> None:
         """Keep what arrived."""

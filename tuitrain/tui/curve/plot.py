@@ -12,7 +12,7 @@ import msgspec
 from tuitrain.runs.series import Series
 from tuitrain.tui.curve.axes import Axis, span_axis, step_axis
 from tuitrain.tui.curve.chart import Drawing, Picture, draw, extend
-from tuitrain.tui.curve.later import Later
+from tuitrain.tui.curve.later import Ahead, Later, Source
 from tuitrain.tui.curve.metrics import Metric, why_empty
 from tuitrain.tui.curve.sketch import Material, bin_columns, changed_since, sketch
 from tuitrain.tui.curve.zoom import Span
@@ -48,10 +48,12 @@ class Plot:
 
     Args:
         later: computes what would keep the keys waiting.
+        least_wait: seconds between two drawings of new points.
     """
 
-    def __init__(self, later: Later) -> None:
+    def __init__(self, later: Later, least_wait: float = 0.0) -> None:
         self._later = later
+        self._least_wait = least_wait
         self._look: object = None
         self._shows: object = None
         self._picture: Picture | None = None
@@ -86,10 +88,21 @@ class Plot:
         axis, waited = axis_of(record, wish.span, wish.width), time.monotonic() - self._drawn_at
         if wish.span is not None and record.step > wish.span.high:
             return waited >= FOLLOW_WAIT if wish.span.follows else self._step < wish.span.high
+        if waited < self._least_wait:
+            return False
         new = record.step - self._step
         if wish.metric.curve is None:
             return self.steps != axis
         return new > 0 and (new >= (axis.high - axis.low) / max(wish.width, 1) / 2 or waited >= LONGEST_WAIT)
+
+    def ahead(self, record: RunRecord, wish: Wish) -> Ahead | None:
+        """What the next picture will show, where one is due after another; for the thread that has read `record` from its folder. Asked
+        for piece by piece, it would be drawn piece by piece too."""
+        if self._picture is None or not self.due(record, wish):
+            return None
+        values = Ahead()
+        self._material(record, wish, axis_of(record, wish.span, wish.width), values)
+        return values
 
     def picture(self, record: RunRecord, wish: Wish, palette: Palette, *, ended: bool) -> Picture | str:
         """The chart, or a sentence where there is none."""
@@ -101,7 +114,7 @@ class Plot:
         if self._picture is not None and shows == self._shows:
             return self._picture
         steps = axis_of(record, wish.span, wish.width)
-        material = self._material(record, wish, steps)
+        material = self._material(record, wish, steps, self._later)
         if material is None:
             if trouble := self._later.trouble("raw"):
                 return trouble
@@ -127,7 +140,7 @@ class Plot:
             return draw(drawing, palette)
         return self._picture if math.isinf(since) else extend(self._picture, drawing, palette, since)
 
-    def _material(self, record: RunRecord, wish: Wish, steps: Axis) -> Material | None:
+    def _material(self, record: RunRecord, wish: Wish, steps: Axis, source: Source) -> Material | None:
         """What there is to draw; `None` while nothing of it has been read."""
         metric = wish.metric
         tests = metric.tests(record)
@@ -135,20 +148,22 @@ class Plot:
         if metric.curve is None:
             return Material(metric, (), None, shown, metric.best_of(tests))
         curve, key = metric.curve(record), (key_of(record), metric.name)
-        raw = self._bins("raw", key, record.step, curve, steps, wish.width)
+        raw = _bins(source, "raw", key, record.step, curve, steps, wish.width)
         if raw is None:
             return None
-        smoothed = self.smoothed(record, metric, wish.weight)
-        smooth = None if smoothed is None else self._bins("smooth", (*key, wish.weight), record.step, smoothed, steps, wish.width)
+        smoothed = self.smoothed(record, metric, wish.weight, source)
+        smooth = None
+        if smoothed is not None:
+            smooth = _bins(source, "smooth", (*key, wish.weight), record.step, smoothed, steps, wish.width)
         return Material(metric, raw, smooth, shown, metric.best_of(tests))
 
-    def smoothed(self, record: RunRecord, metric: Metric, weight: float) -> Curve | None:
+    def smoothed(self, record: RunRecord, metric: Metric, weight: float, source: Source | None = None) -> Curve | None:
         """The smoothed curve, `None` where nothing is smoothed and while that is being computed."""
         if not (weight and metric.smooths and metric.curve):
             return None
         curve, identity = metric.curve(record), (key_of(record), metric.name, weight)
         if not isinstance(curve, Series):
-            return self._later.get("smoothed", identity, record.step, lambda: curve.smoothed(weight), at_once=False)
+            return (source or self._later).get("smoothed", identity, record.step, lambda: curve.smoothed(weight), at_once=False)
         before = self._smoothed if self._smoothed_of == identity else None
         if len(curve) - len(before or ()) > _QUICK:
             version = len(curve) // _QUICK
@@ -158,12 +173,13 @@ class Plot:
         self._smoothed, self._smoothed_of = curve.smoothed(weight), identity
         return self._smoothed
 
-    def _bins(self, name: str, key: Hashable, step: int, curve: Curve, steps: Axis, width: int) -> list[Bin] | None:
-        low, high, columns = steps.low, steps.high, bin_columns(width)
-        identity = (key, low, high, columns)
-        if isinstance(curve, Series):
-            return self._later.get(name, identity, (step, len(curve)), lambda: curve.thin(low, high, columns), at_once=True)
-        return self._later.get(name, identity, step, lambda: curve.thin(low, high, columns), at_once=False)
+
+def _bins(source: Source, name: str, key: Hashable, step: int, curve: Curve, steps: Axis, width: int) -> list[Bin] | None:
+    low, high, columns = steps.low, steps.high, bin_columns(width)
+    identity = (key, low, high, columns)
+    if isinstance(curve, Series):
+        return source.get(name, identity, (step, len(curve)), lambda: curve.thin(low, high, columns), at_once=True)
+    return source.get(name, identity, step, lambda: curve.thin(low, high, columns), at_once=False)
 
 
 def key_of(record: RunRecord) -> Hashable:

@@ -6,11 +6,8 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from tuitrain.events import ReplicaStats, Step
+from tuitrain.session.lines import FREQUENT
 from tuitrain.tui.hosts.outside import Line, Outside
-
-_FREQUENT = (Step, ReplicaStats)
-"""The folder of a run that says something is read again each second; these change nothing that a person waits for."""
 
 
 class Attachment:
@@ -69,7 +66,8 @@ class Attachment:
         try:
             for event in line.watch():
                 self.stirred = True
-                if not isinstance(event, _FREQUENT):
+                # The folder of a run that says something is read again each second.
+                if not isinstance(event, FREQUENT):
                     self._told()
         finally:
             line.close()

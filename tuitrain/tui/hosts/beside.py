@@ -73,7 +73,7 @@ class Beside:
             self._front.say(f"{'Queueing' if waits else 'Starting'} {config.title()} in the background…")
             run = await self._started(config, None, queue=waits)
         except ConfigError as error:
-            self._front.say(f"{config.title()} was not started: {error}", wrong=True)
+            self._front.say(f"{config.title()} was not started: {error.reason}", wrong=True)
             refused(str(error))
         else:
             self._front.say(f"Queued {run}: r shows what it waits for." if waits else f"Started {run} in the background.")
@@ -101,8 +101,7 @@ class Beside:
             if not self._own(path):
                 await self._go_on(path)
         except ConfigError as error:
-            # The command line names its argument, which nobody has typed here.
-            self._front.say(str(error).removeprefix("RUN: "), wrong=True)
+            self._front.say(error.reason, wrong=True)
 
     def _own(self, path: Path) -> bool:
         """Whether it is the run that this app trains now; then what there is to do is done."""

@@ -86,10 +86,10 @@ def _live(run: RunSummary, outside: Outside) -> GoesOn:
 
 
 def _more(run: RunSummary) -> More:
-    from tuitrain.runs.catalogue import config_of
+    from tuitrain.runs.made_with import config_of
     from tuitrain.runs.status import read_status
 
-    config, status = config_of(run), read_status(run.path)
+    config, status = config_of(run.path), read_status(run.path)
     epoch = max(status.steps_per_epoch, 1)
     if config.max_steps is not None and config.max_steps <= config.epochs * epoch:
         return More(run.run, "steps", config.max_steps, config.max_steps, epoch, config.epochs)

@@ -40,9 +40,10 @@ def look_behind(data: str) -> Folder:
         if not folder.is_dir():
             return _no_folder(data, folder.exists())
         names = {entry.name for entry in os.scandir(folder)}
+        batches = paths.batches_folder(folder)
     except (OSError, ValueError):
         return Folder(data, "this folder cannot be read", bad=True)
-    if paths.CIFAR10_FOLDER in names or "data_batch_1" in names or "test_batch" in names:
+    if batches is not None:
         return Folder(data, "a folder with CIFAR-10 batches")
     missing = [name for name in ("train", "test") if name not in names]
     if missing:

@@ -20,6 +20,7 @@ from tuitrain.tui.widgets.analysis import AnalysisPane
 class AnalysisScreen(PaneScreen):
     """The phases of a step in bars and words. The run to compare with is looked for in a thread."""
 
+    AUTO_FOCUS = "#analysis"
     ABOUT = "Where the time of the training steps went; evaluation, saving and pauses are left out."
     KEYS: ClassVar[Help] = (
         ("↑ ↓ PgUp PgDn", "scroll"),
@@ -33,14 +34,6 @@ class AnalysisScreen(PaneScreen):
         ("one device", "samples/s against a kept run of the same training on one such device"),
     )
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up", "move(-1)", "Scroll", key_display="↑↓"),
-        Binding("down", "move(1)", show=False),
-        Binding("k", "move(-1)", show=False),
-        Binding("j", "move(1)", show=False),
-        Binding("pageup", "page(-1)", show=False),
-        Binding("pagedown,space", "page(1)", show=False),
-        Binding("home", "jump(False)", show=False),
-        Binding("end", "jump(True)", show=False),
         Binding("i", "leave", "Close"),
         Binding("escape", "leave", show=False),
     ]
@@ -88,7 +81,7 @@ class AnalysisScreen(PaneScreen):
 
     def run_changed(self) -> None:
         """The first times may have come; later ones keep the pace of the beat."""
-        self._header.redraw()
+        super().run_changed()
         if self._pane.times is None or self.run.ended:
             self._redraw()
 
@@ -125,21 +118,3 @@ class AnalysisScreen(PaneScreen):
         """Show what was found."""
         self._pane.one_device, self._pane.searched = message.one_device, True
         self._redraw()
-
-    # -- keys ---------------------------------------------------------------------------------------------------------
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """There is something to scroll where not everything fits."""
-        return self._pane.scrolls if action in ("move", "page", "jump") else True
-
-    def action_move(self, lines: int) -> None:
-        """Scroll."""
-        self._pane.move(lines)
-
-    def action_page(self, pages: int) -> None:
-        """Scroll by what one sees."""
-        self._pane.page(pages)
-
-    def action_jump(self, last: bool) -> None:
-        """To the beginning or the end."""
-        self._pane.jump(last)

@@ -15,6 +15,7 @@ from tuitrain.config import RunConfig
 from tuitrain.tui.layout import fits
 from tuitrain.tui.run_view import RunLike
 from tuitrain.tui.terminal.clipboard import hand_to_tmux
+from tuitrain.tui.terminal.painting import PieceCompositor
 from tuitrain.tui.widgets.header import Header
 from tuitrain.tui.widgets.keybar import KeyBar
 from tuitrain.tui.widgets.lines import Lines
@@ -42,6 +43,7 @@ class PaneScreen(Screen[None]):
 
     def __init__(self, run: RunLike) -> None:
         super().__init__()
+        self._compositor = PieceCompositor()
         self.run = run
         self._header = Header(run)
         self._too_small = TooSmall(run)
@@ -63,7 +65,8 @@ class PaneScreen(Screen[None]):
         """Once a second while the screen is on top: redraw what lives."""
 
     def run_changed(self) -> None:
-        """The run has something new."""
+        """The app's run has something new, of which the header tells."""
+        self._header.redraw()
 
     def help_lines(self) -> Help:
         """The lines of `?`."""
@@ -90,9 +93,10 @@ class PaneScreen(Screen[None]):
         """Show the panes, or the sentence that says how much room they need."""
         size = self.app.size
         enough = fits(size.width, size.height)
-        self._too_small.display = not enough
-        for pane in self._panes:
-            pane.display = enough
+        if self._too_small.display == enough:
+            self._too_small.display = not enough
+            for pane in self._panes:
+                pane.display = enough
         if enough:
             self.place_panes(size.width, size.height - 2)
 

@@ -72,10 +72,6 @@ class CodeScreen(PaneScreen):
         self._view.say("writing the script… (torch is being imported)" if self._writer.waits_for_torch else "writing the script…")
         self._writer.start(self._subject, self._written)
 
-    def run_changed(self) -> None:
-        """The header tells of the run."""
-        self._header.redraw()
-
     def _written(self, code: Code | str) -> None:
         """From the writer's thread."""
         self.post_message(self.Written(code))

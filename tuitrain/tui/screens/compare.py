@@ -28,7 +28,6 @@ _READING_SHARE = 10
 _LONG = 100_000
 _CHART_LEAST = 12
 _FRAME = 4
-_FAR = 1_000_000
 
 
 class CompareScreen(PaneScreen):
@@ -118,10 +117,6 @@ class CompareScreen(PaneScreen):
             return
         if any(entrant.moves for entrant in reading.entrants):
             self._read(anew=True)
-
-    def run_changed(self) -> None:
-        """The header tells of the own run."""
-        self._header.redraw()
 
     def _want(self, **changes: object) -> None:
         """Read again where that is something else than what was wanted."""
@@ -227,7 +222,7 @@ class CompareScreen(PaneScreen):
         if self._wanted.zoom:
             self._change(end=0.0 if where == "start" else None)
         else:
-            self._table.scroll_rows(-_FAR if where == "start" else _FAR)
+            self._table.jump(where == "end")
 
     def action_shift(self, by: int) -> None:
         """Runs that the table has no room for."""
@@ -235,11 +230,11 @@ class CompareScreen(PaneScreen):
 
     def action_scroll(self, by: int) -> None:
         """Scroll the table."""
-        self._table.scroll_rows(by)
+        self._table.move(by)
 
     def action_page(self, by: int) -> None:
         """Scroll the table by what one sees."""
-        self._table.scroll_rows(by * self._table.page())
+        self._table.page(by)
 
     def _change(self, **changes: object) -> None:
         """The heading answers at once, the curves follow when they are read."""

@@ -113,10 +113,6 @@ class DoctorScreen(PaneScreen):
         if self._examination.busy:
             self._report.redraw()
 
-    def run_changed(self) -> None:
-        """The header tells of the run."""
-        self._header.redraw()
-
     def _heard(self) -> None:
         """From the examination's thread: say that there is something new, and nothing else."""
         self.post_message(self.Changed())

@@ -11,7 +11,7 @@ from textual.screen import ModalScreen
 from textual.strip import Strip
 
 from tuitrain.tui.screens.base import Help
-from tuitrain.tui.widgets.lines import Pane
+from tuitrain.tui.widgets.scrolling import ScrollingView
 from tuitrain.tui.widgets.strips import Row
 from tuitrain.tui.widgets.wrap import wrap
 
@@ -28,7 +28,7 @@ _HELP_WIDTH = 76
 _KEY_WIDTH = 14
 
 
-class _HelpText(Pane, can_focus=True):
+class _HelpText(ScrollingView):
     """The lines, scrolled where they are more than the terminal has."""
 
     def __init__(self, about: str, lines: Help) -> None:
@@ -36,7 +36,6 @@ class _HelpText(Pane, can_focus=True):
         self.first = self.last = True
         self._about = about
         self._help = lines
-        self._top = 0
 
     def place_in(self, width: int, height: int) -> None:
         """As large as the lines need and the terminal allows."""
@@ -44,21 +43,15 @@ class _HelpText(Pane, can_focus=True):
         self.styles.height = min(len(self._lines_in(min(_HELP_WIDTH, width) - 4)) + 2, height)
         self.redraw()
 
-    def scroll(self, by: int) -> None:
-        """Move by lines."""
-        self._top = max(self._top + by, 0)
-        self.redraw()
-
-    def page(self) -> int:
-        """Lines that one sees."""
-        return max(self.body_height(), 1)
+    def line_count(self) -> int:
+        """Lines at the width that the box has."""
+        return len(self._lines_in(max(self.size.width - 4, 2)))
 
     def heading(self) -> tuple[Row, Row]:
         """The title, and whether there is more."""
-        count = len(self._lines_in(max(self.size.width - 4, 2)))
-        self._top = min(self._top, max(count - self.body_height(), 0))
+        self.stay_inside()
         right = Row("? or Esc closes", self.palette.dim)
-        if count > self.body_height():
+        if self.scrolls:
             right = Row("↑↓ ", self.palette.key).add("scroll · ", self.palette.dim).join(right)
         return Row("Keys", self.palette.title_focus), right
 
@@ -84,10 +77,6 @@ class HelpScreen(ModalScreen[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("question_mark,escape,q,enter", "leave", "Close"),
-        Binding("up", "scroll(-1)", show=False),
-        Binding("down", "scroll(1)", show=False),
-        Binding("pageup", "page(-1)", show=False),
-        Binding("pagedown,space", "page(1)", show=False),
     ]
 
     def __init__(self, about: str, lines: Help) -> None:
@@ -105,14 +94,6 @@ class HelpScreen(ModalScreen[None]):
     def on_resize(self, event: events.Resize) -> None:
         """Take the room that there is now."""
         self._text.place_in(event.size.width, event.size.height)
-
-    def action_scroll(self, by: int) -> None:
-        """Move by lines."""
-        self._text.scroll(by)
-
-    def action_page(self, by: int) -> None:
-        """Move by what one sees."""
-        self._text.scroll(by * self._text.page())
 
     def action_leave(self) -> None:
         """Back to where one was."""

@@ -68,7 +68,7 @@ class LogScreen(PaneScreen):
 
     def run_changed(self) -> None:
         """Show what is new."""
-        self._header.redraw()
+        super().run_changed()
         self.beat()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:

@@ -16,6 +16,7 @@ from tuitrain.runs.logtail import LogTail
 from tuitrain.text import clean
 from tuitrain.tui.browse.opened_run import OpenedRun, Reading
 from tuitrain.tui.curve.chart import load as load_plotext
+from tuitrain.tui.curve.later import Ahead
 from tuitrain.tui.hosts.attachment import Attachment
 from tuitrain.tui.layout import left_width
 from tuitrain.tui.messages import GoOn
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 
 _QUIET_BEATS = 5
 """The folder of a run that says nothing, as while it is paused, is read every so many beats."""
+_CURVE_SECONDS = 1.5
+"""Whoever only watches gets every second reading drawn: a curve costs more than all numbers beside it."""
 _TAKEN = {"checkpoint": "A checkpoint is written at the next step.", "stop": "It stops at the next step, with a checkpoint."}
 _HINTS = {
     "failed": "o shows the log · R goes on",
@@ -99,11 +102,12 @@ class OpenedScreen(PaneScreen):
             self.wrong = wrong
 
     class Read(Message, bubble=False):
-        """The thread has read the folder."""
+        """The thread has read the folder, and what the curve needs of it."""
 
-        def __init__(self, reading: Reading) -> None:
+        def __init__(self, reading: Reading, ahead: Ahead | None) -> None:
             super().__init__()
             self.reading = reading
+            self.ahead = ahead
 
     def __init__(self, path: Path, title: str, *, outside: Outside, sampler: SamplerLike) -> None:
         self.opened = OpenedRun(path)
@@ -113,6 +117,7 @@ class OpenedScreen(PaneScreen):
         self._sampler = sampler
         self._attachment = Attachment(path, outside, lambda: self.post_message(self.Told()))
         self._reading = self._read_again = False
+        self._could: tuple[object, ...] = ()
         self._beats = 0
 
     def shown_run(self) -> Path | None:
@@ -129,7 +134,7 @@ class OpenedScreen(PaneScreen):
         self._settings, self._checkpoints, self._log = SettingsPane(run), CheckpointsPane(run), LogPane(self._current_log)
         self._hints = dict(_HINTS)
         self._progress, self._replicas = Progress(run, hints=self._hints), Replicas(run)
-        self._curve = Curve(run, braille=not draws_ascii(self.app))
+        self._curve = Curve(run, braille=not draws_ascii(self.app), least_wait=_CURVE_SECONDS)
         left = (self._devices, self._settings, self._checkpoints, self._log)
         self._body = OpenedBody(left, (self._progress, self._curve, self._replicas))
         return (self._waiting, self._apart, self._body)
@@ -185,10 +190,13 @@ class OpenedScreen(PaneScreen):
         if not (self.opened.alive or self.opened.left):
             return
         self._beats += 1
+        late = self._reading
         if self._attachment.stirred or not self._attachment.attached or self._beats % _QUIET_BEATS == 0:
             self._attachment.stirred = False
             self._read()
-        self._devices.sample()
+        if late or not self._reading:
+            # Otherwise they are painted together with what is read.
+            self._devices.sample()
         if self.opened.here:
             self._attachment.keep()
 
@@ -202,9 +210,12 @@ class OpenedScreen(PaneScreen):
             return
         self._reading, self._read_again = True, False
 
+        ahead = self._curve.ahead()
+
         def read() -> None:
             load_plotext()
-            self.post_message(self.Read(self.opened.read()))
+            reading = self.opened.read()
+            self.post_message(self.Read(reading, None if reading.record is None else ahead(reading.record)))
 
         self.run_worker(read, thread=True, exit_on_error=False, group="read")
 
@@ -219,12 +230,12 @@ class OpenedScreen(PaneScreen):
         if self.opened.record is not None and self.opened.problem not in (None, said):
             self.notify(str(self.opened.problem), severity="warning", markup=False)
         self.rearrange()
+        self._devices.sample()
         for pane in (
             self._header,
             self._too_small,
             self._waiting,
             self._apart,
-            self._devices,
             self._settings,
             self._checkpoints,
             self._log,
@@ -232,11 +243,15 @@ class OpenedScreen(PaneScreen):
             self._replicas,
         ):
             pane.redraw()
+        if message.ahead is not None:
+            self._curve.take_over(message.ahead)
         if self._curve.due() or self.opened.ended:
             self._curve.redraw()
         if self._body.display and self.focused is None:
             self._curve.focus()
-        self.refresh_bindings()
+        if self._could != (could := self._keys_work()):
+            self._could = could
+            self.refresh_bindings()
         record = message.reading.record
         if self._read_again or (record is not None and record.stored is not None and record.stored.behind):
             self._read()
@@ -259,6 +274,10 @@ class OpenedScreen(PaneScreen):
 
     # -- keys ---------------------------------------------------------------------------------------------------------
 
+    def _keys_work(self) -> tuple[object, ...]:
+        """What decides which keys mean something."""
+        return self.opened.record is None, self.opened.state, self.opened.left, self._steered
+
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """There is nothing to show or copy before the run is read; a live run is told what it can do now."""
         run = self.opened
@@ -278,7 +297,7 @@ class OpenedScreen(PaneScreen):
                 self._outside.ask(self.opened.path, command)
                 self.post_message(self.Answered(taken, wrong=False))
             except ConfigError as error:
-                self.post_message(self.Answered(str(error).removeprefix("RUN: "), wrong=True))
+                self.post_message(self.Answered(error.reason, wrong=True))
 
         self.run_worker(tell, thread=True, exit_on_error=False, group="tell")
 

@@ -88,7 +88,7 @@ class PredictionsScreen(PaneScreen):
 
     def run_changed(self) -> None:
         """A new evaluation."""
-        self._header.redraw()
+        super().run_changed()
         self._follow()
 
     def _follow(self) -> None:

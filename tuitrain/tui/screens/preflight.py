@@ -86,10 +86,6 @@ class PreflightScreen(PaneScreen):
         if self.measuring.busy:
             self._table.redraw()
 
-    def run_changed(self) -> None:
-        """The header tells of the run."""
-        self._header.redraw()
-
     def _heard(self) -> None:
         """From the measuring thread: say that there is something new, and nothing else."""
         self.post_message(self.Changed())

@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
-from tuitrain.config import ConfigError, RunConfig, parse_device
+from tuitrain.config import ConfigError, RunConfig
 from tuitrain.devices.inventory import free_cuda_devices
 from tuitrain.recipes import command_line
 from tuitrain.runs.logtail import LogTail
 from tuitrain.tui.curve.chart import load as load_plotext
 from tuitrain.tui.launch.fetch import Fetch
-from tuitrain.tui.launch.strategies import why_not
 from tuitrain.tui.layout import View
 from tuitrain.tui.messages import GoOn, StartBeside
 from tuitrain.tui.own_memory import OwnCards
 from tuitrain.tui.run_view import RunView
 from tuitrain.tui.screens.base import Help, PaneScreen
 from tuitrain.tui.widgets.body import Body
+from tuitrain.tui.widgets.choices import Choices
 from tuitrain.tui.widgets.curve import Curve
 from tuitrain.tui.widgets.devices import Devices, SamplerLike
 from tuitrain.tui.widgets.launcher import Launcher
@@ -97,6 +97,7 @@ class TrainingScreen(PaneScreen):
         self._strategy = Strategy()
         self._log = LogPane(self.current_log)
         self._launcher = Launcher(launch, machine=lambda: self._devices.machine, busy=lambda: view.alive, fetch=fetch)
+        self._choices = Choices(self._devices, self._strategy, self._launcher)
         self._progress = Progress(view)
         self._curve = Curve(view, braille=utf8)
         self._replicas = Replicas(view)
@@ -108,14 +109,14 @@ class TrainingScreen(PaneScreen):
 
     def on_mount(self) -> None:
         """The devices and the strategy of the first proposal."""
-        self._follow_form()
+        self._choices.follow()
 
     # -- keeping up ---------------------------------------------------------------------------------------------------
 
     def beat(self) -> None:
         """What the devices do, and the run."""
         self._devices.sample()
-        self._follow_form()
+        self._choices.follow()
         self._redraw_run()
 
     def run_changed(self) -> None:
@@ -339,31 +340,19 @@ class TrainingScreen(PaneScreen):
     def on_launcher_changed(self, event: Launcher.Changed) -> None:
         """What the keys can do may have changed, and what the panes on the left show as chosen."""
         self._show_choices()
-        self.refresh_bindings()
 
     def on_devices_picked(self, event: Devices.Picked) -> None:
         """The launcher takes the devices, and with them a strategy that fits."""
-        form, machine = self._launcher.form, self._devices.machine
-        strategy = form.config.strategy
-        reason = why_not(strategy, event.devices or machine.freest[:1] or ("cpu",))
-        if form.choose_devices(event.devices, "auto" if reason else strategy) and reason:
+        reason = self._choices.take_devices(event.devices)
+        if reason is not None:
             self.notify(f"The strategy is auto again: {reason}.")
         self._show_choices()
 
     def on_strategy_picked(self, event: Strategy.Picked) -> None:
         """The launcher takes the strategy."""
-        self._launcher.form.set_text("strategy", event.strategy)
+        self._choices.take_strategy(event.strategy)
         self._show_choices()
 
-    def _follow_form(self) -> None:
-        """Tell the panes on the left what the launcher holds, and what a start would take now."""
-        config, taken = self._launcher.form.config, self._devices.machine.takes(self._launcher.form.config)
-        named = parse_device(config.device)
-        self._devices.picked, self._devices.taken = named if isinstance(named, tuple) else (), taken
-        self._strategy.picked, self._strategy.devices = config.strategy, taken
-
     def _show_choices(self) -> None:
-        self._follow_form()
-        for pane in (self._devices, self._strategy, self._launcher):
-            pane.redraw()
+        self._choices.redraw()
         self.refresh_bindings()

@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import os
 import select
+import time
 from codecs import getincrementaldecoder
 from typing import Protocol, cast
 
+from textual import constants
 from textual._xterm_parser import XTermParser
 from textual.drivers.linux_driver import LinuxDriver
 
 from tuitrain.tui.terminal.outlet import Outlet
 
 _TICK_SECONDS = 0.1
-"""How long Esc may wait for the rest of another key; also how long the reader takes to end."""
+"""How long Esc may wait for the rest of another key."""
 _CHUNK = 4096
 
 
@@ -34,6 +36,8 @@ class LastingDriver(LinuxDriver):
     """The driver of an app that is `Told`."""
 
     _outlet: Outlet | None = None
+    _bell: tuple[int, int] | None = None
+    """Both ends of a pipe that wakes the reader."""
 
     @property
     def _told(self) -> Told:
@@ -44,12 +48,22 @@ class LastingDriver(LinuxDriver):
         told, terminal = self._told, self._file
         assert terminal is not None
         self._outlet = Outlet(terminal.fileno(), gone=told.terminal_gone, caught_up=told.terminal_caught_up)
+        self._bell = os.pipe()
         super().start_application_mode()  # type: ignore[no-untyped-call]
 
     def write(self, data: str) -> None:
         """Send `data` when the terminal takes it."""
         if self._outlet is not None:
             self._outlet.write(data)
+
+    def disable_input(self) -> None:
+        """End the reader, which may be waiting for a key."""
+        bell, self._bell = self._bell, None
+        if bell is not None:
+            os.write(bell[1], b".")
+        super().disable_input()
+        for end in bell or ():
+            os.close(end)
 
     def stop_application_mode(self) -> None:
         """Give the terminal back."""
@@ -65,11 +79,16 @@ class LastingDriver(LinuxDriver):
             self._outlet = None
 
     def run_input_thread(self) -> None:
-        """Turn what is typed into events, until the app or the terminal ends."""
+        """Turn what is typed into events, until the app or the terminal ends. Sleeps while nothing is typed."""
         parser, decode = XTermParser(self._debug), getincrementaldecoder("utf-8")("replace").decode
+        assert self._bell is not None
+        woken, unfinished = self._bell[0], 0.0
         while not self.exit_event.is_set():
-            ready, _, _ = select.select([self.fileno], [], [], _TICK_SECONDS)
-            if ready:
+            wait = _TICK_SECONDS if time.monotonic() < unfinished else None
+            ready, _, _ = select.select([self.fileno, woken], [], [], wait)
+            if woken in ready:
+                self.exit_event.wait(_TICK_SECONDS)
+            elif ready:
                 data = self._read()
                 if not data:
                     # A terminal in raw mode has no key for the end of its input: nobody is there any more.
@@ -77,6 +96,7 @@ class LastingDriver(LinuxDriver):
                     return
                 for event in parser.feed(decode(data)):
                     self.process_message(event)
+                unfinished = time.monotonic() + constants.ESCAPE_DELAY + 2 * _TICK_SECONDS
             for event in parser.tick():
                 self.process_message(event)
 

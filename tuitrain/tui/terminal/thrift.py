@@ -6,35 +6,29 @@ several times while it opens; over a slow link that is ten times as much as what
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
-from itertools import groupby
 from typing import TypeVar
 
-from rich.color import Color, ColorSystem
-from rich.console import COLOR_SYSTEMS, Console, RenderableType
+from rich.console import Console, RenderableType
 from rich.style import Style
 from textual._compositor import ChopsUpdate, CompositorUpdate, LayoutUpdate
 from textual.app import App
 from textual.events import Resize
 from textual.geometry import Size
 from textual.screen import Screen
-from textual.strip import Strip
 
-from tuitrain.tui.widgets.strips import PLAIN, Cell, cells, differing_runs
+from tuitrain.tui.terminal.painting import Piece, Pieces
+from tuitrain.tui.terminal.sequences import RESET, Output, Run
+from tuitrain.tui.widgets.strips import Cell, cells, differing_runs
 
 Result = TypeVar("Result")
-Piece = tuple[int, int, Strip]
-"""Column and row of the first cell, and the cells."""
-Run = tuple[int, int, list[Cell]]
-"""The same, of cells that the terminal does not show yet."""
 
-_PROBE = "x"
-_RESET = "\x1b[0m"
 _UNKNOWN: Cell = ("\0", None)
 # Of more cells than these most lie side by side, and moving the cursor from one to the next of a colour costs more than changing colours.
 _FEW_CELLS = 400
-_MOST_BACKSPACES = 3
+_AT_ONCE = 1024
+"""Bytes that reach a terminal in one piece."""
 
 
 class Shadow:
@@ -72,56 +66,6 @@ class Shadow:
         return runs
 
 
-class _Output:
-    """Terminal output under construction; it knows the style and the place that the terminal's cursor has."""
-
-    def __init__(self, console: Console, style: Style | None) -> None:
-        self._system = COLOR_SYSTEMS.get(console.color_system or "")
-        self._width = console.width
-        self.style = style
-        self._place = (-1, -1)
-        self._parts: list[str] = []
-
-    def write(self, runs: Iterable[Run]) -> str:
-        """All of them, in this order."""
-        for run in runs:
-            self._add(*run)
-        return "".join(self._parts)
-
-    def by_style(self, runs: Iterable[Run]) -> Iterator[Run]:
-        """The runs cut where the style changes, and those of one style together, so that each style is set once."""
-        groups: dict[Style, list[Run]] = {}
-        for x, y, run in runs:
-            for style, piece in groupby(run, lambda cell: cell[1] or PLAIN):
-                cut = list(piece)
-                groups.setdefault(style, []).append((x, y, cut))
-                x += len(cut)
-        style = self.style
-        while groups:
-            style = min(groups, key=lambda next_one: len(_change(style, next_one, self._system)))
-            yield from groups.pop(style)
-
-    def _add(self, x: int, y: int, run: list[Cell]) -> None:
-        self._go_to(x, y)
-        for text, style in run:
-            style = style or PLAIN
-            if style != self.style:
-                self._parts.append(_change(self.style, style, self._system))
-                self.style = style
-            self._parts.append(text)
-        # Behind the last column terminals differ in where the cursor is.
-        self._place = (-1, -1) if x + len(run) >= self._width else (x + len(run), y)
-
-    def _go_to(self, x: int, y: int) -> None:
-        here, row = self._place
-        if row == y - 1 >= 0 and 0 <= here - x <= _MOST_BACKSPACES:
-            self._parts.append("\x1b[B" + "\b" * (here - x))
-        elif row != y or x < here:
-            self._parts.append(f"\x1b[{y + 1};{x + 1}H")
-        elif x > here:
-            self._parts.append(f"\x1b[{x - here}C" if x - here > 1 else "\x1b[C")
-
-
 class ThriftyUpdate(CompositorUpdate):
     """An update that sends what the terminal does not show yet."""
 
@@ -132,11 +76,11 @@ class ThriftyUpdate(CompositorUpdate):
     def render_segments(self, console: Console) -> str:
         """The update as terminal output; the shadow then holds it."""
         runs = list(self._runs())
-        out = _Output(console, self._shadow.style)
-        text = out.write(runs)
+        out = Output(console, self._shadow.size.width, self._shadow.style)
+        text = out.in_order(runs)
         if sum(len(run) for _, _, run in runs) <= _FEW_CELLS:
-            grouped = _Output(console, self._shadow.style)
-            shorter = grouped.write(grouped.by_style(runs))
+            grouped = Output(console, self._shadow.size.width, self._shadow.style)
+            shorter = grouped.by_style(runs)
             if len(shorter) < len(text):
                 out, text = grouped, shorter
         self._shadow.style = out.style
@@ -161,12 +105,42 @@ class ThriftyApp(App[Result]):
         if isinstance(renderable, LayoutUpdate):
             self.shadow.resize(renderable.region.size)
             return ThriftyUpdate(self.shadow, _lines(renderable))
+        if isinstance(renderable, Pieces):
+            return ThriftyUpdate(self.shadow, renderable.pieces)
         if isinstance(renderable, ChopsUpdate):
             return ThriftyUpdate(self.shadow, _spans(renderable))
         return renderable
 
     def _display(self, screen: Screen[object], renderable: RenderableType | None) -> None:
-        super()._display(screen, self.thrifty(renderable))  # type: ignore[arg-type]
+        update = self.thrifty(renderable)
+        if isinstance(update, ThriftyUpdate) and self._is_sent:
+            self._send(update, screen)
+        else:
+            super()._display(screen, update)  # type: ignore[arg-type]
+
+    @property
+    def _is_sent(self) -> bool:
+        """Whether what is drawn now goes to a terminal that takes any length at once."""
+        driver = self._driver
+        drawn = self._running and not self._closed and not self._batch_count
+        return drawn and driver is not None and not (driver.is_inline or driver.is_headless) and sys.platform != "win32"
+
+    def _send(self, update: ThriftyUpdate, screen: Screen[object]) -> None:
+        """As Textual does, but with nothing around what is sent: no jump of the cursor, which nobody sees, to the upper left corner, and
+        for what a terminal gets at once no word that it is to wait for the end."""
+        driver, text = self._driver, update.render_segments(self.console)
+        if driver is None or not text:
+            return
+        if hasattr(screen.focused, "insert_text_at_cursor"):
+            # Where one types, an input method shows its window at the cursor.
+            x, y = screen.outer_size.clamp_offset(self.cursor_position)
+            text += f"\x1b[{y + 1};{x + 1}H"
+        if len(text) < _AT_ONCE:
+            driver.write(text)
+        else:
+            self._begin_update()
+            driver.write(text)
+            self._end_update()
 
     def on_mount(self) -> None:
         """Hand the terminal over without colours, and paint everything after it was somebody else's."""
@@ -180,7 +154,7 @@ class ThriftyApp(App[Result]):
     def _plain(self) -> None:
         self.shadow.forget()
         if self._driver is not None:
-            self._driver.write(_RESET)
+            self._driver.write(RESET)
 
     def on_resize(self, event: Resize) -> None:
         """A terminal that was resized and resized back shows nobody knows what, and Textual sees no reason to paint."""
@@ -207,31 +181,3 @@ def _spans(update: ChopsUpdate) -> Iterator[Piece]:
             first, last = max(x, left), min(end, right)
             if strip is not None and first < last:
                 yield first, y, strip.crop(first - x, last - x)
-
-
-@lru_cache(4096)
-def _change(old: Style | None, new: Style, system: ColorSystem | None) -> str:
-    """What turns the terminal from style `old` into `new`."""
-    if system is None:
-        return ""
-    if old is None:
-        return _RESET + new.render(_PROBE, color_system=system).partition(_PROBE)[0]
-    if _besides_bold(old) != _besides_bold(new) or (old.color and not new.color) or (old.bgcolor and not new.bgcolor):
-        return _RESET + new.render(_PROBE, color_system=system).partition(_PROBE)[0]
-    codes: list[str] = []
-    if bool(old.bold) != bool(new.bold):
-        codes.append("1" if new.bold else "22")
-    for before, after, foreground in ((old.color, new.color, True), (old.bgcolor, new.bgcolor, False)):
-        if after is not None and after != before:
-            codes += _codes(after, system, foreground)
-    return f"\x1b[{';'.join(codes)}m" if codes else ""
-
-
-def _codes(colour: Color, system: ColorSystem, foreground: bool) -> tuple[str, ...]:
-    return colour.downgrade(system).get_ansi_codes(foreground=foreground)
-
-
-def _besides_bold(style: Style) -> tuple[bool, ...]:
-    """The attributes that no code takes away alone; what ends bold ends dim too."""
-    flags = (style.dim, style.italic, style.underline, style.blink, style.reverse, style.strike, style.conceal, style.overline)
-    return (*map(bool, flags), bool(style.dim and style.bold))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from textual.events import MouseScrollDown, MouseScrollUp
 from textual.strip import Strip
 
 from tuitrain.events import StepTimes
@@ -13,7 +12,7 @@ from tuitrain.tui import format as words
 from tuitrain.tui.balance import imbalance
 from tuitrain.tui.run_view import RunLike
 from tuitrain.tui.widgets import analysis_lines as lines_of
-from tuitrain.tui.widgets.lines import Pane
+from tuitrain.tui.widgets.scrolling import ScrollingView
 from tuitrain.tui.widgets.strips import Row
 from tuitrain.tui.widgets.wrap import wrap
 
@@ -22,7 +21,7 @@ _NOT_YET = "The times come within the first second of steps."
 _NOT_KEPT = "Where the time went is not recorded for this run: it made no step, or an older tuitrain made it."
 
 
-class AnalysisPane(Pane):
+class AnalysisPane(ScrollingView):
     """The phases of a step, what to make of them, the facts beside them, and each replica. It scrolls where there is no room for all.
 
     Attributes:
@@ -38,7 +37,6 @@ class AnalysisPane(Pane):
         self.one_device: OneDevice | None = None
         self.searched = False
         self._run = run
-        self._top = 0
         self._all: list[Strip] = []
 
     @property
@@ -48,45 +46,20 @@ class AnalysisPane(Pane):
         times = record.step_times if record is not None else None
         return times if times is not None and times.steps and times.phases.seconds > 0 else None
 
-    # -- scrolling ----------------------------------------------------------------------------------------------------
+    def line_count(self) -> int:
+        """Lines at the width that the pane has."""
+        return len(self._all)
 
-    @property
-    def scrolls(self) -> bool:
-        """Whether there is more than one sees."""
-        return len(self._all) > self.body_height()
-
-    def move(self, by: int) -> None:
-        """Scroll by lines; it stays inside."""
-        top = self._inside(self._top + by)
-        if top != self._top:
-            self._top = top
-            self.redraw()
-
-    def page(self, by: int) -> None:
-        """Scroll by what one sees."""
-        self.move(by * max(self.body_height() - 1, 1))
-
-    def jump(self, last: bool) -> None:
-        """To the beginning or the end."""
-        self.move(len(self._all) if last else -len(self._all))
-
-    def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
-        """The wheel scrolls."""
-        self.move(3)
-
-    def on_mouse_scroll_up(self, event: MouseScrollUp) -> None:
-        """The wheel scrolls."""
-        self.move(-3)
-
-    def _inside(self, top: int) -> int:
-        return min(max(top, 0), max(len(self._all) - self.body_height(), 0))
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """There is something to scroll where not everything fits."""
+        return self.scrolls if action in ("scroll", "page", "jump") else True
 
     # -- drawing ------------------------------------------------------------------------------------------------------
 
     def content(self, width: int, height: int) -> list[Strip]:
         """The frame with the lines in it."""
         self._all = self._everything(max(width - 4, 1))
-        self._top = self._inside(self._top)
+        self.stay_inside()
         return super().content(width, height)
 
     def heading(self) -> tuple[Row, Row]:

@@ -5,34 +5,25 @@ from __future__ import annotations
 from typing import ClassVar
 
 from rich.style import Style
-from textual import events
 from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.strip import Strip
 
 from tuitrain.tui.code.rows import CodeRow, rows_of
 from tuitrain.tui.code.script import Code
-from tuitrain.tui.widgets.lines import Pane
+from tuitrain.tui.widgets.scrolling import ScrollingView
 from tuitrain.tui.widgets.strips import Row
 from tuitrain.tui.widgets.wrap import wrap
 
 _GUTTER = 3
 """The mark, a plus sign, a blank."""
-_WHEEL_ROWS = 3
 
 
-class CodeView(Pane, can_focus=True):
+class CodeView(ScrollingView):
     """What the script needs for its devices in words, and the script below; a sentence while there is none."""
 
     DEFAULT_CSS = "CodeView { height: 1fr; }"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up", "scroll(-1)", "Scroll", key_display="↑↓"),
-        Binding("k", "scroll(-1)", show=False),
-        Binding("down,j", "scroll(1)", show=False),
-        Binding("pageup", "page(-1)", show=False),
-        Binding("pagedown,space", "page(1)", show=False),
-        Binding("home", "scroll(-1000000)", show=False),
-        Binding("end", "scroll(1000000)", show=False),
         Binding("right_square_bracket", "difference(1)", "Next difference", key_display="] ["),
         Binding("greater_than_sign", "difference(1)", show=False),
         Binding("left_square_bracket,less_than_sign", "difference(-1)", show=False),
@@ -47,7 +38,6 @@ class CodeView(Pane, can_focus=True):
         self.code: Code | None = None
         self._said = ""
         self._wrong = False
-        self._top = 0
         self._at: int | None = None
         """The difference that one looks at."""
         self._marked: dict[int, int] = {}
@@ -72,15 +62,7 @@ class CodeView(Pane, can_focus=True):
         """One scrolls what is longer than the view, and goes to differences where there are some."""
         if action == "difference":
             return self.code is not None and bool(self.code.differences)
-        return len(self._rows) > self._room() if action in ("scroll", "page") else True
-
-    def action_scroll(self, rows: int) -> None:
-        """Scroll by rows."""
-        self._to(self._top + rows)
-
-    def action_page(self, pages: int) -> None:
-        """Scroll by what one sees."""
-        self._to(self._top + pages * max(self._room() - 1, 1))
+        return self.scrolls if action in ("scroll", "page", "jump") else True
 
     def action_difference(self, by: int) -> None:
         """Go to the next or previous difference, and from the last one to the first."""
@@ -90,26 +72,15 @@ class CodeView(Pane, can_focus=True):
         self._at = (0 if by > 0 else count - 1) if self._at is None else (self._at + by) % count
         start = self.code.differences[self._at].start
         first = next(index for index, row in enumerate(self._rows) if row.line == start)
-        self._to(first - self._room() // 4)
-
-    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        """The wheel."""
-        event.stop()
-        self.action_scroll(-_WHEEL_ROWS)
-
-    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        """The wheel."""
-        event.stop()
-        self.action_scroll(_WHEEL_ROWS)
-
-    def _to(self, top: int) -> None:
-        self._top = self._inside(top)
+        self._top = first - self.room() // 4
+        self.stay_inside()
         self.redraw()
 
-    def _inside(self, top: int) -> int:
-        return min(max(top, 0), max(len(self._rows) - self._room(), 0))
+    def line_count(self) -> int:
+        """Rows of the script, each a piece of a line."""
+        return len(self._rows)
 
-    def _room(self) -> int:
+    def room(self) -> int:
         """Rows for the script."""
         return max(self.body_height() - len(self._words(max(self.size.width - 4, 1))), 1)
 
@@ -124,7 +95,7 @@ class CodeView(Pane, can_focus=True):
             self._rows_of = code, width
             self._top = next(index for index, row in enumerate(self._rows) if row.line == line)
             self.post_message(self.Moved())
-        self._top = self._inside(self._top)
+        self.stay_inside()
         return super().content(width, height)
 
     def heading(self) -> tuple[Row, Row]:
@@ -136,7 +107,7 @@ class CodeView(Pane, can_focus=True):
         left.add(f"  {code.where}", palette.dim)
         if self._at is not None:
             right.add(f"difference {self._at + 1} of {len(code.differences)} · ", palette.dim)
-        last = min(self._top + self._room(), len(self._rows))
+        last = min(self._top + self.room(), len(self._rows))
         if self._rows and last:
             right.add(f"lines {self._rows[self._top].line + 1}–{self._rows[last - 1].line + 1} of {len(code.lines)}", palette.dim)
         return left, right

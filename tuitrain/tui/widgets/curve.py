@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
@@ -12,7 +13,7 @@ from tuitrain.tui.curve.chart import Picture, cell, step_at
 from tuitrain.tui.curve.crosshair import epoch_columns, with_cursor, with_epochs
 from tuitrain.tui.curve.foot import Foot, Place
 from tuitrain.tui.curve.head import Showing
-from tuitrain.tui.curve.later import Arrived, Later
+from tuitrain.tui.curve.later import Ahead, Arrived, Later
 from tuitrain.tui.curve.metrics import METRICS, Metric
 from tuitrain.tui.curve.plot import Plot, Wish
 from tuitrain.tui.curve.readout import Plan
@@ -36,6 +37,7 @@ class Curve(Pane, can_focus=True):
     Args:
         view: the run.
         braille: whether the terminal shows it.
+        least_wait: seconds between two drawings of new points; evaluations and keys show at once.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -63,7 +65,7 @@ class Curve(Pane, can_focus=True):
     )
     """Lines for the `?` of a screen with a curve."""
 
-    def __init__(self, view: RunLike, *, braille: bool) -> None:
+    def __init__(self, view: RunLike, *, braille: bool, least_wait: float = 0.0) -> None:
         super().__init__(id="curve")
         self._view = view
         self._braille = braille
@@ -75,7 +77,7 @@ class Curve(Pane, can_focus=True):
         """The step that is read; `None` without a cursor."""
         self._record: RunRecord | None = None
         self._later = Later(self)
-        self._plot = Plot(self._later)
+        self._plot = Plot(self._later, least_wait)
         self._foot = Foot(self._later)
         self._marked: tuple[Picture, Picture] | None = None
         self._lines_before: list[Strip] | None = None
@@ -102,9 +104,18 @@ class Curve(Pane, can_focus=True):
         record = self._view.record
         if record is None or not self.size:
             return False
-        if record is not self._record:
+        if not self._shows(record):
             return True
         return self._plot.due(record, self._wish(self.size.width - 2 * _EDGE, self.body_height()))
+
+    def ahead(self) -> Callable[[RunRecord], Ahead | None]:
+        """What reads, of a newer record and in another thread, all that the next picture needs; `take_over` gets what it gives."""
+        wish = self._wish(self.size.width - 2 * _EDGE, self.body_height())
+        return lambda record: self._plot.ahead(record, wish)
+
+    def take_over(self, ahead: Ahead) -> None:
+        """Keep what was read for the next picture."""
+        self._later.take_over(ahead)
 
     def content(self, width: int, height: int) -> list[Strip]:
         """The frame with the chart in it; the view is brought up to date first, because the heading tells it too."""
@@ -178,10 +189,15 @@ class Curve(Pane, can_focus=True):
         below = [Row("reading…", palette.dim).strip(width)] if readout is None else readout.lines(plan, width, palette)
         return [*lines, *below]
 
+    def _shows(self, record: RunRecord | None) -> bool:
+        """Whether the view is of this run; one that was read again from its folder is still the same."""
+        shown = self._record
+        return record is shown or (record is not None and shown is not None and bool(record.run) and record.run == shown.run)
+
     def _notice_run(self, record: RunRecord | None) -> None:
-        """Another run begins with a view of everything; one that was read again from its folder is still the same."""
-        before, self._record = self._record, record
-        if record is before or (record is not None and before is not None and record.run and record.run == before.run):
+        """Another run begins with a view of everything."""
+        same, self._record = self._shows(record), record
+        if same:
             return
         self.span = self.cursor = self._lines_before = None
         self._plot.forget()

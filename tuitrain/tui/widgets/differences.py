@@ -16,7 +16,7 @@ from textual.strip import Strip
 from tuitrain.tui import format as words
 from tuitrain.tui.curve.compare import Entrant, compare
 from tuitrain.tui.look import state_look
-from tuitrain.tui.widgets.lines import Pane
+from tuitrain.tui.widgets.scrolling import ScrollingPane
 from tuitrain.tui.widgets.strips import PLAIN, Row, fit
 from tuitrain.tui.widgets.wrap import wrap
 
@@ -28,7 +28,6 @@ _NARROWEST, _WIDEST = 13, 40
 _LABEL_NARROW, _LABEL_WIDE = 15, 24
 _WIDE = 100
 _MOST_LINES = 4
-_WHEEL_ROWS = 3
 _BOLD = Style(bold=True)
 
 
@@ -48,7 +47,7 @@ class _Layout(msgspec.Struct, frozen=True):
     lines: list[Strip]
 
 
-class Differences(Pane):
+class Differences(ScrollingPane):
     """Scrolls down by rows and sideways by runs.
 
     Args:
@@ -67,7 +66,6 @@ class Differences(Pane):
         self._comparison = compare([])
         self._arrivals = 0
         self._layout: tuple[object, _Layout] = (None, _Layout(0, [], []))
-        self._top = 0
         self._left = 0
 
     def show(self, entrants: Sequence[Entrant]) -> None:
@@ -76,7 +74,7 @@ class Differences(Pane):
         self._arrivals += 1
         self._entrants = [entrant for entrant in entrants if entrant.record is not None]
         self._comparison = compare([record.config for record in self._records()])
-        self._hold()
+        self.stay_inside()
         self.redraw()
 
     # -- scrolling ----------------------------------------------------------------------------------------------------
@@ -85,52 +83,34 @@ class Differences(Pane):
         """Rows of the whole pane that show everything, in a terminal of `width` cells."""
         return len(self._laid_out(width - 4).lines) + 3
 
-    @property
-    def scrolls(self) -> bool:
-        """Whether there are rows out of sight."""
-        return self._deepest() > 0
+    def line_count(self) -> int:
+        """Rows under the names."""
+        return len(self._laid_out().lines)
+
+    def room(self) -> int:
+        """The names take a row."""
+        return max(self.body_height() - 1, 0)
+
+    def page_rows(self) -> int:
+        """All that one sees."""
+        return max(self.room(), 1)
 
     @property
     def shifts(self) -> bool:
         """Whether there are runs out of sight."""
         return len(self._laid_out().columns) < len(self._entrants)
 
-    def scroll_rows(self, by: int) -> None:
-        """Scroll down (positive) or up, as far as there are rows."""
-        self._top += by
-        self._hold()
-        self.redraw()
-
-    def page(self) -> int:
-        """Rows that one sees at a time."""
-        return max(self.body_height() - 1, 1)
-
     def shift(self, by: int) -> None:
         """Show the runs further right (positive) or left."""
         self._left += by
-        self._hold()
+        self.stay_inside()
         self.redraw()
         self.post_message(self.Moved())
 
-    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        """Scroll down."""
-        self.scroll_rows(_WHEEL_ROWS)
-
-    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        """Scroll up."""
-        self.scroll_rows(-_WHEEL_ROWS)
-
     def on_resize(self, event: events.Resize) -> None:
         """Another size scrolls less far."""
-        self._hold()
+        self.stay_inside()
         self.post_message(self.Moved())
-
-    def _hold(self) -> None:
-        """Keep what is scrolled to within the rows that there are."""
-        self._top = min(max(self._top, 0), self._deepest())
-
-    def _deepest(self) -> int:
-        return max(len(self._laid_out().lines) - max(self.body_height() - 1, 0), 0)
 
     # -- drawing ------------------------------------------------------------------------------------------------------
 
@@ -141,10 +121,9 @@ class Differences(Pane):
             shown = len(self._laid_out().columns)
             if shown < len(self._entrants):
                 right.add("← → ", palette.key).add(f"runs {self._left + 1}–{self._left + shown} of {len(self._entrants)}", palette.dim)
-            if deepest := self._deepest():
-                right.add("  " if right.width else "", palette.dim).add("↑ ↓ ", palette.key).add(
-                    f"{deepest - self._top} rows below", palette.dim
-                )
+            if self.scrolls:
+                below = self.line_count() - self.room() - self._top
+                right.add("  " if right.width else "", palette.dim).add("↑ ↓ ", palette.key).add(f"{below} rows below", palette.dim)
         return Row("Runs and their differences", self.title_style()), right
 
     def body(self, width: int, height: int) -> list[Strip]:

@@ -12,13 +12,13 @@ from textual.strip import Strip
 from tuitrain.tui.examination import Examination
 from tuitrain.tui.widgets import doctor_lines as lines_of
 from tuitrain.tui.widgets.lines import Pane
+from tuitrain.tui.widgets.scrolling import WHEEL_ROWS
 from tuitrain.tui.widgets.strips import PLAIN, Row, fit
 from tuitrain.tui.widgets.wrap import wrap
 
 if TYPE_CHECKING:
     from tuitrain.devices.doctor.model import Check, Report
 
-_WHEEL_ROWS = 3
 _CALM = "This takes some seconds. A process of low priority asks torch what it sees; nothing waits for it, and a run trains on."
 
 _Line = tuple[Strip, "int | None"]
@@ -101,11 +101,11 @@ class DoctorReport(Pane, can_focus=True):
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
         """The wheel scrolls."""
-        self._scroll(_WHEEL_ROWS)
+        self._scroll(WHEEL_ROWS)
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
         """The wheel scrolls."""
-        self._scroll(-_WHEEL_ROWS)
+        self._scroll(-WHEEL_ROWS)
 
     def _scroll(self, rows: int) -> None:
         self._top += rows

@@ -11,12 +11,12 @@ from textual.strip import Strip
 from tuitrain.tui.row_list import RowList
 from tuitrain.tui.widgets.line_editor import LineEditor
 from tuitrain.tui.widgets.lines import Pane
+from tuitrain.tui.widgets.scrolling import WHEEL_ROWS
 from tuitrain.tui.widgets.strips import Row
 
 if TYPE_CHECKING:
     from textual.widgets import Input
 
-_WHEEL_ROWS = 3
 
 ListT = TypeVar("ListT", bound=RowList[Any])
 
@@ -87,12 +87,12 @@ class FilteredTable(Pane, Generic[ListT]):
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
         """The wheel moves the view."""
-        self.list.scroll(_WHEEL_ROWS)
+        self.list.scroll(WHEEL_ROWS)
         self.moved()
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
         """The wheel moves the view."""
-        self.list.scroll(-_WHEEL_ROWS)
+        self.list.scroll(-WHEEL_ROWS)
         self.moved()
 
     # -- the filter ---------------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from tuitrain.runs.logtail import LogLine, LogTail
 from tuitrain.tui.log_text import LogText, Search, cut
 from tuitrain.tui.look import Palette
 from tuitrain.tui.widgets.lines import Pane
+from tuitrain.tui.widgets.scrolling import WHEEL_ROWS
 from tuitrain.tui.widgets.strips import Row
 from tuitrain.tui.widgets.wrap import wrap
 
@@ -22,7 +23,6 @@ EMPTY = "Nothing yet: notices, and what libraries print, come here."
 _MARKS = {"info": "·", "warning": "!", "error": "✗", "output": " "}
 _INDENT = 11
 _FOUND = Style(reverse=True)
-_WHEEL_ROWS = 3
 
 
 class LogPane(Pane):
@@ -98,12 +98,12 @@ class LogView(LogPane, can_focus=True):
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
         """The wheel goes back."""
         event.stop()
-        self.action_scroll_by(_WHEEL_ROWS)
+        self.action_scroll_by(WHEEL_ROWS)
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
         """And forth."""
         event.stop()
-        self.action_scroll_by(-_WHEEL_ROWS)
+        self.action_scroll_by(-WHEEL_ROWS)
 
     def find(self, text: str) -> None:
         """Look for another text, from what one sees backwards; without a text, for nothing."""

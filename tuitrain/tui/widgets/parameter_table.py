@@ -7,14 +7,13 @@ from collections import Counter
 import msgspec
 from rich.cells import cell_len
 from rich.style import Style
-from textual.events import MouseScrollDown, MouseScrollUp
 from textual.strip import Strip
 
 from tuitrain.events import Parameter, Parameters
 from tuitrain.text import clean
 from tuitrain.tui import format as words
 from tuitrain.tui.run_view import RunLike
-from tuitrain.tui.widgets.lines import Pane
+from tuitrain.tui.widgets.scrolling import ScrollingView
 from tuitrain.tui.widgets.strips import PLAIN, Row, bar
 from tuitrain.tui.widgets.wrap import wrap
 
@@ -39,7 +38,7 @@ class _Columns(msgspec.Struct, frozen=True):
     trained: int
 
 
-class ParameterTable(Pane):
+class ParameterTable(ScrollingView):
     """Warnings, then the table under its header, which stays in view; the sum below."""
 
     DEFAULT_CSS = "ParameterTable { height: 1fr; }"
@@ -48,7 +47,6 @@ class ParameterTable(Pane):
         super().__init__(id="parameter-table")
         self.first = self.last = True
         self._run = run
-        self._top = 0
         self._key: object = None
         self._table: list[Strip] = []
         self._header_at = 0
@@ -60,27 +58,17 @@ class ParameterTable(Pane):
         record = self._run.record
         return record.parameters if record is not None else None
 
-    def move(self, lines: int) -> None:
-        """Scroll; it stays inside."""
-        top = self._inside(self._top + lines)
-        if top != self._top:
-            self._top = top
-            self.redraw()
+    def line_count(self) -> int:
+        """Lines above the sum."""
+        return len(self._table)
 
-    def page(self, pages: int) -> None:
-        """Scroll by what one sees."""
-        self.move(pages * max(self._room() - 2, 1))
-
-    def jump(self, last: bool) -> None:
-        """To the beginning or the end."""
-        self.move(len(self._table) if last else -len(self._table))
-
-    def _room(self) -> int:
+    def room(self) -> int:
         """Lines above the sum and the blank one before it."""
         return max(self.body_height() - len(self._sum) - 1, 1)
 
-    def _inside(self, top: int) -> int:
-        return min(max(top, 0), max(len(self._table) - self._room(), 0))
+    def page_rows(self) -> int:
+        """The header takes the place of one."""
+        return max(self.room() - 2, 1)
 
     # -- drawing ------------------------------------------------------------------------------------------------------
 
@@ -91,16 +79,16 @@ class ParameterTable(Pane):
         if parameters is not None and key != self._key:
             self._key = key
             self._make(parameters, width - 4)
-        self._top = self._inside(self._top)
+        self.stay_inside()
         return super().content(width, height)
 
     def heading(self) -> tuple[Row, Row]:
         """The title, and what one sees where not everything fits."""
         left, right = Row("Parameters", self.palette.title), Row()
-        parameters, room = self.parameters, self._room()
+        parameters, room = self.parameters, self.room()
         if parameters is not None:
             left.add(f"  {len(parameters.rows):,} tensors", self.palette.dim)
-            if len(self._table) > room:
+            if self.scrolls:
                 right.add(f"lines {self._top + 1:,}–{self._top + room:,} of {len(self._table):,}", self.palette.dim)
         return left, right
 
@@ -108,7 +96,7 @@ class ParameterTable(Pane):
         """The lines in view, and the sum."""
         if self.parameters is None:
             return [Row(line, self.palette.text).strip(width) for line in wrap(_waiting(self._run), width)]
-        room = self._room()
+        room = self.room()
         shown = self._table[self._top : self._top + room]
         if self._top > self._header_at:
             shown[0] = self._table[self._header_at]
@@ -170,16 +158,6 @@ class ParameterTable(Pane):
             parts = ", ".join(f"{size:,} on {device}" for device, size in devices)
             lines += _warning(f"The network is on {len(devices)} devices: {parts}.", width, palette.warn)
         return lines
-
-    # -- mouse --------------------------------------------------------------------------------------------------------
-
-    def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
-        """Forth."""
-        self.move(3)
-
-    def on_mouse_scroll_up(self, event: MouseScrollUp) -> None:
-        """Back."""
-        self.move(-3)
 
 
 def _warning(sentence: str, width: int, style: Style) -> list[Strip]:

@@ -59,7 +59,10 @@ class PreflightTable(Pane, can_focus=True):
     @property
     def selected(self) -> Result | None:
         """The row under the cursor: the one that the person moved to, or the best, or the first."""
-        rows = self._measuring.rows
+        return self._selected(self._measuring.rows)
+
+    def _selected(self, rows: tuple[Result, ...]) -> Result | None:
+        """The one of `rows`, which the measuring thread replaces at any moment."""
         chosen = [row for row in rows if row.plan == self._chosen] or [row for row in rows if row.best] or rows
         return chosen[0] if chosen else None
 
@@ -96,7 +99,8 @@ class PreflightTable(Pane, can_focus=True):
 
     def body(self, width: int, height: int) -> list[Strip]:
         """What is trained, the rows in view, and what Enter does."""
-        rows, selected = self._measuring.rows, self.selected
+        rows = self._measuring.rows
+        selected = self._selected(rows)
         blank = Strip.blank(width, PLAIN)
         above = [*self._about(rows, width), blank]
         below = [blank, *self._what_next(selected, width)]

@@ -31,7 +31,7 @@ _NEXT = {
 
 
 class Progress(Pane):
-    """Epoch, bar, step and ETA; samples per second, losses and accuracy; under them the reason of a failure.
+    """Epoch, bar, step and ETA; samples per second, losses and accuracy; the clock of a run with a target accuracy; why it failed.
 
     Args:
         view: the run.
@@ -44,9 +44,9 @@ class Progress(Pane):
         self._hints = hints
 
     def notes(self, width: int) -> int:
-        """Rows that the sentence under the two lines needs in a pane `width` cells wide."""
+        """Rows that the clock and the sentence under the two lines need in a pane `width` cells wide."""
         lines = len(self._sentence(max(width - 4, 10)))
-        return lines + 1 if lines else 0
+        return len(self._target()) + (lines + 1 if lines else 0)
 
     def heading(self) -> tuple[Row, Row]:
         """What is trained, on what, and the state where it is not simply running."""
@@ -75,7 +75,7 @@ class Progress(Pane):
             hint = self._hints.get(self._view.state, self._hints["failed"])
             sentence.append(Row(hint, self.palette.dim).strip(width))
         first = self._phase_line(record, width) if self._in_phase(record) else self._step_line(record, width)
-        return [first, self._numbers(record, width), *sentence]
+        return [first, self._numbers(record, width), *(row.strip(width) for row in self._target()), *sentence]
 
     def _in_phase(self, record: RunRecord) -> bool:
         return record.phase is not None or (record.step == 0 and not self._view.ended)
@@ -129,6 +129,20 @@ class Progress(Pane):
         elif width > 76 and record.lr is not None:
             row.add(" · ", palette.faint).add(f"lr {record.lr:g}", palette.dim)
         return row.strip(width) if row.width <= width else Row("", PLAIN).join(row).strip(width)
+
+    def _target(self) -> list[Row]:
+        """Without a target accuracy nothing; else one line, from the first moment on so that nothing jumps: clock, target, when crossed."""
+        record, palette = self._view.record, self.palette
+        if record is None or record.config.target_accuracy is None:
+            return []
+        clock, target = record.clock, words.target(record.config.target_accuracy)
+        row = Row("clock ", palette.dim).right(words.trained(clock.seconds) if clock else "-", 7, palette.strong)
+        row.add(" of training", palette.dim).add(" · ", palette.faint)
+        if clock is not None and clock.crossed_seconds is not None:
+            crossed = f" crossed at epoch {clock.crossed_epoch}, {words.trained(clock.crossed_seconds)}"
+            return [row.add(target, palette.strong).add(crossed, palette.good)]
+        row.add("target ", palette.dim).add(target, palette.strong)
+        return [row.add(" not reached" if self._view.ended else " not reached yet", palette.dim)]
 
     def _sentence(self, width: int) -> list[str]:
         record = self._view.record

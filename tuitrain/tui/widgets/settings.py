@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
-from textual import events
-from textual.binding import Binding, BindingType
 from textual.strip import Strip
 
 from tuitrain.config import FIELDS
@@ -16,6 +14,7 @@ from tuitrain.text import clean
 from tuitrain.tui import format as words
 from tuitrain.tui.browse.opened_run import KeptCheckpoint, OpenedRun
 from tuitrain.tui.widgets.lines import Pane
+from tuitrain.tui.widgets.scrolling import ScrollingView
 from tuitrain.tui.widgets.strips import Row
 from tuitrain.tui.widgets.wrap import wrap
 
@@ -101,6 +100,15 @@ class SettingsPane(_Facts):
 
     def __init__(self, run: OpenedRun) -> None:
         super().__init__(run, id="settings")
+        self._told: tuple[object, ...] = ()
+
+    def redraw(self) -> None:
+        """A run that is followed is read every second, and its settings stay what they were."""
+        config = None if self.run.record is None else self.run.record.config
+        telling = (config, self.run.environment, self.size, self.first, self.last)
+        if telling != self._told:
+            self._told = telling
+            super().redraw()
 
     def heading(self) -> tuple[Row, Row]:
         """The title, and the key to more."""
@@ -137,47 +145,22 @@ class CheckpointsPane(_Facts):
         return [*lines[: height - 1], Row(f"{len(lines) - height + 1} more", self.palette.dim).strip(width)]
 
 
-class FactsView(_Facts, can_focus=True):
+class FactsView(_Facts, ScrollingView, can_focus=True):
     """Everything, to scroll through."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up", "scroll(-1)", "Scroll", key_display="↑↓"),
-        Binding("down", "scroll(1)", "Down", show=False),
-        Binding("k", "scroll(-1)", show=False),
-        Binding("j", "scroll(1)", show=False),
-        Binding("pageup", "page(-1)", "Page up", show=False),
-        Binding("pagedown,space", "page(1)", "Page down", show=False),
-        Binding("home", "scroll(-1000000)", "Start", show=False),
-        Binding("end", "scroll(1000000)", "End", show=False),
-    ]
 
     def __init__(self, run: OpenedRun) -> None:
         super().__init__(run, id="facts")
         self.first = self.last = True
-        self._top = 0
         self._facts: list[Strip] = []
 
-    def action_scroll(self, by: int) -> None:
-        """Scroll by lines."""
-        self._top = min(max(self._top + by, 0), max(len(self._facts) - self.body_height(), 0))
-        self.redraw()
-
-    def action_page(self, by: int) -> None:
-        """Scroll by what one sees."""
-        self.action_scroll(by * max(self.body_height() - 1, 1))
-
-    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        """The wheel scrolls."""
-        self.action_scroll(3)
-
-    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        """The wheel scrolls."""
-        self.action_scroll(-3)
+    def line_count(self) -> int:
+        """Lines at the width that the pane has."""
+        return len(self._facts)
 
     def heading(self) -> tuple[Row, Row]:
         """The title, and how much lies below."""
         self._facts = self._everything(max(self.size.width - 4, 1))
-        self._top = min(self._top, max(len(self._facts) - self.body_height(), 0))
+        self.stay_inside()
         left = Row("Settings and checkpoints", self.title_style())
         below = len(self._facts) - self._top - self.body_height()
         return left, Row("↓ ", self.palette.key).add(f"{below} more", self.palette.dim) if below > 0 else Row()

@@ -1,0 +1,47 @@
+"""Steps per second on a GPU: against the tutorial's script and a plain loop on the same card, and with a screen."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from benchmarks.awaited import NO_GPU, NotMeasured
+from benchmarks.machine import gpus
+from benchmarks.pairs import Figure, Wanted, measure, rounds, speed
+from benchmarks.programs import Training, headless, in_app, plain, plain_loop
+
+TRAINING = Training("benchmarks.small_data:make_much_data", 4800, device="cuda", skipped=300)
+"""One epoch: no checkpoint and no evaluation lies within what is timed."""
+SCRIPT_STEPS = 300
+LEAST_PAIRS = 10
+"""For an interval that says something about two percent."""
+
+
+def gpu_speed(wanted: Wanted) -> list[Figure]:
+    """`tuitrain run seed-cnn` against the plain loop with its data on the device, and against the tutorial's script, in fp32.
+
+    Raises:
+        NotMeasured: there is no GPU.
+    """
+    _must_have_one()
+    script = partial(plain, wanted.data, SCRIPT_STEPS, "cuda")
+    ours, loop, scripts = zip(*rounds([partial(headless, TRAINING), partial(plain_loop, TRAINING), script], wanted.pairs), strict=True)
+    return [
+        speed("training speed, GPU, against the plain script", ours, scripts, what="plain script", least=25),
+        speed("seed-cnn, data on the device, GPU", ours, loop, what="plain loop", least=3),
+    ]
+
+
+def gpu_app_speed(wanted: Wanted) -> list[Figure]:
+    """Steps per second inside the app against the same run without a screen.
+
+    Raises:
+        NotMeasured: there is no GPU.
+    """
+    _must_have_one()
+    taken = measure(partial(in_app, TRAINING), partial(headless, TRAINING), max(wanted.pairs, LEAST_PAIRS))
+    return [speed("training in the app, GPU", *zip(*taken, strict=True), what="headless", least=0.98, per_second=True)]
+
+
+def _must_have_one() -> None:
+    if not gpus():
+        raise NotMeasured(NO_GPU)

@@ -1,0 +1,62 @@
+"""What a `data` value leads to, before anything of it is read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tuitrain import paths
+from tuitrain.config import ConfigError
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def put(folder: Path, *names: str) -> Path:
+    folder.mkdir(parents=True)
+    for name in names:
+        (folder / name).touch()
+    return folder
+
+
+@pytest.mark.parametrize("value", ["cifar10", "synthetic", "random"])
+def test_a_built_in_data_set_is_of_its_own_kind(value: str) -> None:
+    assert paths.expected_data(value) == (value, value)
+
+
+def test_auto_is_cifar10_only_when_all_of_its_batches_are_there() -> None:
+    assert paths.expected_data("auto") == ("synthetic", "synthetic")
+    folder = put(paths.cifar10_dirs()[0], *paths.CIFAR10_BATCHES[:-1])
+    assert paths.expected_data("auto") == ("synthetic", "synthetic")
+    (folder / paths.CIFAR10_BATCHES[-1]).touch()
+    assert paths.expected_data("auto") == ("cifar10", "cifar10")
+
+
+def test_an_import_string_is_custom_unless_a_folder_has_its_name(here: Path) -> None:
+    assert paths.expected_data("pkg.mod:make") == ("pkg.mod:make", "custom")
+    put(here / "pkg.mod:make")
+    assert paths.expected_data("pkg.mod:make") == (str(here / "pkg.mod:make"), "imagefolder")
+
+
+@pytest.mark.parametrize("there", [("test_batch",), ("data_batch_1",)])
+def test_a_folder_with_batches_or_over_one_is_cifar10(here: Path, there: tuple[str, ...]) -> None:
+    batches = put(here / "sets" / paths.CIFAR10_FOLDER, *there)
+    for given in (batches, batches.parent):
+        assert paths.batches_folder(given) == batches
+        assert paths.expected_data(str(given)) == (str(given), "cifar10")
+
+
+def test_any_other_folder_holds_images_and_is_named_by_its_absolute_path(here: Path) -> None:
+    put(here / "pictures" / paths.CIFAR10_FOLDER)
+    assert paths.batches_folder(here / "pictures") is None
+    assert paths.expected_data("pictures") == (str(here / "pictures"), "imagefolder")
+
+
+def test_nothing_is_an_error_that_names_it() -> None:
+    with pytest.raises(ConfigError, match=r"^data: the folder /no/such does not exist\.$"):
+        paths.expected_data("/no/such")

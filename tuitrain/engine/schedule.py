@@ -1,0 +1,37 @@
+"""Learning rates that change from step to step. Plain PyTorch: an exported script carries the source."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+from tuitrain.config import RunConfig
+
+
+def triangle(done: int, total: int) -> float:
+    """By how much the learning rate is multiplied after `done` of `total` steps: from 0.2 up to 1 at 23 %, then down to 0.07 at the end."""
+    peak = int(0.23 * total)
+    if done < peak:
+        return 0.2 + 0.8 * done / peak
+    return 1 - 0.93 * (done - peak) / (total - peak)
+
+
+def set_rates(optimizer: torch.optim.Optimizer, factor: float, epoch: int) -> None:
+    """Give each group of parameters its own learning rate times `factor`, and 0 where it only learns until an epoch that is over."""
+    for group in optimizer.param_groups:
+        lr = group.setdefault("initial_lr", group["lr"])
+        group["lr"] = lr * factor if epoch <= group.get("until_epoch", epoch) else 0.0
+
+
+def make_schedule(config: RunConfig, optimizer: torch.optim.Optimizer, total_steps: int) -> Callable[[int, int], None]:
+    """What sets the learning rates of a step; it is called with the step, from 1, and its epoch, and depends on nothing else.
+
+    Args:
+        total_steps: those that are planned; the schedule spans them.
+    """
+    if config.lr_schedule == "triangle":
+        return lambda step, epoch: set_rates(optimizer, triangle(step - 1, total_steps), epoch)
+    if any("until_epoch" in group for group in optimizer.param_groups):
+        return lambda step, epoch: set_rates(optimizer, 1.0, epoch)
+    return lambda step, epoch: None

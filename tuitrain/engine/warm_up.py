@@ -1,0 +1,68 @@
+"""What comes before the clock of a run with a target accuracy starts, as in other speed runs."""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Iterable
+
+import torch
+from torch import nn
+
+from tuitrain.config import RunConfig
+from tuitrain.engine.batches import Batches
+from tuitrain.engine.data import Split, batch
+from tuitrain.engine.models import model_dtype
+from tuitrain.engine.optim import autocast, make_criterion, make_optimizer, may_fuse, trained_parameters, update
+from tuitrain.engine.outputs import logits
+from tuitrain.engine.seeding import untouched_random
+from tuitrain.engine.speedrun import SpeedrunNet
+from tuitrain.engine.views import six_views
+
+FIT_SAMPLES = 5000
+_TIMES = 3
+
+
+def fit(model: nn.Module, train: Split, config: RunConfig) -> float:
+    """Fit a model to the first training samples, where it is one that asks for that; how many seconds that took.
+
+    Args:
+        model: on the device of `train`.
+    """
+    if not isinstance(model, SpeedrunNet):
+        return 0.0
+    seconds = 0.0
+    # Of a GPU the second time counts: in the first one it loads kernels.
+    for _ in range(2 if train.labels.is_cuda else 1):
+        begin = time.perf_counter()
+        model.fit(batch(train, slice(0, FIT_SAMPLES), model_dtype(config), 0)[0])
+        seconds = time.perf_counter() - begin
+    return seconds
+
+
+def warm_up(model: nn.Module, batches: Batches, sizes: Iterable[int], config: RunConfig, device: torch.device) -> None:
+    """A few steps and an evaluation with a copy of the model: a GPU loads its kernels, and chooses them for each size of batch.
+
+    Neither the model nor any random generator is another one afterwards.
+
+    Args:
+        model: in training mode, on `device`.
+        sizes: how many samples the run's batches have, each number once.
+    """
+    with untouched_random(device):
+        twin, criterion = copy.deepcopy(model), make_criterion(config)
+        optimizer = make_optimizer(config, trained_parameters(config, twin), fused=may_fuse(twin))
+        step = update(optimizer)
+        whole, labels = batches.get(1, 0, 1)
+        for size in sizes:
+            inputs = whole.narrow(config.batch_dim, 0, size)
+            for _ in range(_TIMES):
+                with autocast(config, device):
+                    outputs = twin(inputs)
+                criterion(logits(outputs), labels[:size]).backward()
+                step()
+                optimizer.zero_grad()
+        with torch.no_grad(), autocast(config, device):
+            _ = six_views(twin.eval(), whole) if config.tta else twin.eval()(whole)
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
