@@ -9,10 +9,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import psutil
 
@@ -23,6 +24,9 @@ STUB = Path(__file__).parents[1] / "tests" / "nvml_stub" / "nvml_stub.c"
 NVITOP = str(Path(sys.executable).with_name("nvitop"))
 SETTLE_SECONDS = 3.0
 WATCHED_SECONDS = 18.0
+MOST_START_SECONDS = 30.0
+"""For what a program starts beside itself at first, such as tuitrain a process that reads torch's files once."""
+SAMPLE_SECONDS = 0.5
 MOST_PAIRS = 2
 """The values hardly differ from one to the next."""
 
@@ -70,17 +74,30 @@ def _watch(screen: Screen, keys: str) -> Watched:
     screen.discard(SETTLE_SECONDS)
     screen.child.send(keys)
     screen.discard(SETTLE_SECONDS)
-    root = psutil.Process(screen.child.pid)
-    processes = [root, *root.children(recursive=True)]
-    before, begin = _cpu_seconds(processes), time.perf_counter()
+    root, patience = psutil.Process(screen.child.pid), time.perf_counter() + MOST_START_SECONDS
+    while root.children() and time.perf_counter() < patience:
+        screen.discard(SAMPLE_SECONDS)
+    before, begin = _used(root), time.perf_counter()
     count = screen.discard(WATCHED_SECONDS)
-    seconds = time.perf_counter() - begin
-    cpu = 100 * (_cpu_seconds(processes) - before) / seconds
-    return Watched(count / seconds, cpu, sum(process.memory_info().rss for process in processes) / 2**20)
+    seconds, after = time.perf_counter() - begin, _used(root)
+    return Watched(count / seconds, 100 * (after.cpu - before.cpu) / seconds, after.memory)
 
 
-def _cpu_seconds(processes: list[psutil.Process]) -> float:
-    return float(sum(sum(process.cpu_times()[:2]) for process in processes))
+class _Used(NamedTuple):
+    """Seconds of the processor so far, and MB resident."""
+
+    cpu: float
+    memory: float
+
+
+def _used(root: psutil.Process) -> _Used:
+    """What a process and its children have used; one that has ended counts for its parent."""
+    cpu = memory = 0.0
+    for process in (root, *root.children(recursive=True)):
+        with suppress(psutil.NoSuchProcess), process.oneshot():
+            cpu += sum(process.cpu_times()[:4])
+            memory += process.memory_info().rss / 2**20
+    return _Used(cpu, memory)
 
 
 def monitor(wanted: Wanted) -> list[Figure]:

@@ -17,7 +17,7 @@ RESTING = ("random-linear", "--device", "cpu", "--set", "data=small_net:make_sam
 """A run of minutes that does next to nothing."""
 
 
-def tuitrain(env: dict[str, str], *args: str, cwd: Path | None = None, timeout: float = 120) -> subprocess.CompletedProcess[str]:
+def tuitrain(env: dict[str, str], *args: str, cwd: Path | None = None, timeout: float = 300) -> subprocess.CompletedProcess[str]:
     """Run `tuitrain` to its end."""
     return subprocess.run(
         [TUITRAIN, *args], env={**os.environ, **env}, cwd=cwd, capture_output=True, text=True, timeout=timeout, stdin=subprocess.DEVNULL
@@ -29,7 +29,7 @@ def runs(env: dict[str, str]) -> list[dict[str, Any]]:
     return [run.to_json() for run in catalogue.list_runs(Path(env["TUITRAIN_RUNS"]))]
 
 
-def until(true: Callable[[], bool], seconds: float = 60, what: Callable[[], object] = lambda: "it did not become true in time") -> None:
+def until(true: Callable[[], bool], seconds: float = 120, what: Callable[[], object] = lambda: "it did not become true in time") -> None:
     """Wait until it is true.
 
     Raises:

@@ -161,7 +161,7 @@ with session_and_sampler(Path(sys.argv[1])) as (session, _):
         while not session.join(1.0):
             pass
     else:
-        assert stepped.wait(60)
+        assert stepped.wait(120)
         detached.hand_over(session)
         print(session.record.step)
 """
@@ -173,7 +173,7 @@ def test_a_run_that_is_handed_over_goes_on_bit_for_bit(clean_env: dict[str, str]
 
     def train(how: str) -> str:
         command = [sys.executable, "-c", HANDS_OVER, str(folder / how), how]
-        done = subprocess.run(command, env={**os.environ, **env}, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(command, env={**os.environ, **env}, capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, done.stderr
         return done.stdout
 

@@ -225,7 +225,7 @@ def test_a_failed_run_exits_with_1_and_says_the_step(env: dict[str, str]) -> Non
 
 def test_nobody_reads_the_output_any_more(env: dict[str, str]) -> None:
     command = f"{TUITRAIN} run {' '.join(RESTING)} --json | head -n 3"
-    done = subprocess.run(command, shell=True, env={**os.environ, **env}, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, shell=True, env={**os.environ, **env}, capture_output=True, text=True, timeout=300)
     assert len(done.stdout.splitlines()) == 3
     assert "Traceback" not in done.stderr
     assert json.loads(tuitrain(env, "runs", "--json").stdout)[0]["state"] == "interrupted"

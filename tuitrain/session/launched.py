@@ -10,6 +10,7 @@ import re
 import socket
 import sys
 import tempfile
+import time
 from collections.abc import Mapping, MutableMapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from tuitrain.wire import Joined
 
 NOTE = "launched.json"
 _FIRST_PORT, _PORTS = 20000, 10000
+_FIRST_SPEAKS_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
@@ -236,8 +238,11 @@ class Words:
         """The process will end with `code`."""
         sys.stdout.flush()
         sys.stderr.flush()
-        # What is refused is refused on all ranks of a machine.
-        if not self._joined and (code == 1 or (code == 2 and self._world.local_rank == 0)):
+        if not self._joined and code == 2 and self._world.local_rank:
+            # What is refused is refused on all ranks of a machine, and the first end of one makes the launcher end all: the first one
+            # speaks for them. Who is still here after that says it too.
+            time.sleep(_FIRST_SPEAKS_SECONDS)
+        if not self._joined and code in (1, 2):
             self._early.seek(0)
             with open(self._stderr, "wb", closefd=False) as stderr:
                 stderr.write(b"".join(b"rank %d: " % self._world.rank + line for line in self._early))
