@@ -63,6 +63,9 @@ def test_a_stalled_terminal_holds_nobody_up_and_is_told_to_paint_anew(terminal: 
     caught_up = threading.Event()
     outlet = Outlet(its, gone=lambda: None, caught_up=caught_up.set)
     frame = "x" * 4096
+    outlet.write("x" * _MOST)
+    # More than a terminal holds: once it has some of it, the thread waits for the rest to be taken.
+    assert select.select([ours], [], [], PATIENCE)[0]
     for _ in range(4 * _MOST // len(frame)):
         outlet.write(frame)  # the test ends here where this waits for the terminal
     assert not caught_up.is_set()
