@@ -58,8 +58,9 @@ def test_thin_equals_a_plain_loop(length, seed, columns, start, stop):
     assert_same(series_of(values).thin(lo, hi, columns), plain_thin(points, lo, hi, columns))
 
 
-def test_a_million_points_are_thinned_from_a_few_thousand_numbers(monkeypatch):
-    series = series_of([float(i % 1000) for i in range(1_000_000)])
+@pytest.fixture
+def touched(monkeypatch):
+    """How many numbers each gathering looked at."""
     touched = []
     gather = Series._gather_at
 
@@ -68,6 +69,11 @@ def test_a_million_points_are_thinned_from_a_few_thousand_numbers(monkeypatch):
         gather(self, depth, first, last, tally)
 
     monkeypatch.setattr(Series, "_gather_at", counted)
+    return touched
+
+
+def test_a_million_points_are_thinned_from_a_few_thousand_numbers(touched):
+    series = series_of([float(i % 1000) for i in range(1_000_000)])
     bins = series.thin(1, 1_000_000, 240)
     assert len(bins) == 240
     assert {(found.min, found.max) for found in bins} == {(0.0, 999.0)}
@@ -90,6 +96,51 @@ def test_earlier_bins_hold_still_while_points_come():
     before = series.thin(0, 1000, 20)
     series.extend(range(501, 601), [2.0] * 100)
     assert series.thin(0, 1000, 20)[: len(before) - 1] == before[:-1]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 3 * FACTOR), st.sampled_from([(1, 600, 20), (50, 400, 20), (1, 600, 7), (0, 9e3, 3)])), max_size=8),
+    st.integers(0, 2**31),
+)
+def test_thin_asked_again_after_new_points_equals_a_plain_loop(rounds, seed):
+    chance = random.Random(seed)
+    series, points = Series(), []
+    for count, asked in rounds:
+        new = [chance.choice([chance.gauss(0, 1)] * 6 + [math.nan]) for _ in range(count)]
+        points += enumerate(new, len(points) + 1)
+        series.extend([x for x, _ in points[len(series) :]], new)
+        assert_same(series.thin(*asked), plain_thin(points, *asked))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.lists(st.sampled_from([1, 1, 1, 1, 2, 0.5]), max_size=6), max_size=6),
+    st.sampled_from([1, 0, 7, 2.5, -3]),
+)
+def test_steps_may_follow_each_other_or_not(pieces, first):
+    series, xs, x = Series(), [], first
+    for gaps in pieces:
+        new = [x := x + gap for gap in gaps]
+        series.extend(new, [float(value) for value in new])
+        xs += new
+        average = series.smoothed(0.5)
+        assert [series[index] for index in range(len(series))] == [(value, value) for value in xs]
+        assert [average[index][0] for index in range(len(average))] == xs
+        for value in (first, *xs, x + 1):
+            before = [one for one in xs if one <= value]
+            assert series.at(value) == ((before[-1], before[-1]) if before else None)
+
+
+def test_asking_again_costs_only_the_newest_columns(touched):
+    series = series_of([1.0] * 100_000)
+    first = series.thin(1, 125_000, 240)
+    touched.clear()
+    series.extend(range(100_001, 100_101), [2.0] * 100)
+    again = series.thin(1, 125_000, 240)
+    assert again[: len(first) - 1] == first[:-1]
+    assert again[-1].max == 2.0
+    assert sum(touched) < 3 * 6 * FACTOR
 
 
 def test_points_that_are_not_finite_are_skipped():

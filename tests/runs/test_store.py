@@ -257,6 +257,30 @@ def test_a_reader_that_holds_the_file_delays_only_the_commit(path, monkeypatch):
     holding.close()
 
 
+GROWING = """
+import sys
+from pathlib import Path
+import psutil
+from tuitrain.events import Losses, Step
+from tuitrain.runs.store import MetricsWriter
+
+writer, held = MetricsWriter(Path(sys.argv[1])), []
+for second in range(600):
+    steps = range(60 * second + 1, 60 * second + 61)
+    losses = Losses(first_step=steps[0], epoch=1, losses=(1.0,) * 60, times=tuple(1.7e9 + step for step in steps))
+    writer.append([losses, *(Step(step=step, epoch=1, loss=1.0, lr=0.1, samples_per_second=9.0) for step in steps)])
+    assert writer.commit()
+    held.append(psutil.Process().memory_info().rss)
+print(held[-1] - held[100])
+"""
+
+
+def test_ten_minutes_of_commits_need_no_more_memory_than_one(path):
+    done = subprocess.run([sys.executable, "-c", GROWING, str(path)], capture_output=True, text=True, check=True)
+    assert path.stat().st_size > 1e6, "all of it would be kept in SQLite's own cache"
+    assert int(done.stdout) < 400_000
+
+
 def test_readers_see_whole_commits_while_the_writer_works(path):
     write(path)
     wrong, done = [], threading.Event()

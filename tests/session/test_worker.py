@@ -13,6 +13,7 @@ from tuitrain.config import DEFAULTS, ConfigError, RunConfig
 from tuitrain.events import Event, GpuSample, Losses, Notice, Parameter, Parameters, Predictions, RunEnded, State, Step
 from tuitrain.paths import METRICS
 from tuitrain.runs.saved import load_record
+from tuitrain.runs.series import Series
 from tuitrain.runs.store import MetricsReader
 from tuitrain.session import archive
 from tuitrain.session.control import Control
@@ -39,12 +40,27 @@ def test_a_run_is_recorded_and_told_in_order(tmp_path: Path, heard: Heard) -> No
     assert heard.events[-1].run == record.run == record.path.name
 
 
-def test_listeners_get_batches_not_single_events(tmp_path: Path, heard: Heard) -> None:
-    session = session_of(count_to(1000), tmp_path, heard)
+def stopped_at(steps: int, tmp_path: Path, heard: Heard) -> WorkerSession:
+    """A session whose run was stopped after so many steps."""
+    session = session_of(count_to(steps), tmp_path, heard)
     session.start(DEFAULTS)
-    heard.wait_for(Step, 1000)
+    heard.wait_for(Step, steps)
     session.stop()
     assert session.join(BOUND)
+    return session
+
+
+def test_curves_that_are_seldom_shown_take_no_memory(tmp_path: Path, heard: Heard) -> None:
+    record = stopped_at(250, tmp_path, heard).record
+    assert record is not None
+    events = [event for event in heard.events if isinstance(event, Step)]
+    for curve, name in ((record.learning_rate, "lr"), (record.speed, "samples_per_second")):
+        assert not isinstance(curve, Series)
+        assert [curve.at(event.step) for event in events] == [(event.step, getattr(event, name)) for event in events]
+
+
+def test_listeners_get_batches_not_single_events(tmp_path: Path, heard: Heard) -> None:
+    stopped_at(1000, tmp_path, heard)
     assert len(heard.batches) < 100
 
 

@@ -11,9 +11,9 @@ from fakes import FakeOutside, FakeSampler, FakeSession, screen_text, seed_cnn
 from kept_runs import here, keep, until, until_shown, until_told
 from textual.pilot import Pilot
 
-from tuitrain.events import Checkpoint, Step
+from tuitrain.events import Checkpoint, State, Step
 from tuitrain.tui.app import TuitrainApp
-from tuitrain.tui.screens.opened import OpenedScreen
+from tuitrain.tui.screens.opened import _BEATS, _QUIET_BEATS, OpenedScreen
 from tuitrain.tui.screens.runs import RunsScreen
 
 SIZES = [(80, 24), (120, 40), (200, 60)]
@@ -27,10 +27,10 @@ def live(runs_dir: Path, **status: object) -> Path:
 
 
 def now(path: Path, outside: FakeOutside, state: str) -> None:
-    """Another state in the run's folder, and a word about something on its line."""
+    """Another state in the run's folder, and a word about it on its line."""
     status = msgspec.json.decode((path / "state.json").read_bytes())
     (path / "state.json").write_bytes(msgspec.json.encode({**status, "state": state}))
-    outside.lines[-1].says.put(Checkpoint(step=40, path="checkpoints/step-00000040", kind="manual"))
+    outside.lines[-1].says.put(State(state=state))  # type: ignore[arg-type]
 
 
 def attached_app(session: FakeSession, sampler: FakeSampler, runs_dir: Path, outside: FakeOutside) -> TuitrainApp:
@@ -96,7 +96,7 @@ async def test_r_shows_the_runs_also_from_one_that_was_attached_to(
         await until(pilot, lambda: isinstance(app.screen, RunsScreen))
 
 
-async def test_steps_do_not_make_it_read_the_folder(
+async def test_only_what_a_person_may_wait_for_makes_it_read_the_folder_at_once(
     session: FakeSession, sampler: FakeSampler, runs_dir: Path, outside: FakeOutside, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tuitrain.tui.screens.base.BEAT_SECONDS", 3600.0)
@@ -111,8 +111,9 @@ async def test_steps_do_not_make_it_read_the_folder(
         monkeypatch.setattr(screen, "_read", lambda: reads.append(None))
         for step in range(100):
             line.says.put(Step(step=step, epoch=1, loss=1.0, lr=0.01, samples_per_second=1.0))
-        await until(pilot, line.says.empty)
         line.says.put(Checkpoint(step=40, path="checkpoints/step-00000040", kind="manual"))
+        await until(pilot, line.says.empty)
+        line.says.put(State(state="paused"))
         await until(pilot, lambda: bool(reads))
         assert len(reads) == 1
 
@@ -130,14 +131,16 @@ async def test_a_run_that_says_nothing_is_read_seldom(
         assert isinstance(screen, OpenedScreen)
         reads: list[None] = []
         monkeypatch.setattr(screen, "_read", lambda: reads.append(None))
-        screen.beat()
+        for _ in range(_BEATS):
+            screen.beat()
         reads.clear()
-        for _ in range(10):
+        for _ in range(2 * _QUIET_BEATS):
             screen.beat()
         assert len(reads) == 2
         outside.lines[0].says.put(Step(step=41, epoch=1, loss=1.0, lr=0.01, samples_per_second=1.0))
         await until(pilot, lambda: screen._attachment.stirred)
-        screen.beat()
+        for _ in range(_BEATS):
+            screen.beat()
         assert len(reads) == 3
 
 

@@ -18,7 +18,7 @@ from tuitrain.paths import METRICS
 from tuitrain.runs.store import MetricsWriter
 from tuitrain.tui.app import TuitrainApp
 from tuitrain.tui.curve.plot import Plot
-from tuitrain.tui.screens.opened import OpenedScreen
+from tuitrain.tui.screens.opened import _BEATS, OpenedScreen
 from tuitrain.tui.widgets.curve import Curve
 from tuitrain.tui.widgets.keybar import KeyBar
 from tuitrain.tui.widgets.settings import SettingsPane
@@ -97,6 +97,7 @@ async def test_a_reading_is_drawn_once_and_only_where_it_changed_something(
             grow(runs_dir / ID, last - 99, last)
             done.clear()
             screen._attachment.stirred = True
+            screen._beats = _BEATS - 1
             screen.beat()
             await until_shown(pilot, f"{last:,}/")
             await until(pilot, lambda: done["Plot._drawn"] > 0 and not screen._reading)

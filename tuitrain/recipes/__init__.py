@@ -95,7 +95,7 @@ def _parse(text: str, where: str) -> dict[str, Any]:
 
 @lru_cache(8)
 def _table(text: str) -> Mapping[str, Any]:
-    """The content of a TOML text; a screen reads that of the run that it follows every second."""
+    """The content of a TOML text; configuration and environment of a run are read of the same one."""
     return tomllib.loads(text)
 
 

@@ -17,7 +17,7 @@ from tuitrain.paths import BEST, CHECKPOINTS, CONFIG, MANIFEST, STATE
 from tuitrain.runs.errors import RunError
 from tuitrain.runs.label import read_label
 from tuitrain.runs.made_with import config_of
-from tuitrain.runs.status import InQueue, has_process, is_lost, read_status
+from tuitrain.runs.status import InQueue, RunStatus, has_process, is_lost, read_status
 from tuitrain.text import clean, nearest
 
 _ID_TIME = re.compile(r"(\d{4})(\d{2})(\d{2})-(\d{2})(\d{2})-")
@@ -241,6 +241,11 @@ def summarize(folder: Path, now: float) -> RunSummary:
             note=label.note_or(""),
             broken=str(error),
         )
+    return row_of(folder, status, now)
+
+
+def row_of(folder: Path, status: RunStatus, now: float) -> RunSummary:
+    """The row of the run in `folder`, which has this status; `now` is Unix seconds."""
     state: RunState = "lost" if is_lost(status, now) else status.state
     queue = status.queue if state == "queued" else None
     return RunSummary(

@@ -120,6 +120,10 @@ class RunRecord:
         """The run was running for so long before this record was made."""
         self._running = Stopwatch(self._clock, seconds)
 
+    def leave_on_disk(self, stored: StoredRun) -> None:
+        """Take the curves that are seldom shown from the run's folder: in memory they would grow with every step."""
+        self.learning_rate, self.speed = stored.learning_rate, stored.speed
+
     def begin_after(self, step: int) -> None:
         """The events that come next are about what was done after `step`."""
         self.step = self._rate_step = step

@@ -9,11 +9,9 @@ from pathlib import Path
 from tuitrain.events import Eval, State
 from tuitrain.paths import METRICS
 from tuitrain.runs.logtail import LOG_LINES
-from tuitrain.runs.made_with import config_of
-from tuitrain.runs.network import read_parameters, read_predictions
 from tuitrain.runs.reader import MetricsReader
 from tuitrain.runs.record import RunRecord
-from tuitrain.runs.schema import LEARNING_RATE, LOSS, SPEED, TIME
+from tuitrain.runs.schema import LOSS, TIME
 from tuitrain.runs.status import RunStatus, is_lost, read_status
 from tuitrain.runs.stored import StoredRun, stored_run
 
@@ -21,20 +19,24 @@ from tuitrain.runs.stored import StoredRun, stored_run
 _PACE_EVENTS = 256
 
 
-def load_record(path: Path) -> RunRecord:
+def load_record(path: Path, status: RunStatus | None = None) -> RunRecord:
     """The record of the run in folder `path`; of a long run not yet all that its devices did, see `StoredRun.devices`.
+
+    Args:
+        path: the folder.
+        status: its state, where that was just read.
 
     Raises:
         RunError: its state or metrics cannot be read.
         ConfigError: its configuration cannot.
     """
-    status = read_status(path)
+    status = read_status(path) if status is None else status
     stored = stored_run(path)
-    config = config_of(path)
+    config = stored.config.get()
     record = stored.metrics.ask(lambda reader: _replay(_with_curves(RunRecord(config), stored), status, reader))
     record.path = path
     record.devices = stored.devices()
-    record.parameters, record.predictions = read_parameters(path), read_predictions(path)
+    record.parameters, record.predictions = stored.parameters.get(), stored.predictions.get()
     record.log = stored.log()
     record.state = "lost" if is_lost(status, time.time()) else status.state
     record.error = status.error
@@ -44,12 +46,13 @@ def load_record(path: Path) -> RunRecord:
 def _with_curves(record: RunRecord, stored: StoredRun) -> RunRecord:
     """The record with the curves of the file, to which no event adds."""
     record.stored = stored
-    record.loss, record.times, record.learning_rate, record.speed = stored.loss, stored.times, stored.learning_rate, stored.speed
+    record.loss, record.times = stored.loss, stored.times
+    record.leave_on_disk(stored)
     return record
 
 
 def take_up(record: RunRecord, path: Path) -> int:
-    """Fill the empty record of a run that goes on with what its folder `path` keeps, the curves in memory.
+    """Fill the empty record of a run that goes on with what its folder `path` keeps, loss and times in memory.
 
     Nothing has been applied to the record yet, and nothing is until this returns.
 
@@ -62,15 +65,15 @@ def take_up(record: RunRecord, path: Path) -> int:
     with MetricsReader(path / METRICS) as reader:
         _replay(record, read_status(path), reader)
         record.loss, record.times = reader.series(LOSS), reader.series(TIME)
-        record.learning_rate, record.speed = reader.series(LEARNING_RATE), reader.series(SPEED)
     # It has not started yet in this process.
     record.path, record.run, record.started = path, path.name, None
     # Not the shared one of those who look at the run: the record's histories grow by themselves.
     kept = StoredRun(path)
+    record.leave_on_disk(kept)
     record.devices = kept.devices()
     while kept.behind:
         record.devices = kept.devices()
-    record.parameters, record.predictions = read_parameters(path), read_predictions(path)
+    record.parameters, record.predictions = kept.parameters.get(), kept.predictions.get()
     record.log.clear()
     for line in kept.log().tail(LOG_LINES):
         record.log.add(line.level, line.text, line.time)

@@ -11,7 +11,8 @@ import threading
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from typing import Protocol
+from operator import eq
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -107,6 +108,22 @@ class _Level:
             tally.add(sum(self.count[first:last]), sum(self.total[first:last]), min(self.low[first:last]), max(self.high[first:last]))
 
 
+class _Thinned(NamedTuple):
+    """The first columns of a thinned series, which stay as they are whatever is appended.
+
+    Attributes:
+        asked: lo, hi and columns.
+        column: how many columns that is.
+        start: the index of the first point after them.
+        bins: what they hold.
+    """
+
+    asked: tuple[float, float, int]
+    column: int
+    start: int
+    bins: tuple[Bin, ...]
+
+
 class Series:
     """Points (x, y) with x strictly ascending. A y that is not finite is kept as NaN and is in no bin.
 
@@ -115,12 +132,14 @@ class Series:
     """
 
     def __init__(self) -> None:
-        self._x = array("d")
+        # Steps that follow each other need no memory; all other x do.
+        self._x: range | array[float] = range(0)
         self._y = array("d")
         self._levels = [_Level()]
         self._length = 0
         self._lock = threading.Lock()
         self._average: _Average | None = None
+        self._thinned: _Thinned | None = None
 
     def __len__(self) -> int:
         return self._length
@@ -131,7 +150,7 @@ class Series:
         if not -length <= index < length:
             raise IndexError(index)
         position = index % length
-        return self._x[position], self._y[position]
+        return float(self._x[position]), self._y[position]
 
     def append(self, x: float, y: float) -> None:
         """Add one point.
@@ -158,33 +177,41 @@ class Series:
             if not x > last:
                 raise ValueError(f"x must ascend: {x} after {last}")
             last = x
-        self._x.extend(xs)
+        self._add_x(xs)
         self._push(ys)
 
     def thin(self, lo: float, hi: float, columns: int) -> list[Bin]:
         """At most `columns` bins of the points with `lo <= x <= hi`, in order; costs about `columns` times the pyramid's height.
 
         With no more points than columns each point is a bin of its own. Otherwise bins are of equal width in x, so that with `lo` and
-        `hi` held still new points leave earlier bins as they were. Bins without a finite y are left out.
+        `hi` held still new points leave earlier bins as they were, and asking again costs only the newest ones. Bins without a finite y
+        are left out.
         """
         length = self._length
         first, last = bisect_left(self._x, lo, 0, length), bisect_right(self._x, hi, 0, length)
         if last - first <= columns:
-            return [Bin(self._x[i], y, y, y) for i in range(first, last) if (y := self._y[i]) == y]
-        bins: list[Bin] = []
-        start = first
-        for column in range(1, columns + 1):
+            return [Bin(float(self._x[i]), y, y, y) for i in range(first, last) if (y := self._y[i]) == y]
+        asked, kept = (lo, hi, columns), self._thinned
+        if kept is None or kept.asked != asked:
+            kept = _Thinned(asked, 0, first, ())
+        bins, start = list(kept.bins), kept.start
+        for column in range(kept.column + 1, columns + 1):
             edge = lo + (hi - lo) * column / columns
             end = last if column == columns else bisect_left(self._x, edge, start, last)
+            if end == last:
+                # The next point comes into this column or after it.
+                self._thinned = _Thinned(asked, column - 1, start, tuple(bins))
             if start < end and (found := self._gather(start, end).as_bin((self._x[start] + self._x[end - 1]) / 2)):
                 bins.append(found)
             start = end
+            if end == last:
+                break
         return bins
 
     def at(self, x: float) -> tuple[float, float] | None:
         """The last point up to `x`, its y NaN where it was not finite; `None` where there is none."""
         index = bisect_right(self._x, x, 0, self._length) - 1
-        return (self._x[index], self._y[index]) if index >= 0 else None
+        return (float(self._x[index]), self._y[index]) if index >= 0 else None
 
     def up_to(self, x: float) -> Series:
         """A new series of the points up to `x`."""
@@ -214,6 +241,20 @@ class Series:
             if self._average is None or self._average.weight != weight:
                 self._average = _Average(self, weight)
             return self._average.follow(self)
+
+    def _add_x(self, xs: Sequence[float]) -> None:
+        """Append x values, whose y are not announced yet."""
+        if not xs:
+            return
+        if isinstance(self._x, range):
+            start = self._x.start if self._x else xs[0]
+            if float(start).is_integer():
+                longer = range(int(start), int(start) + len(self._x) + len(xs))
+                if all(map(eq, xs, longer[len(self._x) :])):
+                    self._x = longer
+                    return
+            self._x = array("d", self._x)
+        self._x.extend(xs)
 
     def _push(self, ys: Sequence[float]) -> None:
         """Append y values whose x are in place, and the pyramid entries that they complete."""
@@ -266,8 +307,6 @@ class _Average:
         self._value = 0.0
         self._pull = 1.0
         self._series = Series()
-        # The x are the same points: sharing the array halves the memory of a long curve.
-        self._series._x = source._x
 
     def follow(self, source: Series) -> Series:
         """Take in what `source` has gained and give the averaged series."""
@@ -281,5 +320,7 @@ class _Average:
             pull *= weight
             values.append(value / (1 - pull))
         self._value, self._pull = value, pull
+        # The x are the same points: sharing them halves the memory of a long curve.
+        self._series._x = source._x
         self._series._push(values)
         return self._series

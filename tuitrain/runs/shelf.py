@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import time
 from pathlib import Path
 
 from tuitrain.paths import STATE
 from tuitrain.runs.catalogue import RunSummary, folders, is_run, newest_first, summarize
 from tuitrain.runs.label import LABEL
-
-Stamp = tuple[int, int, int]
+from tuitrain.runs.unchanged import stamp
 
 
 class Shelf:
@@ -29,20 +27,12 @@ class Shelf:
         now = time.time()
         known: dict[str, tuple[object, RunSummary]] = {}
         for folder in folders(self._runs_dir):
-            stamp = (_stamp(f"{folder}/{STATE}"), _stamp(f"{folder}/{LABEL}"))
-            if stamp[0] is None and not is_run(Path(folder)):
+            stamps = (stamp(f"{folder}/{STATE}"), stamp(f"{folder}/{LABEL}"))
+            if stamps[0] is None and not is_run(Path(folder)):
                 continue
             before = self._known.get(folder)
             # Whether the process of a live run is still there does not show in its files.
-            same = before is not None and before[0] == stamp and not before[1].live
-            known[folder] = before if before is not None and same else (stamp, summarize(Path(folder), now))
+            same = before is not None and before[0] == stamps and not before[1].live
+            known[folder] = before if before is not None and same else (stamps, summarize(Path(folder), now))
         self._known = known
         return sorted((run for _, run in known.values()), key=newest_first, reverse=True)
-
-
-def _stamp(path: str) -> Stamp | None:
-    try:
-        found = os.stat(path)
-    except OSError:
-        return None
-    return found.st_ino, found.st_size, found.st_mtime_ns

@@ -42,6 +42,8 @@ __all__ = ["MetricsReader", "MetricsWriter"]
 BUSY_SECONDS = 0.5
 # A full disk stays full; a lock goes, and then nothing of the run is lost.
 LOCKED_SECONDS = 45.0
+# Only ends of tables are written to. SQLite's own 2 MB would fill up while the file grows.
+CACHE_KIB = 256
 
 _STEP_TABLES = ("losses", "step_events", "evals", "replicas", "replica_stats", "checkpoints")
 
@@ -116,6 +118,9 @@ class MetricsWriter:
 
     def _prepare(self, path: Path) -> None:
         execute = self._connection.execute
+        execute(f"PRAGMA cache_size = -{CACHE_KIB}")
+        # A commit that is larger, as after a lock that lasted, stays in memory until its end: readers are held up only then.
+        execute("PRAGMA cache_spill = OFF")
         # A file that someone switched to WAL goes back before the first write.
         execute("PRAGMA journal_mode = DELETE")
         version = execute("PRAGMA user_version").fetchone()[0]

@@ -10,18 +10,23 @@ import os
 import threading
 import weakref
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 from tuitrain.events import GpuSample
-from tuitrain.paths import LOG, METRICS
+from tuitrain.paths import CONFIG, LOG, METRICS
 from tuitrain.runs.errors import RunError
 from tuitrain.runs.history import DeviceHistory
+from tuitrain.runs.label import LABEL
 from tuitrain.runs.logfile import LogFile
 from tuitrain.runs.logtail import LogTail
+from tuitrain.runs.made_with import config_of, environment_of
+from tuitrain.runs.network import PARAMETERS, PREDICTIONS, read_parameters, read_predictions
 from tuitrain.runs.reader import PAGE_ROWS, MetricsReader
 from tuitrain.runs.schema import LEARNING_RATE, LOSS, SPEED, TIME, Column
 from tuitrain.runs.series import Bin, Curve, Series
+from tuitrain.runs.unchanged import Unchanged
 from tuitrain.text import clean
 
 T = TypeVar("T")
@@ -133,6 +138,10 @@ class StoredRun:
         self.metrics = Metrics(folder / METRICS)
         self.loss, self.times = StoredCurve(self.metrics, LOSS), StoredCurve(self.metrics, TIME)
         self.learning_rate, self.speed = StoredCurve(self.metrics, LEARNING_RATE), StoredCurve(self.metrics, SPEED)
+        self.config = Unchanged(partial(config_of, folder), folder / CONFIG, folder / LABEL)
+        self.environment = Unchanged(partial(environment_of, folder), folder / CONFIG)
+        self.parameters = Unchanged(partial(read_parameters, folder), folder / PARAMETERS)
+        self.predictions = Unchanged(partial(read_predictions, folder), folder / PREDICTIONS)
         self._log = LogFile(folder / LOG)
         self.behind = False
         """Whether there are more samples of the devices than `devices` has read."""

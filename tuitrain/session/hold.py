@@ -105,6 +105,7 @@ class Hold:
         Raises:
             ConfigError: it cannot be written.
         """
+        from tuitrain.runs.stored import StoredRun
         from tuitrain.session.owned import NewRun
 
         resolved = self._control.resolved or config
@@ -114,6 +115,7 @@ class Hold:
         folder, self._recorder.release = owned.folder, self._end
         self._control.folder = folder.path
         self._record.config, self._record.path = resolved, folder.path
+        self._record.leave_on_disk(StoredRun(folder.path))
         self._recorder.archive = archive
         if not listening:
             self._listen(folder.path)

@@ -11,11 +11,11 @@ from typing import Literal, get_args
 
 import msgspec
 
-from tuitrain.events import ReplicaStats, Step
+from tuitrain.events import Clock, ReplicaStats, Step
 
 Command = Literal["pause", "resume", "stop", "checkpoint", "watch"]
 COMMANDS: tuple[Command, ...] = get_args(Command)
-FREQUENT = (Step, ReplicaStats)
+FREQUENT = (Step, ReplicaStats, Clock)
 """Events that come all the time and change nothing that a person waits for."""
 
 

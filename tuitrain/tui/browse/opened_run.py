@@ -6,6 +6,7 @@ import os
 import socket
 import time
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,8 @@ import msgspec
 
 from tuitrain.config import ConfigError
 from tuitrain.events import Progress
+from tuitrain.paths import BEST, CHECKPOINTS
+from tuitrain.runs.unchanged import Unchanged
 from tuitrain.text import clean
 from tuitrain.tui.run_view import StoredView
 
@@ -55,6 +58,7 @@ class OpenedRun(StoredView):
     def __init__(self, path: Path) -> None:
         super().__init__(None)
         self.path = path
+        self._checkpoints = Unchanged(partial(_checkpoints, path), path / CHECKPOINTS, path / CHECKPOINTS / BEST)
         self.checkpoints: tuple[KeptCheckpoint, ...] = ()
         self.environment: Mapping[str, Any] = {}
         self.problem: str | None = None
@@ -77,20 +81,20 @@ class OpenedRun(StoredView):
 
     def read(self) -> Reading:
         """Read the folder; takes in nothing."""
-        from tuitrain.runs.catalogue import summarize
-        from tuitrain.runs.made_with import environment_of
+        from tuitrain.runs.catalogue import row_of
         from tuitrain.runs.saved import load_record
         from tuitrain.runs.status import read_status
 
         try:
             status = read_status(self.path)
-            record = load_record(self.path)
+            record = load_record(self.path, status)
             if record.state == "lost" and record.error is None:
                 record.error = GONE
-            found = summarize(self.path, time.time())
+            found = row_of(self.path, status, time.time())
             if found.waits and found.queue is not None:
                 record.phase = Progress(phase="nobody waits for its turn" if found.left else found.queue.words)
-            checkpoints, environment = _checkpoints(self.path), environment_of(self.path)
+            assert record.stored is not None
+            checkpoints, environment = self._checkpoints.get(), record.stored.environment.get()
             return Reading(record, checkpoints, environment, host=status.host, pid=status.pid, left=found.left)
         except ConfigError as error:
             return Reading(problem=str(error))

@@ -6,8 +6,11 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from tuitrain.session.lines import FREQUENT
+from tuitrain.events import Notice, RunEnded, RunStarted, State
 from tuitrain.tui.hosts.outside import Line, Outside
+
+_AWAITED = (RunStarted, State, Notice, RunEnded)
+"""Events that a person may be waiting for, as after a key."""
 
 
 class Attachment:
@@ -16,7 +19,7 @@ class Attachment:
     Args:
         path: the run's folder.
         outside: other processes.
-        told: called from the thread when something changed: what the run does, or whether there is a line.
+        told: called from the thread when something changed that a person may wait for: the run's state, or whether there is a line.
     """
 
     def __init__(self, path: Path, outside: Outside, told: Callable[[], object]) -> None:
@@ -66,8 +69,8 @@ class Attachment:
         try:
             for event in line.watch():
                 self.stirred = True
-                # The folder of a run that says something is read again each second.
-                if not isinstance(event, FREQUENT):
+                # For all else the folder of a run that says something is read often enough.
+                if isinstance(event, _AWAITED):
                     self._told()
         finally:
             line.close()

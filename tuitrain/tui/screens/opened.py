@@ -37,10 +37,12 @@ if TYPE_CHECKING:
     from tuitrain.tui.hosts.outside import Outside
     from tuitrain.tui.widgets.devices import SamplerLike
 
-_QUIET_BEATS = 5
+_BEATS = 2
+"""Whoever only watches gets new numbers every so many beats; what a person waits for, as after a key, is shown at once."""
+_QUIET_BEATS = 6
 """The folder of a run that says nothing, as while it is paused, is read every so many beats."""
-_CURVE_SECONDS = 1.5
-"""Whoever only watches gets every second reading drawn: a curve costs more than all numbers beside it."""
+_CURVE_SECONDS = 3.0
+"""A curve costs more than all numbers beside it, so every second reading is drawn."""
 _TAKEN = {"checkpoint": "A checkpoint is written at the next step.", "stop": "It stops at the next step, with a checkpoint."}
 _HINTS = {
     "failed": "o shows the log · R goes on",
@@ -190,6 +192,10 @@ class OpenedScreen(PaneScreen):
         if not (self.opened.alive or self.opened.left):
             return
         self._beats += 1
+        if self.opened.here:
+            self._attachment.keep()
+        if self._beats % _BEATS:
+            return
         late = self._reading
         if self._attachment.stirred or not self._attachment.attached or self._beats % _QUIET_BEATS == 0:
             self._attachment.stirred = False
@@ -197,8 +203,6 @@ class OpenedScreen(PaneScreen):
         if late or not self._reading:
             # Otherwise they are painted together with what is read.
             self._devices.sample()
-        if self.opened.here:
-            self._attachment.keep()
 
     def on_opened_screen_told(self, message: Told) -> None:
         """Look at once: a person waits for a key to show, or for a run to end."""

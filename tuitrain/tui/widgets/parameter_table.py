@@ -188,7 +188,7 @@ def _columns(rows: tuple[Parameter, ...], width: int) -> _Columns:
     if spare < 0:
         spare, share = spare + share + _GAP, 0
     bars = min(spare, _BAR) if share and spare >= _LEAST_BAR else 0
-    return _Columns(max(name + min(spare, 0), _LEAST_NAME), shape, count, bars, share, device, trained)
+    return _Columns(max(name + min(spare, 0), min(name, _LEAST_NAME)), shape, count, bars, share, device, trained)
 
 
 def _end_of(text: str, width: int) -> str:
