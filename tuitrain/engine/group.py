@@ -70,7 +70,10 @@ class Group:
         Returns:
             Waits, and gives the sum and whether any rank wants something.
         """
-        numbers = [float(flag), *self._wishes()]
+        wishes = self._wishes()
+        if self.size == 1:
+            return lambda: self._alone(loss, wishes, flag=flag)
+        numbers = [float(flag), *wishes]
         # In double the sum of the ranks' shares is as exact as one process's own mean.
         shares = [] if loss.is_cuda else [loss.double().reshape(1)]
         word = torch.cat([*shares, torch.tensor(numbers, dtype=torch.float64)])
@@ -134,6 +137,11 @@ class Group:
         yield
         for _ in range(turn, 2):
             dist.barrier(group=self._talk)
+
+    def _alone(self, loss: Tensor, wishes: list[float], *, flag: bool) -> tuple[Tensor, bool]:
+        """What the only rank agrees on with itself."""
+        self._agree(wishes)
+        return loss if loss.is_cuda else loss.double(), flag
 
     def _wishes(self) -> list[float]:
         """A 1 in the place of what this rank is asked for: one request at a time, so that they stay in order."""

@@ -81,7 +81,8 @@ class Distributed:
         self._due = False
         ids = [device] if device.type == "cuda" else None
         self._trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
-        self._parallel = DistributedDataParallel(model, device_ids=ids, find_unused_parameters=may_skip)
+        # Gradients that are views of what is reduced need not be copied back.
+        self._parallel = DistributedDataParallel(model, device_ids=ids, find_unused_parameters=may_skip, gradient_as_bucket_view=True)
 
     def step(self, inputs: Tensor, labels: Tensor) -> Tensor:
         """Forward and backward of this rank's part; see `Strategy.step`. Only rank 0's account of the replicas is read."""
