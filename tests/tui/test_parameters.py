@@ -127,6 +127,18 @@ async def test_whole_names_before_bars_and_the_column_that_says_the_same_of_all(
         assert "5 parameters, 20 bytes in fp32 · 1 of them frozen" in text
 
 
+async def test_short_names_leave_room_for_the_last_column(session: FakeSession, sampler: FakeSampler) -> None:
+    """What a plain nn.Sequential calls its parameters."""
+    app = make(session, sampler)
+    async with app.run_test(size=(80, 24)) as pilot:
+        short = tuple(row(name.partition(".")[2], shape) for name, shape in SEED_CNN)
+        await opened(pilot, session, Parameters(rows=short))
+        lines = screen_text(app).splitlines()
+        header = next(line for line in lines if "shape" in line)
+        assert "device  trained" in header
+        assert "…" not in header
+
+
 async def test_several_devices_are_pointed_out(session: FakeSession, sampler: FakeSampler) -> None:
     app = make(session, sampler)
     async with app.run_test(size=(120, 40)) as pilot:
