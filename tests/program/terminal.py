@@ -8,7 +8,6 @@ import signal
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from types import TracebackType
 
@@ -17,6 +16,12 @@ import pyte
 
 TUITRAIN = str(Path(sys.executable).with_name("tuitrain"))
 KEYS = {"Enter": "\r", "Esc": "\x1b", "Tab": "\t", "Space": " ", "Up": "\x1b[A", "Down": "\x1b[B", "Right": "\x1b[C", "Left": "\x1b[D"}
+
+
+def _hear() -> None:
+    """Also where the tests themselves run under `nohup`, or in a shell's background, which hears no Ctrl+C."""
+    for number in (signal.SIGHUP, signal.SIGINT):
+        signal.signal(number, signal.SIG_DFL)
 
 
 class Terminal:
@@ -28,10 +33,8 @@ class Terminal:
         self._screen = pyte.Screen(columns, rows)
         self._stream = pyte.ByteStream(self._screen)
         full = {**os.environ, "TERM": "xterm-256color", "COLORTERM": "truecolor", **env}
-        # Also where the tests themselves run under `nohup`.
-        hears = partial(signal.signal, signal.SIGHUP, signal.SIG_DFL)
         size = (rows, columns)
-        self._child = pexpect.spawn(argv[0], list(argv[1:]), dimensions=size, env=full, timeout=5, preexec_fn=hears)
+        self._child = pexpect.spawn(argv[0], list(argv[1:]), dimensions=size, env=full, timeout=5, preexec_fn=_hear)
 
     def __enter__(self) -> Terminal:
         return self

@@ -17,7 +17,7 @@ from host import Host, small_config, until
 from tally import Tally
 from terminal import Terminal
 
-STALLED_SECONDS = 20.0
+STALLED_SECONDS = 60.0
 RESIZES = 200
 GONE_SECONDS = 2.0
 IDLE_PERCENT = 20
