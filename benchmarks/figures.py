@@ -6,11 +6,14 @@ from collections.abc import Callable
 
 from benchmarks.drawing import chart
 from benchmarks.gpu import gpu_app_speed, gpu_speed
+from benchmarks.handing import hand_over
 from benchmarks.keys import key_to_paint
 from benchmarks.leet import leet
+from benchmarks.many import many_runs
 from benchmarks.memory import long_run
 from benchmarks.monitor import monitor, sample_cost
 from benchmarks.pairs import Figure, Wanted
+from benchmarks.saving import saving
 from benchmarks.scaling import scaling
 from benchmarks.speed import app_speed, on_device_loop, plain_speed
 from benchmarks.speedrun import speedrun
@@ -22,6 +25,7 @@ from benchmarks.watching import watching
 ALL: dict[str, Callable[[Wanted], list[Figure]]] = {
     "first-frame": first_frame,
     "commands": commands,
+    "many-runs": many_runs,
     "first-step": first_step,
     "key-to-paint": key_to_paint,
     "chart": chart,
@@ -33,6 +37,8 @@ ALL: dict[str, Callable[[Wanted], list[Figure]]] = {
     "gpu-speed": gpu_speed,
     "gpu-app-speed": gpu_app_speed,
     "strategy-overheads": strategy_overheads,
+    "saving": saving,
+    "hand-over": hand_over,
     "long-run": long_run,
     "monitor": monitor,
     "watching": watching,

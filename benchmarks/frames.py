@@ -13,7 +13,7 @@ from itertools import cycle, islice, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.programs import HERE, Screen
+from benchmarks.programs import Screen
 
 SETTLE_SECONDS = 2.0
 QUIET_SECONDS = 0.12
@@ -49,7 +49,7 @@ class Metered:
         self._folder = tempfile.TemporaryDirectory()
         self._file = Path(self._folder.name) / "notes.jsonl"
         self._asked = 0
-        command = [sys.executable, str(HERE / "metered_app.py"), str(self._file), *arguments]
+        command = [sys.executable, "-m", "benchmarks.metered_app", str(self._file), *arguments]
         self._screen = Screen(command, dict(env), columns, rows)
         try:
             self._screen.wait(lambda text: "Quit" in text)

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
+from unittest import mock
 
 from benchmarks.programs import output_of
 
@@ -25,17 +26,11 @@ def images(given: Path | None) -> Iterator[Path]:
     if given is not None:
         yield given
         return
-    before = os.environ.get("XDG_CACHE_HOME")
     with tempfile.TemporaryDirectory() as folder:
         made = Path(folder) / "images"
         output_of([sys.executable, "-m", "benchmarks.images", str(made)])
-        os.environ["XDG_CACHE_HOME"] = str(Path(folder) / "cache")
-        try:
+        with mock.patch.dict(os.environ, XDG_CACHE_HOME=str(Path(folder) / "cache")):
             yield made
-        finally:
-            os.environ.pop("XDG_CACHE_HOME")
-            if before is not None:
-                os.environ["XDG_CACHE_HOME"] = before
 
 
 def write(part: Path, inputs: Tensor, labels: Tensor) -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.pairs import Figure, Wanted, percentile
-from benchmarks.programs import HERE, TUITRAIN, Screen, busy_neighbour, runs_dir
+from benchmarks.programs import TUITRAIN, Screen, busy_neighbour, runs_dir
 from tuitrain.paths import METRICS, STATE
 
 KEYS = (("l", b"log"), ("l", b"linear"), ("+", b"smoothing"), ("-", b"smoothing"), ("?", b"themes"), ("?", None))
@@ -137,7 +137,7 @@ def few_images(data: Path) -> Iterator[Path]:
 def _whole_run(data: Path, neighbour: Callable[[], AbstractContextManager[None]]) -> Whole:
     with runs_dir() as (folder, env), tempfile.TemporaryDirectory() as cache, neighbour():
         file = Path(cache) / "lags.json"
-        app = [sys.executable, str(HERE / "lag_app.py"), str(file)]
+        app = [sys.executable, "-m", "benchmarks.lag_app", str(file)]
         command = ["run", "seed-cnn", "--device", "cpu", "--data", str(data), *BUSY_RUN, "--tui"]
         # With a cache of its own it has everything to decode.
         screen = Screen([*app, *command], {**env, "XDG_CACHE_HOME": cache})

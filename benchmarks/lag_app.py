@@ -1,4 +1,4 @@
-"""`tuitrain` with a clock in its event loop: python benchmarks/lag_app.py FILE ARGUMENT...
+"""`tuitrain` with a clock in its event loop: python -m benchmarks.lag_app FILE ARGUMENT...
 
 A task sleeps for 10 ms, over and over; when the app ends, FILE gets [moment, seconds too late] for each of these sleeps as JSON.
 """
@@ -9,8 +9,12 @@ import asyncio
 import json
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any
+
+from benchmarks.inside_app import run_with
 
 SLEEP = 0.01
 
@@ -24,28 +28,17 @@ async def tick(lags: list[tuple[float, float]]) -> None:
         lags.append((now, now - begin - SLEEP))
 
 
-def main() -> None:
-    """Run the app."""
-    file = Path(sys.argv.pop(1))
-    from tuitrain.cli import main as tuitrain
-    from tuitrain.session.threads import lasting_imports
-
-    with lasting_imports():
-        from textual.app import App
-    run_async: Any = App.run_async
-
-    async def watched(self: App[None], **options: Any) -> Any:
-        lags: list[tuple[float, float]] = []
-        clock = asyncio.get_running_loop().create_task(tick(lags))
-        try:
-            return await run_async(self, **options)
-        finally:
-            clock.cancel()
-            file.write_text(json.dumps(lags))
-
-    App.run_async = watched  # type: ignore[method-assign, assignment]
-    tuitrain()
+@contextmanager
+def clock(file: Path) -> Iterator[None]:
+    """On an event loop: the clock, and at the end what it noted in `file`."""
+    lags: list[tuple[float, float]] = []
+    ticking = asyncio.get_running_loop().create_task(tick(lags))
+    try:
+        yield
+    finally:
+        ticking.cancel()
+        file.write_text(json.dumps(lags))
 
 
 if __name__ == "__main__":
-    main()
+    run_with(partial(clock, Path(sys.argv.pop(1))))

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.awaited import NO_WANDB, NotMeasured
-from benchmarks.monitor import MOST_PAIRS, watched, watched_lines
+from benchmarks.monitor import watched, watched_lines
 from benchmarks.pairs import Figure, Wanted
 from benchmarks.programs import HERE, TUITRAIN, Screen, runs_dir
 from benchmarks.watching import START_SECONDS, training_run
@@ -37,8 +37,8 @@ def leet(wanted: Wanted) -> list[Figure]:
     with runs_dir() as (folder, env), training_run(folder, env) as run, _told(folder.parent / "wandb-runs") as told:
         ours = ([TUITRAIN, "attach", run.name], env, "")
         theirs = (_command(told), OFFLINE, "")
-        mine, peer = zip(*(watched([ours, theirs]) for _ in range(min(wanted.pairs, MOST_PAIRS))), strict=True)
-    return watched_lines("watching a run beside W&B LEET", mine, peer, "W&B LEET")
+        mine, peer = watched([ours, theirs])
+    return watched_lines("watching a run beside W&B LEET", [mine], [peer], "W&B LEET")
 
 
 def _command(told: Path) -> list[str]:

@@ -169,18 +169,17 @@ class Training:
 
     def seconds_per_step(self, folder: Path) -> float:
         """From the only run in `folder`: the mean of the steps that count, by the clock that the engine kept."""
-        database = next(folder.glob("*/metrics.sqlite"))
-        connection = sqlite3.connect(f"file:{database}?mode=ro", uri=True)
-        try:
-            (first, begin), (last, end) = (
-                connection.execute(
-                    f"SELECT step, time FROM losses WHERE step > ? ORDER BY step {order} LIMIT 1", (self.skipped,)
-                ).fetchone()
-                for order in ("ASC", "DESC")
-            )
-        finally:
-            connection.close()
-        return float((end - begin) / (last - first))
+        counted = step_times(folder)[self.skipped :]
+        return (counted[-1] - counted[0]) / (len(counted) - 1)
+
+
+def step_times(folder: Path) -> list[float]:
+    """When each step of the only run in `folder` was made, Unix seconds."""
+    connection = sqlite3.connect(f"file:{next(folder.glob('*/metrics.sqlite'))}?mode=ro", uri=True)
+    try:
+        return [moment for (moment,) in connection.execute("SELECT time FROM losses ORDER BY step")]
+    finally:
+        connection.close()
 
 
 def output_of(command: list[str], env: Mapping[str, str] | None = None) -> str:
@@ -194,6 +193,13 @@ def output_of(command: list[str], env: Mapping[str, str] | None = None) -> str:
         words = (done.stderr or done.stdout).strip().splitlines()[-1:]
         raise RuntimeError(f"{Path(command[0]).name} ended with {done.returncode}: {' '.join(words)}")
     return done.stdout
+
+
+def seconds_of(command: list[str], env: Mapping[str, str] | None = None) -> float:
+    """How long `output_of` takes."""
+    begin = time.perf_counter()
+    output_of(command, env)
+    return time.perf_counter() - begin
 
 
 def headless(training: Training) -> float:

@@ -7,10 +7,11 @@ import shutil
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 from benchmarks.pairs import Figure, Wanted, figure, measure, middle, own, rounds
-from benchmarks.programs import HERE, TUITRAIN, Screen, output_of, runs_dir
+from benchmarks.programs import HERE, TUITRAIN, Screen, output_of, runs_dir, seconds_of
 
 RUNS = 200
 FIRST_STEP_EXTRA = 0.5
@@ -52,16 +53,8 @@ def commands(wanted: Wanted) -> list[Figure]:
     with runs_dir() as (folder, env):
         keep_runs(folder, env, RUNS)
 
-        def seconds(*command: str) -> float:
-            begin = time.perf_counter()
-            output_of(list(command), env)
-            return time.perf_counter() - begin
-
-        taken = rounds(
-            [lambda: seconds(TUITRAIN, "--help"), lambda: seconds(TUITRAIN, "runs"), lambda: seconds(sys.executable, "-c", "pass")],
-            max(wanted.pairs, 10),
-            warmup=2,
-        )
+        timed = ([TUITRAIN, "--help"], [TUITRAIN, "runs"], [sys.executable, "-c", "pass"])
+        taken = rounds([partial(seconds_of, command, env) for command in timed], max(wanted.pairs, 10), warmup=2)
     names = ("tuitrain --help", f"tuitrain runs, {RUNS} runs")
     empty = [each[-1] for each in taken]
     return [

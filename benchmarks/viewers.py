@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from unittest import mock
 
 from benchmarks.programs import HERE
 from tuitrain.events import ReplicaStat, ReplicaStats, Step
@@ -44,15 +45,8 @@ def _batch(number: int) -> list[Step | ReplicaStats]:
 @contextmanager
 def _sockets() -> Iterator[None]:
     """A place of their own for sockets: a path to one has 107 bytes at most."""
-    before = os.environ.get("XDG_RUNTIME_DIR")
-    with tempfile.TemporaryDirectory(prefix="t-", dir="/tmp") as folder:
-        os.environ["XDG_RUNTIME_DIR"] = folder
-        try:
-            yield
-        finally:
-            os.environ.pop("XDG_RUNTIME_DIR")
-            if before is not None:
-                os.environ["XDG_RUNTIME_DIR"] = before
+    with tempfile.TemporaryDirectory(prefix="t-", dir="/tmp") as folder, mock.patch.dict(os.environ, XDG_RUNTIME_DIR=folder):
+        yield
 
 
 @contextmanager
