@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -107,7 +108,9 @@ def test_a_driver_that_hangs_is_not_waited_for(nvml: Load) -> None:
     said = gpus_json(nvml("count 1\nhang nvmlDeviceGetUtilizationRates 60\n"))
     # The call hangs for 60 s: whoever waits for it is far over.
     assert time.monotonic() - started < 30
-    assert (said["devices"], said["error"]) == ([], "NVML not responding for 5 s")
+    assert said["devices"] == []
+    # The call that hangs is not the first one: those before it take their part of the 5 s.
+    assert re.fullmatch("NVML not responding for [345] s", said["error"])
 
 
 def test_many_slow_calls_are_not_waited_for_either(nvml: Load) -> None:
