@@ -1,0 +1,55 @@
+"""Trainings that take turns."""
+
+from __future__ import annotations
+
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from benchmarks.turns import Trainee, in_turns, seconds_per_step
+
+STEPPING = """
+import subprocess, sys, time
+# What makes the steps is a child, as the ranks of a group are.
+sys.exit(subprocess.call([sys.executable, "-c", '''
+import sys, time
+while True:
+    time.sleep(0.01)
+    with open(sys.argv[1], "a") as file:
+        file.write(f"{time.time()}\\\\n")
+''', sys.argv[1]]))
+"""
+
+
+def trainee(file: Path, code: str = STEPPING) -> Trainee:
+    return Trainee([sys.executable, "-c", code, str(file)], lambda: times(file), skipped=2)
+
+
+def times(file: Path) -> list[float]:
+    return [float(line) for line in file.read_text().splitlines()] if file.exists() else []
+
+
+def test_only_one_trains_at_a_time(tmp_path: Path) -> None:
+    files = [tmp_path / "one", tmp_path / "two"]
+    taken = in_turns([trainee(file) for file in files], turns=3, seconds=0.5)
+    assert len(taken) == 3
+    assert all(0.01 < each < 0.5 for turn in taken for each in turn)
+    one, two = (times(file) for file in files)
+    marked = sorted([(moment, 1) for moment in one[3:]] + [(moment, 2) for moment in two[3:]])
+    changes = sum(first[1] != second[1] for first, second in pairwise(marked))
+    # In the order one two, two one, one two; at the ends a step or two may be made before all of a program is stopped.
+    assert changes < 12
+
+
+def test_one_that_does_not_train_is_said(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match="did not begin to train"):
+        in_turns([trainee(tmp_path / "one", "raise SystemExit")], turns=1, seconds=0.1)
+
+
+def test_an_evaluation_between_two_steps_does_not_count() -> None:
+    assert seconds_per_step([1, 2, 3, 9, 10], 1, 11) == 1
+    assert seconds_per_step([1, 2, 5, 8, 20], 1.5, 19) == 3
+    with pytest.raises(RuntimeError, match="no whole step"):
+        seconds_per_step([1, 2], 1.5, 9)
