@@ -9,6 +9,7 @@ from fakes import FakeSampler, FakeSession, screen_text, seed_cnn, settle
 from kept_runs import keep, until, until_shown
 from textual.events import Key
 from textual.pilot import Pilot
+from textual.widgets import Input
 
 from tuitrain.events import Notice
 from tuitrain.tui.app import TuitrainApp
@@ -58,3 +59,13 @@ async def test_a_field_typed_at_once(app: TuitrainApp, session: FakeSession) -> 
         burst(pilot, " quick run\r")
         await until(pilot, lambda: len(session.started) == 1)
         assert session.started[0].name == "quick run"
+
+
+async def test_the_cursor_of_a_field_stands_still(app: TuitrainApp) -> None:
+    """One that blinks is painted, and sent over the network, twice a second."""
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press(*["down"] * 6, "6")
+        await until(pilot, lambda: isinstance(app.focused, Input))
+        assert isinstance(app.focused, Input)
+        assert not app.focused.cursor_blink
+        assert app.focused._cursor_visible

@@ -47,6 +47,8 @@ class LineEditor:
         if self._input is not None:
             return
         self._input = Input(text, compact=True, select_on_focus=False, classes="editor")
+        # Over SSH nothing is sent while nobody types.
+        self._input.cursor_blink = False
         self.place()
         self._host.mount(self._input)
         self._host.screen.set_focus(self._input)
