@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
@@ -20,21 +23,20 @@ from torch.nn.parallel import DistributedDataParallel
 from benchmarks.plain_loop import batches, optimizer_of
 from benchmarks.programs import AS_NICE, SHORT_SPIN, SKIPPED_STEPS
 from benchmarks.small_data import make_data
-from benchmarks.turns import Trainee
+from benchmarks.turns import Trainee, lines_of
 from tuitrain.config import with_changes
 from tuitrain.engine.models import build_model
 from tuitrain.recipes import load_recipe
 
 
-def plain_ddp(recipe: str, ranks: int, file: Path) -> Trainee:
+@contextmanager
+def plain_ddp(recipe: str, ranks: int) -> Iterator[Trainee]:
     """`ranks` processes with one thread each."""
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks)]
-    command = [*AS_NICE, *launcher, "-m", "benchmarks.plain_ddp", recipe, str(file)]
-
-    def times() -> list[float]:
-        return [float(line) for line in file.read_text().splitlines()] if file.exists() else []
-
-    return Trainee(command, times, SKIPPED_STEPS, {**SHORT_SPIN, "OMP_NUM_THREADS": "1"})
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "times"
+        command = [*AS_NICE, *launcher, "-m", "benchmarks.plain_ddp", recipe, str(file)]
+        yield Trainee(command, lambda: lines_of(file), SKIPPED_STEPS, {**SHORT_SPIN, "OMP_NUM_THREADS": "1"})
 
 
 def main() -> None:

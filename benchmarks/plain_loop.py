@@ -1,15 +1,16 @@
 """A plain PyTorch loop with the data in memory: what `tuitrain run` must not be slower than.
 
-    python -m benchmarks.plain_loop RECIPE IMPORT_STRING --steps N [--skip 20] [--batch-size B] [--device cpu] [--bar]
+    python -m benchmarks.plain_loop RECIPE IMPORT_STRING --steps N [--skip 20] [--batch-size B] [--device cpu] [--bar] [--times FILE]
 
 It trains the recipe's own model with the recipe's optimizer and batches on the data of the function that IMPORT_STRING names, in the memory
 format that is fastest and on the device where the model is, and prints the mean seconds of a step after the first `--skip`. With `--bar` a
-progress bar of rich is told of every batch and its loss, as in many people's scripts.
+progress bar of rich is told of every batch and its loss, as in many people's scripts. With `--times` FILE gets the moment of every step.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -72,6 +73,7 @@ def main() -> None:
     parser.add_argument("--batch-size", type=int, default=64)
     parser.add_argument("--device", type=torch.device, default="cpu")
     parser.add_argument("--bar", action="store_true")
+    parser.add_argument("--times", default=os.devnull)
     args = parser.parse_args()
 
     # Augmentation is the one thing of a recipe that this loop does not have; the run beside it is asked to leave it out.
@@ -86,7 +88,7 @@ def main() -> None:
     optimizer, criterion = optimizer_of(config, model), nn.CrossEntropyLoss()
 
     begin = 0.0
-    with progress(args.steps, args.bar) as tell:
+    with progress(args.steps, args.bar) as tell, open(args.times, "w", buffering=1, encoding="ascii") as times:
         for step, (inputs, targets) in enumerate(islice(batches(config, images, labels), args.steps)):
             if step == args.skip:
                 wait_for(args.device)
@@ -96,6 +98,7 @@ def main() -> None:
             loss.backward()
             optimizer.step()
             tell(loss.detach())
+            times.write(f"{time.time()}\n")
         wait_for(args.device)
         seconds = time.perf_counter() - begin
     print(seconds / (args.steps - args.skip))

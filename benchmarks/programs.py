@@ -25,6 +25,7 @@ T = TypeVar("T")
 TUITRAIN = str(Path(sys.executable).with_name("tuitrain"))
 HERE = Path(__file__).parent
 SKIPPED_STEPS = 20
+ENDLESS = 1_000_000
 ENDING_SECONDS = 5.0
 
 
@@ -150,12 +151,13 @@ class Training:
 
     Attributes:
         data: a folder, "synthetic", or an import string that is found from the root of this repository.
+        steps: how many it makes; without a number, more than anyone waits for.
         skipped: how many steps at the beginning do not count: they choose kernels and fill caches.
         env: variables for its process.
     """
 
     data: str
-    steps: int
+    steps: int = ENDLESS
     options: tuple[str, ...] = ()
     recipe: str = "seed-cnn"
     device: str = "cpu"

@@ -2,54 +2,47 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 from benchmarks.machine import describe
-from benchmarks.pairs import Figure, Wanted, figure, measure, middle, rounds, speed
-from benchmarks.programs import (
-    SHORT_SPIN,
-    Screen,
-    Training,
-    busy_neighbour,
-    headless,
-    in_app,
-    loop_command,
-    plain,
-    plain_loop,
-    runs_dir,
-)
+from benchmarks.pairs import Figure, Wanted, figure, middle, rounds, speed
+from benchmarks.programs import Training, busy_neighbour, headless, plain
+from benchmarks.turns import in_turns, plain_loop, tuitrain
 
 STEPS = 100
-BUSY_STEPS = 80
-APP_STEPS = 200
+APP_TURN_SECONDS, LOOP_TURN_SECONDS, LARGE_TURN_SECONDS = 3.0, 1.5, 6.0
 SMALL = "benchmarks.small_data:make_data"
 IN_MEMORY = {
-    "seed-cnn": Training(SMALL, 150),
-    "transformer": Training(SMALL, 70, recipe="transformer"),
+    "seed-cnn": Training(SMALL),
+    "transformer": Training(SMALL, recipe="transformer"),
     # As large a batch as lets a step take some tenths of a second.
-    "resnet18": Training(SMALL, 14, ("--batch-size", "16"), recipe="resnet18", skipped=4),
+    "resnet18": Training(SMALL, options=("--batch-size", "16"), recipe="resnet18", skipped=4),
 }
 
 
 def app_speed(wanted: Wanted) -> list[Figure]:
     """Steps per second inside the app against the same run without a screen, on a quiet machine and beside a busy process; and against the
     plain loop with rich's progress bar over its batches, with what both send to the terminal."""
-    training, fewer = Training(SMALL, APP_STEPS), Training(SMALL, BUSY_STEPS)
-    sent: list[float] = []
-    sent_bar: list[float] = []
-    takers = [partial(_counted_app, training, sent), partial(headless, training), partial(_counted_bar, training, sent_bar)]
-    app, alone, bar = zip(*rounds(takers, wanted.pairs, warmup=0), strict=True)
+    training, turns = Training(SMALL), 2 * wanted.pairs
+    taken = in_turns([tuitrain(training, in_app=True), tuitrain(training), plain_loop(training, bar=True)], turns, APP_TURN_SECONDS)
     with busy_neighbour():
-        busy = measure(partial(in_app, fewer), partial(headless, fewer), wanted.pairs, warmup=0)
+        busy = in_turns([tuitrain(training, in_app=True), tuitrain(training)], turns, APP_TURN_SECONDS)
     name, beside_bar = "training in the app", "against rich's progress bar"
+    lines = (
+        (f"{name}, CPU", taken, 1, "headless"),
+        (f"{name}, CPU, one busy neighbour", busy, 1, "headless"),
+        (f"{name}, {beside_bar}, CPU", taken, 2, "loop with rich's bar"),
+    )
+    sent, sent_bar = ([each[which].sent for each in taken] for which in (0, 2))
     return [
-        speed(f"{name}, CPU", app, alone, what="headless", least=0.95, per_second=True),
-        speed(f"{name}, CPU, one busy neighbour", *zip(*busy, strict=True), what="headless", least=0.95, per_second=True),
-        speed(f"{name}, {beside_bar}, CPU", app, bar, what="loop with rich's bar", least=0.95, per_second=True),
+        *(
+            speed(line, [each[0].step for each in all_of], [each[peer].step for each in all_of], what=what, least=0.95, per_second=True)
+            for line, all_of, peer, what in lines
+        ),
         figure(
-            f"terminal output of a run's first steps, {beside_bar}",
+            f"terminal output while training, {beside_bar}",
             [a / b for a, b in zip(sent, sent_bar, strict=True)],
             ours=f"{middle(sent):.0f} B/s",
             peer=f"{middle(sent_bar):.0f} B/s, rich's bar",
@@ -84,31 +77,9 @@ def on_device_loop(wanted: Wanted) -> list[Figure]:
     """`tuitrain run` against a plain loop with the data in memory that does the same."""
     lines = []
     for recipe, training in IN_MEMORY.items():
-        quiet = Training(training.data, training.steps, (*training.options, "--set", "augment=none"), recipe, skipped=training.skipped)
-        taken = measure(partial(headless, quiet), partial(plain_loop, training), wanted.pairs, warmup=0)
-        lines.append(speed(f"{recipe}, data in memory, CPU", *zip(*taken, strict=True), what="plain loop", least=0.98))
+        seconds = LOOP_TURN_SECONDS if recipe != "resnet18" else LARGE_TURN_SECONDS
+        quiet = replace(training, options=(*training.options, "--set", "augment=none"))
+        taken = in_turns([tuitrain(quiet), plain_loop(training)], 2 * wanted.pairs, seconds)
+        ours, peer = ([each[which].step for each in taken] for which in (0, 1))
+        lines.append(speed(f"{recipe}, data in memory, CPU", ours, peer, what="plain loop", least=0.98))
     return lines
-
-
-def _counted_app(training: Training, rates: list[float]) -> float:
-    with runs_dir() as (folder, env):
-        screen = Screen(training.command("--tui"), env)
-        try:
-            begin, before = screen.until_sent(b"64, 3, 32, 32", seconds=120), screen.received
-            seconds = screen.until_sent(b"finished", seconds=600) - begin
-            rates.append((screen.received - before) / seconds)
-            screen.child.send("q")
-            screen.rest()
-        finally:
-            screen.close()
-        return training.seconds_per_step(folder)
-
-
-def _counted_bar(training: Training, rates: list[float]) -> float:
-    screen = Screen(loop_command(training, "--bar"), SHORT_SPIN)
-    try:
-        seconds = float(re.findall(rb"\d+\.\d+", screen.rest())[-1])
-        rates.append(screen.received / (seconds * training.steps))
-    finally:
-        screen.close()
-    return seconds

@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import replace
-from pathlib import Path
 
 from benchmarks.pairs import Figure, Wanted, speed
 from benchmarks.plain_ddp import plain_ddp
 from benchmarks.programs import Training
 from benchmarks.speed import SMALL
-from benchmarks.turns import Trainee, headless_trainee, in_turns
+from benchmarks.turns import in_turns, tuitrain
 
-STEPS = 1_000_000
-"""More than they come to."""
-ENDLESS = ("--epochs", "1000000")
 TURN_SECONDS, LARGE_TURN_SECONDS = 1.5, 6.0
-SINGLE = Training("synthetic", STEPS, ENDLESS)
-SPLIT = Training("synthetic", STEPS, (*ENDLESS, "--strategy", "split"))
-ONE_RANK = Training("synthetic", STEPS, (*ENDLESS, "--strategy", "ddp"))
+STRATEGIES = [Training(SMALL, options=("--strategy", strategy)) for strategy in ("single", "split", "ddp")]
 
 
 def ranks(count: int) -> Training:
     """A run of the seed network in `count` ranks with one thread each; OMP_NUM_THREADS is shared out between them."""
     device, env = ",".join(["cpu"] * count), {"OMP_NUM_THREADS": str(count)}
-    return Training(SMALL, STEPS, (*ENDLESS, "--strategy", "ddp", "--set", "augment=none"), device=device, env=env)
+    return Training(SMALL, options=("--strategy", "ddp", "--set", "augment=none"), device=device, env=env)
 
 
 def large(count: int) -> Training:
@@ -39,11 +30,9 @@ def strategy_overheads(wanted: Wanted) -> list[Figure]:
     """Split on one device and ddp with one rank against `single`; two ranks of one thread against one with the same global batch, of a
     small network and of a large one, and against torch's own ddp in a plain loop."""
     turns = 2 * wanted.pairs
-    alone = _taken((SINGLE, SPLIT, ONE_RANK), turns, TURN_SECONDS)
-    with tempfile.TemporaryDirectory() as folder:
-        plain = plain_ddp("seed-cnn", 2, Path(folder) / "times")
-        small = _taken((ranks(1), ranks(2)), turns, TURN_SECONDS, plain)
-    slow = _taken((large(1), large(2)), turns, LARGE_TURN_SECONDS)
+    alone = in_turns([tuitrain(training) for training in STRATEGIES], turns, TURN_SECONDS)
+    small = in_turns([tuitrain(ranks(1)), tuitrain(ranks(2)), plain_ddp("seed-cnn", 2)], turns, TURN_SECONDS)
+    slow = in_turns([tuitrain(large(1)), tuitrain(large(2))], turns, LARGE_TURN_SECONDS)
     lines = (
         ("split on one device, CPU", alone, 1, 0, "single", 0.95),
         ("ddp with one rank, CPU", alone, 2, 0, "single", 0.9),
@@ -52,12 +41,6 @@ def strategy_overheads(wanted: Wanted) -> list[Figure]:
         ("ddp, two ranks of one thread, against plain ddp, CPU", small, 1, 2, "torch's ddp in a plain loop", 0.95),
     )
     return [
-        speed(name, [each[ours] for each in taken], [each[peer] for each in taken], what=what, least=least)
+        speed(name, [each[ours].step for each in taken], [each[peer].step for each in taken], what=what, least=least)
         for name, taken, ours, peer, what, least in lines
     ]
-
-
-def _taken(trainings: Sequence[Training], turns: int, seconds: float, *others: Trainee) -> list[tuple[float, ...]]:
-    with ExitStack() as stack:
-        trainees = [stack.enter_context(headless_trainee(training)) for training in trainings]
-        return in_turns([*trainees, *others], turns, seconds)

@@ -8,19 +8,20 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
-from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple, Protocol
 
 import psutil
 
-from benchmarks.pairs import middle
-from benchmarks.programs import HERE, Training, runs_dir, step_times
+from benchmarks.programs import AS_NICE, HERE, SHORT_SPIN, Screen, Training, loop_command, runs_dir, step_times
 
 POLL_SECONDS = 0.1
+SETTLE_SECONDS = 0.5
 START_SECONDS = 120.0
 ENDING_SECONDS = 20.0
 
@@ -34,39 +35,64 @@ class Trainee:
         times: when it made each step so far, Unix seconds.
         skipped: how many steps at the beginning do not count.
         env: variables for it.
+        on_screen: it has a terminal of 120×40, and not pipes.
     """
 
     command: Sequence[str]
     times: Callable[[], list[float]]
     skipped: int
     env: Mapping[str, str] = field(default_factory=dict)
+    on_screen: bool = False
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What one did in a turn: seconds per step, and bytes per second that went to its terminal."""
+
+    step: float
+    sent: float
 
 
 @contextmanager
-def headless_trainee(training: Training) -> Iterator[Trainee]:
-    """`tuitrain run` in a pipe."""
+def tuitrain(training: Training, *, in_app: bool = False) -> Iterator[Trainee]:
+    """`tuitrain run` in a pipe, or inside the app."""
     with runs_dir() as (folder, env):
-        yield Trainee(training.command(), lambda: _kept_times(folder), training.skipped, {**env, **training.env})
+        command = training.command("--epochs", str(training.steps), *(["--tui"] if in_app else []))
+        yield Trainee(command, lambda: _kept_times(folder), training.skipped, {**env, **training.env}, in_app)
 
 
-def in_turns(trainees: Sequence[Trainee], turns: int, seconds: float) -> list[tuple[float, ...]]:
-    """Seconds per step of each, in each of its turns; every second time they take them in reverse.
+@contextmanager
+def plain_loop(training: Training, *, bar: bool = False) -> Iterator[Trainee]:
+    """The plain loop that does the same as `training`; with a `bar`, rich's progress bar on a terminal."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "times"
+        nice, more = ([], ["--bar"]) if bar else (AS_NICE, [])
+        command = [*nice, *loop_command(training, "--times", str(file), *more)]
+        yield Trainee(command, lambda: lines_of(file), training.skipped, SHORT_SPIN, on_screen=bar)
+
+
+def in_turns(trainees: Sequence[AbstractContextManager[Trainee]], turns: int, seconds: float) -> list[tuple[Turn, ...]]:
+    """What each did in each of its turns; every second time they take them in reverse.
 
     Raises:
-        RuntimeError: one ended by itself, began no training, or made fewer than two steps in a turn.
+        RuntimeError: one ended by itself, began no training, or made no whole step in a turn.
     """
-    spans: list[dict[int, tuple[float, float]]] = []
-    with ExitStack() as stack:
-        started = [stack.enter_context(_started(trainee)) for trainee in trainees]
-        for turn in range(turns):
-            order = range(len(started)) if turn % 2 == 0 else reversed(range(len(started)))
-            spans.append({which: _let(started[which], seconds) for which in order})
-    times = [trainee.times() for trainee in trainees]
-    return [tuple(seconds_per_step(moments, *span[which]) for which, moments in enumerate(times)) for span in spans]
+    spans: list[dict[int, _Span]] = []
+    with ExitStack() as folders:
+        entered = [folders.enter_context(trainee) for trainee in trainees]
+        with ExitStack() as stack:
+            started = [stack.enter_context(_started(trainee)) for trainee in entered]
+            for turn in range(turns):
+                order = range(len(started)) if turn % 2 == 0 else reversed(range(len(started)))
+                spans.append({which: _let(started[which], seconds) for which in order})
+        times = [trainee.times() for trainee in entered]
+    return [
+        tuple(Turn(seconds_per_step(moments, *span[which][:2]), span[which].sent) for which, moments in enumerate(times)) for span in spans
+    ]
 
 
 def seconds_per_step(moments: Sequence[float], begin: float, end: float) -> float:
-    """The median of the steps that were begun and ended between two moments: an evaluation before one of them does not count.
+    """The mean of the steps that were begun and ended between two moments.
 
     Raises:
         RuntimeError: there is none.
@@ -74,50 +100,106 @@ def seconds_per_step(moments: Sequence[float], begin: float, end: float) -> floa
     inside = [moment for moment in moments if begin <= moment <= end]
     if len(inside) < 2:
         raise RuntimeError(f"no whole step in a turn of {end - begin:.1f} s")
-    return middle([after - before for before, after in pairwise(inside)])
+    return (inside[-1] - inside[0]) / (len(inside) - 1)
+
+
+class _Span(NamedTuple):
+    begin: float
+    end: float
+    sent: float
+
+
+class _Program(Protocol):
+    """One that was started."""
+
+    pid: int
+
+    def wait(self, seconds: float) -> int:
+        """Let so much time pass; how many bytes went to its terminal."""
+
+    def ended(self) -> bool:
+        """It is not there any more."""
+
+    def close(self) -> None:
+        """End it."""
+
+
+class _Piped:
+    def __init__(self, command: Sequence[str], env: Mapping[str, str]) -> None:
+        null = subprocess.DEVNULL
+        self._process = subprocess.Popen(list(command), env={**os.environ, **env}, cwd=HERE.parent, stdout=null, stderr=null)
+        self.pid = self._process.pid
+
+    def wait(self, seconds: float) -> int:
+        time.sleep(seconds)
+        return 0
+
+    def ended(self) -> bool:
+        return self._process.poll() is not None
+
+    def close(self) -> None:
+        self._process.terminate()
+        try:
+            self._process.wait(ENDING_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+class _OnScreen:
+    """Its output is not drawn: a person's terminal is on another machine and takes nothing of this one."""
+
+    def __init__(self, command: Sequence[str], env: Mapping[str, str]) -> None:
+        self._screen = Screen(list(command), dict(env))
+        self.pid: int = self._screen.child.pid
+        self.wait = self._screen.discard
+        self.close = self._screen.close
+
+    def ended(self) -> bool:
+        return not self._screen.child.isalive()
 
 
 @contextmanager
-def _started(trainee: Trainee) -> Iterator[subprocess.Popen[bytes]]:
+def _started(trainee: Trainee) -> Iterator[_Program]:
     """The program, stopped after its first steps."""
-    env = {**os.environ, **trainee.env}
-    process = subprocess.Popen(list(trainee.command), env=env, cwd=HERE.parent, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    program: _Program = (_OnScreen if trainee.on_screen else _Piped)(trainee.command, trainee.env)
     try:
         end = time.monotonic() + START_SECONDS
         while len(trainee.times()) <= trainee.skipped:
-            if process.poll() is not None or time.monotonic() > end:
-                raise RuntimeError(f"{' '.join(map(str, trainee.command))} did not begin to train")
-            time.sleep(POLL_SECONDS)
-        _tell(process, signal.SIGSTOP)
-        yield process
+            if program.ended() or time.monotonic() > end:
+                raise RuntimeError(f"{' '.join(trainee.command)} did not begin to train")
+            program.wait(POLL_SECONDS)
+        _tell(program, signal.SIGSTOP)
+        yield program
     finally:
-        _tell(process, signal.SIGCONT)
-        process.terminate()
-        try:
-            process.wait(ENDING_SECONDS)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        _tell(program, signal.SIGCONT)
+        program.close()
 
 
-def _let(process: subprocess.Popen[bytes], seconds: float) -> tuple[float, float]:
-    """Let it go on for so long; from when until when it did."""
+def _let(program: _Program, seconds: float) -> _Span:
+    """Let it go on for so long, after it has found back: a screen paints itself anew."""
+    _tell(program, signal.SIGCONT)
+    program.wait(SETTLE_SECONDS)
     begin = time.time()
-    _tell(process, signal.SIGCONT)
-    time.sleep(seconds)
-    if process.poll() is not None:
+    sent = program.wait(seconds)
+    if program.ended():
         raise RuntimeError("a training ended before its turns were over")
     end = time.time()
-    _tell(process, signal.SIGSTOP)
-    return begin, end
+    _tell(program, signal.SIGSTOP)
+    return _Span(begin, end, sent / (end - begin))
 
 
-def _tell(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
+def _tell(program: _Program, number: signal.Signals) -> None:
     """A signal to the program and all that it started, as the ranks of a group."""
-    if process.poll() is None:
-        whole = psutil.Process(process.pid)
+    if not program.ended():
+        whole = psutil.Process(program.pid)
         for each in (whole, *whole.children(recursive=True)):
             each.send_signal(number)
+
+
+def lines_of(file: Path) -> list[float]:
+    """The numbers in a file that may not be there yet."""
+    return [float(line) for line in file.read_text().splitlines()] if file.exists() else []
 
 
 def _kept_times(folder: Path) -> list[float]:

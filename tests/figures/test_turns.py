@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
+from contextlib import AbstractContextManager, nullcontext
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-from benchmarks.turns import Trainee, in_turns, seconds_per_step
+from benchmarks.turns import Trainee, in_turns, lines_of, seconds_per_step
 
 STEPPING = """
 import subprocess, sys, time
@@ -19,24 +20,22 @@ while True:
     time.sleep(0.01)
     with open(sys.argv[1], "a") as file:
         file.write(f"{time.time()}\\\\n")
+    print("a step")
 ''', sys.argv[1]]))
 """
 
 
-def trainee(file: Path, code: str = STEPPING) -> Trainee:
-    return Trainee([sys.executable, "-c", code, str(file)], lambda: times(file), skipped=2)
-
-
-def times(file: Path) -> list[float]:
-    return [float(line) for line in file.read_text().splitlines()] if file.exists() else []
+def trainee(file: Path, code: str = STEPPING) -> AbstractContextManager[Trainee]:
+    return nullcontext(Trainee([sys.executable, "-c", code, str(file)], lambda: lines_of(file), skipped=2, on_screen="two" in file.name))
 
 
 def test_only_one_trains_at_a_time(tmp_path: Path) -> None:
     files = [tmp_path / "one", tmp_path / "two"]
     taken = in_turns([trainee(file) for file in files], turns=3, seconds=0.5)
     assert len(taken) == 3
-    assert all(0.01 < each < 0.5 for turn in taken for each in turn)
-    one, two = (times(file) for file in files)
+    assert all(0.01 < each.step < 0.5 for turn in taken for each in turn)
+    assert all(one.sent == 0 < two.sent for one, two in taken)
+    one, two = map(lines_of, files)
     marked = sorted([(moment, 1) for moment in one[3:]] + [(moment, 2) for moment in two[3:]])
     changes = sum(first[1] != second[1] for first, second in pairwise(marked))
     # In the order one two, two one, one two; at the ends a step or two may be made before all of a program is stopped.
@@ -48,8 +47,7 @@ def test_one_that_does_not_train_is_said(tmp_path: Path) -> None:
         in_turns([trainee(tmp_path / "one", "raise SystemExit")], turns=1, seconds=0.1)
 
 
-def test_an_evaluation_between_two_steps_does_not_count() -> None:
-    assert seconds_per_step([1, 2, 3, 9, 10], 1, 11) == 1
-    assert seconds_per_step([1, 2, 5, 8, 20], 1.5, 19) == 3
+def test_only_whole_steps_of_a_turn_count() -> None:
+    assert seconds_per_step([1, 2, 4, 9, 10], 1.5, 9.5) == 3.5
     with pytest.raises(RuntimeError, match="no whole step"):
         seconds_per_step([1, 2], 1.5, 9)
