@@ -12,6 +12,8 @@ from typing import Any
 from benchmarks.pairs import Figure
 
 RESULTS = Path(__file__).parent / "results"
+NO_LONGER_TAKEN = frozenset({"terminal output of a run's first steps, against rich's progress bar"})
+"""Lines that older files have and no command brings any more."""
 
 
 @dataclass(frozen=True)
@@ -51,11 +53,12 @@ class Keeper:
 
 
 def newest(folder: Path) -> list[Kept]:
-    """The newest figure of each name in `folder`, whatever it says, in the order in which the names were first taken."""
+    """The newest figure in `folder` of each name that is still taken, whatever it says, in the order in which they were first taken."""
     found: dict[str, Kept] = {}
     for path in sorted(folder.glob("*.json")):
         document = json.loads(path.read_text(encoding="utf-8"))
         for values in document.get("figures", ()):
             line = Figure(**{field.name: values[field.name] for field in fields(Figure) if field.name in values})
-            found[line.name] = Kept(line, path.stem, document["machine"])
+            if line.name not in NO_LONGER_TAKEN:
+                found[line.name] = Kept(line, path.stem, document["machine"])
     return list(found.values())

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.pairs import Figure, alone, figure, own, rounds
-from benchmarks.results import Keeper, newest
+from benchmarks.results import NO_LONGER_TAKEN, Keeper, newest
 from benchmarks.table import FAULTS, FIGURES, line_of, main, markdown, with_table
 
 MACHINE = {
@@ -38,6 +38,11 @@ def test_the_newest_figure_of_each_name_counts_also_when_it_is_a_miss(tmp_path: 
     assert "| speed | a | b | 1.2 | ≥ 1.5 | no | A, 2026-11-21 |" in table
     assert "| bytes | 400 B/s | - | - | ≤ 500 B/s | yes | A, 2026-11-21 |" in table
     assert table.count("| speed |") == 1
+
+
+def test_what_no_command_takes_any_more_is_not_shown(tmp_path: Path) -> None:
+    write(tmp_path, "20261121-0338", *(alone(name, 400, most=500, unit="B/s") for name in ("bytes", *NO_LONGER_TAKEN)))
+    assert [kept.figure.name for kept in newest(tmp_path)] == ["bytes"]
 
 
 def test_each_line_says_its_machine(tmp_path: Path) -> None:
