@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
+import stat
+from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
+
+LONGEST_NAME = 240
+"""Bytes in a file's name that leave room for what the name of the file beside it has more."""
+
+# Open descriptors by their names: whoever opened them goes on with the same file, also where that is a regular one.
+_DESCRIPTORS = ("/dev/stdout", "/dev/stderr", "/dev/fd/", "/proc/")
 
 
 def write_durably(path: Path, content: bytes, *, new: bool = False) -> None:
@@ -36,6 +47,42 @@ def write_atomically(path: Path, content: bytes) -> None:
         beside.unlink(missing_ok=True)
         raise
     sync_folder(path.parent)
+
+
+@contextlib.contextmanager
+def written_where_asked(path: Path) -> Iterator[BinaryIO]:
+    """A file to write, under a name that a person gave.
+
+    A regular file, or one that is not there yet, takes its name only when all is written; of a symlink that is the file it leads to.
+    What else is there, such as a FIFO or a device, is written to as it is: a file in its place would end it.
+
+    Raises:
+        OSError: it cannot be written; a regular file is as it was.
+    """
+    target = Path(os.path.realpath(path))
+    if len(os.fsencode(target.name)) > LONGEST_NAME:
+        raise OSError(errno.ENAMETOOLONG, f"its name is too long, at most {LONGEST_NAME} bytes are allowed")
+    if str(path).startswith(_DESCRIPTORS) or not _replaceable(path):
+        with path.open("wb") as file:
+            yield file
+        return
+    beside = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        with beside.open("wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(target)
+    finally:
+        with contextlib.suppress(OSError):
+            beside.unlink()
+
+
+def _replaceable(path: Path) -> bool:
+    try:
+        return stat.S_ISREG(path.stat().st_mode)
+    except FileNotFoundError:
+        return True
 
 
 def sync_folder(path: Path) -> None:

@@ -75,3 +75,28 @@ def test_an_export_that_fails_leaves_the_old_file(run_folder, tmp_path):
         export_metrics(run_folder.path, "csv", str(target))
     assert target.read_text() == "old"
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+def test_a_symlink_stays_and_the_file_it_leads_to_is_replaced(run_folder, tmp_path):
+    (tmp_path / "there").mkdir()
+    target, link = tmp_path / "there" / "out.csv", tmp_path / "link"
+    target.write_text("old")
+    link.symlink_to("there/out.csv")
+    before = target.stat().st_ino
+    export_metrics(run_folder.path, "csv", str(link))
+    assert link.is_symlink()
+    assert target.read_text().startswith("event,time")
+    assert target.stat().st_ino != before
+    assert [path.name for path in target.parent.iterdir()] == ["out.csv"]
+    new = tmp_path / "new"
+    new.symlink_to("there/new.csv")
+    export_metrics(run_folder.path, "csv", str(new))
+    assert new.is_symlink()
+    assert (tmp_path / "there" / "new.csv").read_text() == target.read_text()
+
+
+def test_a_folder_and_a_symlink_to_itself_are_sentences(run_folder, tmp_path):
+    (tmp_path / "loop").symlink_to("loop")
+    for name, why in ((".", "Is a directory"), ("loop", "Too many levels of symbolic links")):
+        with pytest.raises(ConfigError, match=rf"-o: .* cannot be written: {why}\."):
+            export_metrics(run_folder.path, "csv", str(tmp_path / name))

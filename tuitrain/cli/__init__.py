@@ -5,7 +5,6 @@ Everything heavy is imported inside the command that needs it: `tuitrain --help`
 
 from __future__ import annotations
 
-import io
 import os
 import sys
 from typing import NoReturn
@@ -16,16 +15,19 @@ from tuitrain import paths
 from tuitrain.cli import kept, machine, training
 from tuitrain.cli.app import open_app
 from tuitrain.cli.options import USAGE_ERROR, runs_dir_option
+from tuitrain.cli.output import standard_output
 from tuitrain.config import RECIPES, ConfigError
 from tuitrain.recipes import load_recipe
-from tuitrain.text import nearest
+from tuitrain.text import clean_lines, nearest
 
 
 def main() -> None:
     """The `tuitrain` command: every mistake of usage or configuration is one sentence on stderr and exit code 2."""
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        # A locale that has no "°" or "–" gets "?" for them, and not a traceback.
-        sys.stdout.reconfigure(errors="replace")
+    with standard_output():
+        _run_command()
+
+
+def _run_command() -> NoReturn:
     try:
         sys.exit(commands(standalone_mode=False))
     except ConfigError as error:
@@ -39,7 +41,7 @@ def main() -> None:
 def _refuse(sentence: str) -> NoReturn:
     # Of several ranks that a launcher started alike, the first one says it.
     if os.environ.get("RANK", os.environ.get("SLURM_PROCID", "0")) == "0":
-        print(f"tuitrain: {sentence}", file=sys.stderr)
+        print(f"tuitrain: {clean_lines(sentence)}", file=sys.stderr)
     sys.exit(USAGE_ERROR)
 
 

@@ -9,7 +9,7 @@ import click
 from tuitrain import paths
 from tuitrain.cli.app import open_app
 from tuitrain.cli.options import json_option, runs_dir_option
-from tuitrain.config import RECIPES
+from tuitrain.config import RECIPES, ConfigError
 from tuitrain.recipes import load_recipe
 
 
@@ -75,7 +75,7 @@ def stop(parent_runs_dir: str | None, run: str, runs_dir: str | None) -> None:
 @click.command()
 @click.argument("run", metavar="RUN")
 @click.option("--format", "format_", required=True, type=click.Choice(["csv", "json", "pt", "py"]))
-@click.option("-o", "--output", metavar="FILE", help="Where to write it; stdout without.")
+@click.option("-o", "--output", metavar="FILE", help="Where to write it; stdout without, or with -.")
 @runs_dir_option
 @click.pass_obj
 def export(parent_runs_dir: str | None, run: str, format_: str, output: str | None, runs_dir: str | None) -> None:
@@ -83,6 +83,8 @@ def export(parent_runs_dir: str | None, run: str, format_: str, output: str | No
 
     csv and json are its metrics, pt its weights, py a plain PyTorch script that does the same.
     """
+    if output == "":
+        raise ConfigError("-o: '' is not allowed; it must be the name of a file.")
     from tuitrain.runs import catalogue
     from tuitrain.runs.export import export_metrics, write_text
 
@@ -90,7 +92,7 @@ def export(parent_runs_dir: str | None, run: str, format_: str, output: str | No
     if format_ in ("csv", "json"):
         export_metrics(found.path, "csv" if format_ == "csv" else "json", output)
         return
-    if format_ == "pt" and output is None:
+    if format_ == "pt" and output in (None, "-"):
         raise click.UsageError("--format pt needs -o FILE: weights are not text.")
     from tuitrain.engine.export import export_weights, script
     from tuitrain.runs.made_with import for_script

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import msgspec
@@ -12,6 +11,7 @@ from tuitrain.config import ConfigError, RunConfig
 from tuitrain.engine import checkpoint
 from tuitrain.engine.script import data_part, header, model_part, training_part
 from tuitrain.events import DataKind, RunStarted
+from tuitrain.files import written_where_asked
 from tuitrain.paths import CHECKPOINTS, expected_data
 from tuitrain.text import clean
 
@@ -47,7 +47,7 @@ def export_weights(folder: Path, output: Path) -> Path:
 
     Args:
         folder: the run folder.
-        output: the file to write; it is replaced in one go.
+        output: the file to write; a regular one is replaced in one go.
 
     Returns:
         The folder of the checkpoint that the weights are from.
@@ -56,17 +56,12 @@ def export_weights(folder: Path, output: Path) -> Path:
         ConfigError: there is no valid checkpoint, or the file cannot be written.
     """
     source, weights = _weights(folder / CHECKPOINTS, folder.name)
-    temporary = output.with_name(f".{output.name}.part")
     try:
-        with temporary.open("wb") as file:
+        with written_where_asked(output) as file:
             torch.save(weights, file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, output)
     except (OSError, RuntimeError) as error:
-        temporary.unlink(missing_ok=True)
-        reason = error.strerror if isinstance(error, OSError) else "the disk may be full"
-        raise ConfigError(f"output: {clean(str(output))} cannot be written: {reason}.") from error
+        reason = (error.strerror or error) if isinstance(error, OSError) else "the disk may be full"
+        raise ConfigError(f"-o: {clean(str(output))} cannot be written: {reason}.") from error
     return source
 
 

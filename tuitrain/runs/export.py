@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import csv
 import heapq
+import io
 import math
-import os
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -16,6 +16,7 @@ import msgspec
 
 from tuitrain.config import ConfigError
 from tuitrain.events import Event, encode
+from tuitrain.files import written_where_asked
 from tuitrain.paths import METRICS
 from tuitrain.runs.reader import MetricsReader
 from tuitrain.runs.utc import utc
@@ -29,21 +30,21 @@ _FORMULA = ("=", "+", "-", "@")
 
 
 def export_metrics(folder: Path, kind: Literal["csv", "json"], output: str | None) -> None:
-    """Write the metrics of the run in `folder` to the file `output`, or to stdout when that is `None`.
+    """Write the metrics of the run in `folder` to the file `output`, or to stdout when that is `None` or `-`.
 
     Raises:
         RunError: the metrics cannot be read.
-        ConfigError: the file cannot be written; what was there before is as it was.
+        ConfigError: the file cannot be written; a regular one that was there before is as it was.
     """
     with MetricsReader(folder / METRICS) as reader, _opened(output) as file:
         file.writelines(json_lines(folder.name, reader) if kind == "json" else csv_lines(reader))
 
 
 def write_text(text: str, output: str | None) -> None:
-    """Write `text` to the file `output`, or to stdout when that is `None`.
+    """Write `text` to the file `output`, or to stdout when that is `None` or `-`.
 
     Raises:
-        ConfigError: the file cannot be written; what was there before is as it was.
+        ConfigError: the file cannot be written; a regular one that was there before is as it was.
     """
     with _opened(output) as file:
         file.write(text)
@@ -105,18 +106,14 @@ def _cell(value: Any) -> Any:
 @contextlib.contextmanager
 def _opened(output: str | None) -> Iterator[TextIO]:
     """Standard output, or a file that takes its name only when all is written."""
-    if output is None:
+    if output is None or output == "-":
         yield sys.stdout
         return
-    path = Path(output)
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with beside.open("w", encoding="utf-8", newline="") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
+        with written_where_asked(Path(output)) as file:
+            text = io.TextIOWrapper(file, encoding="utf-8", newline="")
+            yield text
+            # It flushes, and leaves the closing to the one who opened it.
+            text.detach()
     except OSError as error:
         raise ConfigError(f"-o: {clean(output)} cannot be written: {error.strerror or error}.") from None
-    finally:
-        beside.unlink(missing_ok=True)

@@ -1,0 +1,95 @@
+"""What commands print, and what `export` writes, where that is no ordinary file."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import threading
+from pathlib import Path
+
+import pytest
+from programs import tuitrain
+from terminal import TUITRAIN
+
+RUN = ("run", "random-linear", "--device", "cpu", "--max-steps", "2")
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The environment in which there is one short run."""
+    home = tmp_path_factory.mktemp("home")
+    env = {"TUITRAIN_RUNS": str(home / "runs"), "XDG_CACHE_HOME": str(home / "cache"), "HOME": str(home)}
+    assert tuitrain(env, *RUN).returncode == 0
+    return env
+
+
+def shell(env: dict[str, str], line: str) -> subprocess.CompletedProcess[str]:
+    """A line for the shell, with `tuitrain` in it."""
+    env = {**os.environ, **env, "PATH": f"{Path(TUITRAIN).parent}:{os.environ['PATH']}"}
+    return subprocess.run(["bash", "-c", line], env=env, capture_output=True, text=True, timeout=300, stdin=subprocess.DEVNULL)
+
+
+COMMANDS = ("--help", "recipes", "runs", "show last --json", "gpus --json", "export last --format csv", "export last --format py -o -")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_full_or_closed_standard_output_is_a_sentence(kept: dict[str, str], command: str) -> None:
+    full = shell(kept, f"tuitrain {command} >/dev/full")
+    assert (full.returncode, full.stderr) == (1, "tuitrain: standard output: No space left on device.\n")
+    closed = shell(kept, f"tuitrain {command} >&-")
+    assert (closed.returncode, closed.stderr) == (1, "tuitrain: standard output: it is closed.\n")
+
+
+def test_unbuffered_output_is_whole_and_its_failure_a_sentence(kept: dict[str, str]) -> None:
+    env = {**kept, "PYTHONUNBUFFERED": "1"}
+    assert tuitrain(env, "recipes").stdout == tuitrain(kept, "recipes").stdout
+    full = shell(env, "tuitrain recipes >/dev/full")
+    assert (full.returncode, full.stderr) == (1, "tuitrain: standard output: No space left on device.\n")
+
+
+@pytest.mark.parametrize("command", ["recipes", "export last --format csv"])
+def test_a_pipe_that_nobody_reads_is_no_error_to_speak_of(kept: dict[str, str], command: str) -> None:
+    done = shell(kept, f"{{ sleep 0.1; tuitrain {command}; echo $? >&2; }} | true")
+    assert done.stderr == "1\n"
+
+
+@pytest.mark.parametrize("format_", ["csv", "json", "py", "pt"])
+def test_export_refuses_names_that_no_file_can_have(kept: dict[str, str], tmp_path: Path, format_: str) -> None:
+    empty = tuitrain(kept, "export", "last", "--format", format_, "-o", "", cwd=tmp_path)
+    assert (empty.returncode, empty.stderr) == (2, "tuitrain: -o: '' is not allowed; it must be the name of a file.\n")
+    for length in (241, 255, 256):
+        long = tuitrain(kept, "export", "last", "--format", format_, "-o", "x" * length, cwd=tmp_path)
+        why = "its name is too long, at most 240 bytes are allowed"
+        assert (long.returncode, long.stderr) == (2, f"tuitrain: -o: {'x' * length} cannot be written: {why}.\n")
+    assert list(tmp_path.iterdir()) == []
+    assert tuitrain(kept, "export", "last", "--format", format_, "-o", "x" * 240, cwd=tmp_path).returncode == 0
+
+
+@pytest.mark.parametrize("format_", ["csv", "py", "pt"])
+def test_export_writes_into_a_fifo(kept: dict[str, str], tmp_path: Path, format_: str) -> None:
+    fifo, plain = tmp_path / "fifo", tmp_path / "plain"
+    os.mkfifo(fifo)
+    read: list[bytes] = []
+    # Should the FIFO be replaced, then the reader waits for ever.
+    reader = threading.Thread(target=lambda: read.append(fifo.read_bytes()), daemon=True)
+    reader.start()
+    assert tuitrain(kept, "export", "last", "--format", format_, "-o", str(fifo)).returncode == 0
+    assert stat.S_ISFIFO(fifo.stat().st_mode)
+    reader.join(10)
+    assert tuitrain(kept, "export", "last", "--format", format_, "-o", str(plain)).returncode == 0
+    assert len(read[0]) == len(plain.read_bytes()) > 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["fifo", "plain"]
+
+
+def test_export_writes_to_descriptors_by_their_names(kept: dict[str, str]) -> None:
+    expected = tuitrain(kept, "export", "last", "--format", "csv").stdout
+    for target in ("-", "/dev/stdout", "/dev/fd/1"):
+        assert tuitrain(kept, "export", "last", "--format", "csv", "-o", target).stdout == expected
+    assert shell(kept, "tuitrain export last --format csv -o >(cat) | cat").stdout == expected
+
+
+def test_weights_do_not_go_to_standard_output(kept: dict[str, str], tmp_path: Path) -> None:
+    done = tuitrain(kept, "export", "last", "--format", "pt", "-o", "-", cwd=tmp_path)
+    assert (done.returncode, list(tmp_path.iterdir())) == (2, [])
+    assert "weights are not text" in done.stderr
