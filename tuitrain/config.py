@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -26,6 +27,7 @@ STRATEGIES = ("auto", "single", "dp", "split", "ddp")
 
 _IMPORT_STRING = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 _DEVICE = re.compile(r"cpu|cuda|cuda:\d+")
+_NUMBER = re.compile(r"(?=[+-]?\.?\d)(?:\+|(-))?(\d*)(?:\.(\d*))?([eE][+-]?\d+)?", re.ASCII)
 
 PositiveInt = Annotated[int, Meta(ge=1, le=2**53, description="a whole number of 1 or more")]
 Accuracy = Annotated[float, Meta(gt=0, le=1)]
@@ -138,8 +140,11 @@ def check_field(field: str, value: Any, *, from_text: bool = False) -> Any:
     Raises:
         ConfigError: there is no such field, or it does not allow the value.
     """
+    if not field:
+        raise ConfigError(f"{clean(f'={value}')!r} names no field; it must be FIELD=VALUE, like lr=0.01.")
     if field not in FIELDS:
-        raise ConfigError(f"{clean(field)}: there is no such field.{nearest(field, FIELDS)}")
+        hint = nearest(field, FIELDS) or f" It must be one of {', '.join(FIELDS)}."
+        raise ConfigError(f"{clean(field)}: there is no such field.{hint}")
     hint = _HINTS[field]
     if from_text and isinstance(value, str):
         value = value.strip() if field not in ("name", "note") else value
@@ -147,8 +152,9 @@ def check_field(field: str, value: Any, *, from_text: bool = False) -> Any:
             return None
     if field in ("name", "note") and isinstance(value, str):
         return clean(value)
+    typed = _as_in_json(value) if from_text and isinstance(value, str) and _is_number(hint) else value
     try:
-        result = msgspec.convert(value, hint, strict=not from_text)
+        result = msgspec.convert(typed, hint, strict=not from_text)
     except msgspec.ValidationError:
         raise _not_allowed(field, value) from None
     if isinstance(result, float) and not math.isfinite(result):
@@ -189,10 +195,43 @@ def _is_optional(hint: Any) -> bool:
     return type(None) in get_args(inner)
 
 
+def _parts(hint: Any) -> Iterator[Any]:
+    """A type hint and all that it is made of, such as the `Meta` in one that may also be none."""
+    yield hint
+    for part in get_args(hint):
+        yield from _parts(part)
+
+
+def _is_number(hint: Any) -> bool:
+    return any(part in (int, float) for part in _parts(hint))
+
+
+def _as_in_json(text: str) -> str:
+    """A number as JSON spells it, the only spelling that msgspec reads: people also write `.5`, `1.`, `+0.1` and `05`."""
+    match = _NUMBER.fullmatch(text)
+    if match is None:
+        return text
+    minus, whole, fraction, exponent = (group or "" for group in match.groups())
+    return f"{minus}{whole.lstrip('0') or '0'}{f'.{fraction}' if fraction else ''}{exponent}"
+
+
+def _allowed_with_limit(field: str, value: Any) -> str:
+    """`allowed`, with the upper limit where `value`, which was refused, is over one that `allowed` does not name."""
+    words, parts = allowed(field), list(_parts(_HINTS[field]))
+    if not _is_number(_HINTS[field]) or not _NUMBER.fullmatch(str(value)):
+        return words
+    limits = [limit for part in parts if isinstance(part, Meta) for limit in (part.le, part.lt) if limit is not None]
+    limit = limits[0] if limits else sys.float_info.max
+    if float(str(value)) < limit:
+        return words
+    # A field without a limit of its own ends where the floats do.
+    return re.sub(r"of (\d+) or more", rf"from \1 to {limit:,}", words) if limits else f"{words}, up to {limit}"
+
+
 def _not_allowed(field: str, value: Any) -> ConfigError:
     shown = clean(str(value).lower() if isinstance(value, bool) else str(value))
     hint = nearest(str(value), choices(field)) if choices(field) else ""
-    return ConfigError(f"{field}: {shown!r} is not allowed; it must be {allowed(field)}.{hint}")
+    return ConfigError(f"{field}: {shown!r} is not allowed; it must be {_allowed_with_limit(field, value)}.{hint}")
 
 
 def _check_string(field: str, value: str) -> None:

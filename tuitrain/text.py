@@ -16,6 +16,11 @@ def clean(text: str) -> str:
     return _UNSAFE.sub("·", text)
 
 
+def clean_lines(text: str) -> str:
+    """`text` as `clean` leaves it, but with its newlines and tabs: for what is more than a line, such as a traceback."""
+    return _UNSAFE.sub(lambda found: found[0] if found[0] in "\n\t" else "·", text)
+
+
 def nearest(word: str, words: Iterable[str]) -> str:
     """` Did you mean 'x'?` for the closest of `words`, or nothing."""
     close = difflib.get_close_matches(word, list(words), n=1, cutoff=0.6)

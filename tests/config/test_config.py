@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tuitrain.config import DEFAULTS, FIELDS, RECIPES, ConfigError, RunConfig, parse_device, with_changes
 from tuitrain.recipes import command_line, load_recipe, recipe_summary, recipe_text, to_toml
-from tuitrain.text import clean
+from tuitrain.text import clean, clean_lines
 
 CONTRACT_FIELDS = (
     "recipe model data device output_device strategy epochs max_steps batch_size loss label_smoothing optimizer lr momentum nesterov "
@@ -78,6 +78,17 @@ def test_every_recipe_says_in_one_line_what_it_is(name: str) -> None:
     ("field", "text", "value"),
     [
         ("lr", "1e-3", 1e-3),
+        ("lr", ".5", 0.5),
+        ("lr", "1.", 1.0),
+        ("lr", "+0.1", 0.1),
+        ("lr", "+.5e-2", 0.005),
+        ("momentum", ".9", 0.9),
+        ("target_accuracy", ".6", 0.6),
+        ("epochs", "+5", 5),
+        ("epochs", "05", 5),
+        ("max_steps", "+300", 300),
+        ("name", "+.5", "+.5"),
+        ("epochs", str(2**53), 2**53),
         ("epochs", "3", 3),
         ("max_steps", "none", None),
         ("max_steps", "300", 300),
@@ -102,16 +113,39 @@ def test_a_typed_value_becomes_the_fields_type(field: str, text: str, value: obj
         ("lr", "inf", "lr: 'inf' is not allowed; it must be a number above 0."),
         ("lr", "-1", "lr: '-1' is not allowed; it must be a number above 0."),
         ("lr", "0", "lr: '0' is not allowed; it must be a number above 0."),
+        ("lr", "-.5", "lr: '-.5' is not allowed; it must be a number above 0."),
+        ("lr", "+-1", "lr: '+-1' is not allowed; it must be a number above 0."),
+        ("lr", "+inf", "lr: '+inf' is not allowed; it must be a number above 0."),
+        ("lr", ".", "lr: '.' is not allowed; it must be a number above 0."),
+        ("lr", "0x5", "lr: '0x5' is not allowed; it must be a number above 0."),
+        ("lr", "1_0", "lr: '1_0' is not allowed; it must be a number above 0."),
+        ("lr", "1e400", "lr: '1e400' is not allowed; it must be a number above 0, up to 1.7976931348623157e+308."),
         ("lr", "fast", "lr: 'fast' is not allowed; it must be a number above 0."),
         ("weight_decay", "nan", "weight_decay: 'nan' is not allowed; it must be a number of 0 or more."),
         ("epochs", "0", "epochs: '0' is not allowed; it must be a whole number of 1 or more."),
         ("epochs", "2.5", "epochs: '2.5' is not allowed; it must be a whole number of 1 or more."),
         ("batch_size", "-64", "batch_size: '-64' is not allowed; it must be a whole number of 1 or more."),
+        (
+            "epochs",
+            "4611686018427387904",
+            "epochs: '4611686018427387904' is not allowed; it must be a whole number from 1 to 9,007,199,254,740,992.",
+        ),
+        (
+            "max_steps",
+            "9007199254740993",
+            "max_steps: '9007199254740993' is not allowed; it must be a whole number from 1 to 9,007,199,254,740,992, or none.",
+        ),
+        ("batch_size", "1e17", "batch_size: '1e17' is not allowed; it must be a whole number from 1 to 9,007,199,254,740,992."),
+        ("max_restarts", "99999999999", "max_restarts: '99999999999' is not allowed; it must be a whole number from 0 to 2,147,483,648."),
+        ("max_restarts", "-1", "max_restarts: '-1' is not allowed; it must be a whole number of 0 or more."),
+        ("seed", "4294967296", "seed: '4294967296' is not allowed; it must be a whole number from 0 to 4294967295."),
         ("seed", "-1", "seed: '-1' is not allowed; it must be a whole number from 0 to 4294967295."),
         ("shuffle", "yes", "shuffle: 'yes' is not allowed; it must be true or false."),
         ("optimizer", "adm", "optimizer: 'adm' is not allowed; it must be one of sgd, adam, adamw. Did you mean 'adam'?"),
-        ("lerning_rate", "1", "lerning_rate: there is no such field."),
+        ("lerning_rate", "1", f"lerning_rate: there is no such field. It must be one of {', '.join(FIELDS)}."),
         ("epoch", "1", "epoch: there is no such field. Did you mean 'epochs'?"),
+        ("", "1", "'=1' names no field; it must be FIELD=VALUE, like lr=0.01."),
+        ("", "\x1b", "'=·' names no field; it must be FIELD=VALUE, like lr=0.01."),
         ("on_end", " ", "on_end: '' is not allowed; it must be a shell command, or none."),
         ("on_end", "a\nb", "on_end: 'a·b' holds control characters; it must be a shell command, or none."),
         ("strategy", "spilt", "strategy: 'spilt' is not allowed; it must be one of auto, single, dp, split, ddp. Did you mean 'split'?"),
@@ -182,6 +216,15 @@ def test_no_text_in_any_field_does_worse_than_a_config_error(field: str, text: s
 
 def test_control_characters_never_get_into_a_name() -> None:
     assert "\x1b" not in with_changes(DEFAULTS, {"name": "a\x1b[2Jb\u202e"}, from_text=True).name
+
+
+def test_a_file_is_told_the_upper_limit_too() -> None:
+    with pytest.raises(ConfigError, match="from 1 to 9,007,199,254,740,992"):
+        with_changes(DEFAULTS, {"epochs": 2**62})
+
+
+def test_a_text_of_several_lines_keeps_them_and_nothing_that_a_terminal_obeys() -> None:
+    assert clean_lines("Traceback:\n\tat x\nE: \x1b[31mred\r\x9b\u202e") == "Traceback:\n\tat x\nE: ·[31mred···"
 
 
 def test_toml_out_and_in_again_is_the_same_configuration(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from tuitrain.console.printers import printer_for as printer_for
 from tuitrain.console.terminal import Terminal, show, signals_interrupt, to_nowhere
 from tuitrain.events import Event, RunEnded
 from tuitrain.session import Session
+from tuitrain.text import clean_lines
 
 EXIT_CODES = {"finished": 0, "stopped": 0, "failed": 1, "interrupted": 130}
 REFUSED = 2
@@ -49,7 +50,7 @@ def follow(session: Session, config: RunConfig, printer: Printer, *, resume: Pat
             pass
         _print_notices(batches)
     if session.refusal is not None:
-        print(f"tuitrain: {session.refusal}", file=sys.stderr)
+        print(f"tuitrain: {clean_lines(session.refusal)}", file=sys.stderr)
         return REFUSED
     return 128 + received[0] if received else code
 

@@ -155,7 +155,12 @@ def _shape(shape: tuple[int, ...] | None) -> str:
 
 
 def _line(event: Event, started: RunStarted | None) -> str | None:
-    """The line that a log file gets of `event`, or `None`."""
+    """The line that a log file gets of `event`, or `None`. Paths and errors in it may hold what a terminal would obey."""
+    words = _words(event, started)
+    return None if words is None else clean(words)
+
+
+def _words(event: Event, started: RunStarted | None) -> str | None:
     total = started.total_steps if started else 0
     match event:
         case RunStarted():
@@ -177,7 +182,7 @@ def _line(event: Event, started: RunStarted | None) -> str | None:
             return None if event.state == "running" else "paused"
         case RunEnded():
             where = f" at step {event.step:,}" if started else ""
-            return f"{event.state}{where}" + (f": {clean(event.error)}" if event.error else "")
+            return f"{event.state}{where}" + (f": {event.error}" if event.error else "")
         case _:
             return None
 
