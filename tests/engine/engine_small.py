@@ -133,7 +133,7 @@ def make_dropout_net(config: Any) -> nn.Module:
 class Breaking(nn.Module):
     """Raises what it is told in its n-th training forward, or in evaluation."""
 
-    def __init__(self, error: Exception, at: int | None) -> None:
+    def __init__(self, error: BaseException, at: int | None) -> None:
         super().__init__()
         self.layer = nn.Linear(192, CLASSES)
         self.error, self.at, self.calls, self.evaluations = error, at, 0, 0
@@ -149,6 +149,10 @@ class Breaking(nn.Module):
 
 def make_raising(config: Any) -> nn.Module:
     return Breaking(ValueError("bad\nthing\x1b[2J"), 3)
+
+
+def make_leaving(config: Any) -> nn.Module:
+    return Breaking(SystemExit(3), 3)
 
 
 def make_hungry(config: Any) -> nn.Module:

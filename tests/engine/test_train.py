@@ -268,7 +268,16 @@ def test_a_model_that_raises_ends_the_run_and_not_the_program(tmp_path: Path, ca
     assert end.error is not None
     assert re.fullmatch(r"step 3: ValueError while training: bad \(engine_small\.py, line \d+\)\.", end.error)
     assert sorted(losses_of(events)) == [1, 2]
-    assert "Traceback" in capsys.readouterr().err, "the person whose model it is wants to see where"
+    told = capsys.readouterr().err
+    assert "Traceback" in told, "the person whose model it is wants to see where"
+    assert "\x1b" not in told
+
+
+def test_a_model_that_ends_the_program_ends_the_run_as_failed(tmp_path: Path) -> None:
+    end = ended(run(small_config(model="engine_small:make_leaving"), FakeControl(tmp_path)))
+    assert (end.state, end.step) == ("failed", 3)
+    assert end.error is not None
+    assert end.error.startswith("step 3: SystemExit while training: 3")
 
 
 def test_out_of_memory_says_what_helps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

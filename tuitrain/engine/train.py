@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import traceback
 from collections.abc import Callable, Generator, Iterator
 
@@ -24,6 +25,7 @@ from tuitrain.engine.seeding import run_settings
 from tuitrain.engine.strategies.choose import resolve
 from tuitrain.events import EndState, Event, Notice, Progress, RunEnded, State
 from tuitrain.paths import CHECKPOINTS
+from tuitrain.text import clean_lines
 
 Spread = Callable[[RunConfig, Control], Iterator[Event]]
 
@@ -93,7 +95,7 @@ def _train(config: RunConfig, control: Control, devices: tuple[torch.device, ...
     yield from run.clock()
     try:
         end = yield from _loop(run)
-    except Exception as error:  # whatever goes wrong in training ends this run, and only this run
+    except (Exception, SystemExit) as error:  # whatever goes wrong in training ends this run, and only this run
         if group is not None and is_lost_peer(error):
             raise  # the group starts again
         yield from _fail(run, error)
@@ -210,12 +212,13 @@ def _obey(run: Run) -> Generator[Event, None, EndState | None]:
     return None
 
 
-def _fail(run: Run, error: Exception) -> Iterator[Event]:
+def _fail(run: Run, error: BaseException) -> Iterator[Event]:
     """What is left to tell of a run that failed."""
     failure = error if isinstance(error, RunFailed) else RunFailed(run.step, describe(error, run.doing, run.where))
     if not isinstance(error, RunFailed):
         if not is_out_of_memory(error):
-            traceback.print_exception(error)  # to the log, for the person whose model it is
+            # To the log, for the person whose model it is.
+            sys.stderr.write(clean_lines("".join(traceback.format_exception(error))))
         try:
             yield from run.losses.rest()
         except RunFailed as earlier:
