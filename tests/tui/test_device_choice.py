@@ -301,4 +301,6 @@ def test_the_newer_models_take_images(recipe: str) -> None:
 
 def test_the_batch_row_says_what_each_replica_gets() -> None:
     config = msgspec.structs.replace(seed_cnn(), device="cpu,cpu,cpu", batch_size=10, data="random", model="linear")
-    assert words_beside("batch_size", config).text == "samples in one step, 4 for each"
+    assert words_beside("batch_size", config).text == "samples in one step, at most 4 for each"
+    config = msgspec.structs.replace(config, batch_size=15)
+    assert words_beside("batch_size", config).text.startswith("samples in one step, 5 for each")

@@ -304,6 +304,7 @@ async def test_the_last_launch_is_kept_as_it_was_asked_for_and_offered_again(ses
         await looked(pilot)
         assert "last launch" not in screen_text(app)
         await pilot.press("enter")
+        session.begin()
         await looked(pilot)
     kept = last.read()
     assert kept is not None
@@ -323,6 +324,19 @@ async def test_the_last_launch_is_kept_as_it_was_asked_for_and_offered_again(ses
         assert "uses the last launch" in screen_text(app)
 
 
+async def test_a_start_that_is_refused_again_says_why_again_and_is_no_last_launch(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler, changed(data="/nowhere"))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await looked(pilot)
+        for times in (1, 2, 3):
+            await pilot.press("enter")
+            session.refuse(f"data: there is nothing, {times}")
+            await looked(pilot)
+            assert f"there is nothing, {times}" in screen_text(app)
+            assert app.main.view == "launch"
+    assert last.read() is None
+
+
 @pytest.mark.parametrize("content", [b"", b"\xff\x00", b"lr = [", b"lr = -1", b"recipe = 'gone'", b"unknown = 1", None])
 async def test_a_damaged_last_launch_is_no_error(session: FakeSession, sampler: FakeSampler, content: bytes | None) -> None:
     path = paths.last_launch()
@@ -335,6 +349,7 @@ async def test_a_damaged_last_launch_is_no_error(session: FakeSession, sampler: 
     async with app.run_test(size=(80, 24)) as pilot:
         await looked(pilot)
         await pilot.press("u", "enter")
+        session.begin()
         await looked(pilot)
         assert len(session.started) == 1
     assert content is None or last.read() is not None

@@ -233,4 +233,5 @@ async def test_one_that_was_taken_out_opens_like_any_other(
     path = waits(runs_dir, SECOND, state="stopped", queue=None)
     app = TuitrainApp(session, sampler, seed_cnn(), runs_dir, attach=path, outside=outside)
     async with app.run_test(size=WIDE) as pilot:
-        await until_shown(pilot, "■ stopped", "R Resume")
+        await until_shown(pilot, "■ stopped", "never saved")
+        assert "R Resume" not in screen_text(app)

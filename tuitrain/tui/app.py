@@ -195,7 +195,7 @@ class TuitrainApp(NavigatedApp):
 
     def on_start_beside(self, message: StartBeside) -> None:
         """Start a run in a process of its own."""
-        self.run_worker(self.beside.start(message.config, message.devices, self.main.refused_beside))
+        self.run_worker(self.beside.start(message.config, message.devices, self.main.began_beside, self.main.refused_beside))
 
     def on_go_on(self, message: GoOn) -> None:
         """Go on with a kept run, or one that is paused."""

@@ -53,7 +53,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
         if self.plan.shared and self.plan.strategy == "ddp":
             return f"{speed} of one process; they share the CPU's cores"
         if self.plan.shared:
-            return f"{speed} of one replica; they share a device, so this shows how splitting works and brings no speed"
+            no_speed = "" if self.speedup > 1 + NOISE else ", so this shows how splitting works and brings no speed"
+            return f"{speed} of one replica; they share a device{no_speed}"
         return f"{speed} of one device, {self.efficiency * 100:.0f} % of ideal"
 
     def largest_words(self) -> str:

@@ -57,12 +57,15 @@ class Beside:
         self.starting = 0
         """How many runs are on their way: their processes import torch and read the data, and end with this one until they have begun."""
 
-    async def start(self, config: RunConfig, devices: tuple[str, ...], refused: Callable[[str], None]) -> None:
+    async def start(
+        self, config: RunConfig, devices: tuple[str, ...], began: Callable[[RunConfig], None], refused: Callable[[str], None]
+    ) -> None:
         """Start a run in a process of its own, or let it wait for its devices where the person prefers that.
 
         Args:
             config: what to train.
             devices: what it would take now.
+            began: gets `config` when it trains, or waits.
             refused: gets the sentence that says why it is not started.
         """
         try:
@@ -76,6 +79,7 @@ class Beside:
             self._front.say(f"{config.title()} was not started: {error.reason}", wrong=True)
             refused(str(error))
         else:
+            began(config)
             self._front.say(f"Queued {run}: r shows what it waits for." if waits else f"Started {run} in the background.")
 
     async def _how(self, devices: tuple[str, ...]) -> str | None:

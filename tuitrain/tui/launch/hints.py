@@ -220,7 +220,8 @@ def _max_steps(config: RunConfig, samples: int | None) -> Hint:
 
 def _batch_size(config: RunConfig, samples: int | None, replicas: int) -> Hint:
     # Cut as torch.chunk cuts: all parts but the last one are of this size.
-    each = f", {math.ceil(config.batch_size / replicas):,} for each" if replicas > 1 else ""
+    most = f"{math.ceil(config.batch_size / replicas):,}"
+    each = "" if replicas == 1 else f", at most {most} for each" if config.batch_size % replicas else f", {most} for each"
     if samples is None:
         return Hint(f"samples in one step{each}")
     if config.batch_size >= samples:

@@ -43,6 +43,10 @@ _QUIET_BEATS = 6
 """The folder of a run that says nothing, as while it is paused, is read every so many beats."""
 _CURVE_SECONDS = 3.0
 """A curve costs more than all numbers beside it, so every second reading is drawn."""
+_TAKEN_AT_ONCE = {
+    "queued": {"stop": "It ends before it has begun."},
+    "paused": {"checkpoint": "A checkpoint is written now.", "stop": "It stops now, with a checkpoint."},
+}
 _TAKEN = {"checkpoint": "A checkpoint is written at the next step.", "stop": "It stops at the next step, with a checkpoint."}
 _HINTS = {
     "failed": "o shows the log · R goes on",
@@ -50,6 +54,10 @@ _HINTS = {
     "interrupted": "R goes on",
     "finished": "R trains on",
     "lost": "R goes on from its newest checkpoint",
+}
+_NEVER_SAVED = {
+    **dict.fromkeys(_HINTS, "never saved"),
+    "failed": "o shows the log · never saved: y copies its command",
 }
 _STEERED = {**_HINTS, "paused": "space goes on", "queued": "x takes it out of the queue"}
 
@@ -266,6 +274,8 @@ class OpenedScreen(PaneScreen):
         self._devices.in_use = run.record.started.device if run.record and run.record.started else ()
         queued = "R lets it wait again" if run.left else "by another process"
         self._hints.update(_STEERED if self._steered else {**_HINTS, "paused": "by another process", "queued": queued})
+        if not run.checkpoints:
+            self._hints.update(_NEVER_SAVED)
         self._apart.sentence = ""
         if run.alive and not run.here:
             self._apart.sentence = f"it trains on {clean(run.host)}, and keys are heard only there"
@@ -280,7 +290,7 @@ class OpenedScreen(PaneScreen):
 
     def _keys_work(self) -> tuple[object, ...]:
         """What decides which keys mean something."""
-        return self.opened.record is None, self.opened.state, self.opened.left, self._steered
+        return self.opened.record is None, self.opened.state, self.opened.left, self._steered, bool(self.opened.checkpoints)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """There is nothing to show or copy before the run is read; a live run is told what it can do now."""
@@ -289,12 +299,12 @@ class OpenedScreen(PaneScreen):
             states = {"pause": ("running",), "resume": ("paused",), "checkpoint": ("running", "paused")}
             return self._steered and run.state in states.get(str(parameters[0]), ("queued", "running", "paused"))
         if action == "resume":
-            return run.ended or run.left or (run.state == "paused" and self._steered)
+            return (run.ended and bool(run.checkpoints)) or run.left or (run.state == "paused" and self._steered)
         return run.record is not None if action in ("settings", "copy") else True
 
     def action_tell(self, command: Command) -> None:
         """Give the run a command, in a thread: its process may take its time."""
-        taken = _TAKEN.get(command, "") if self.opened.state != "queued" else "It ends before it has begun."
+        taken = _TAKEN_AT_ONCE.get(self.opened.state, _TAKEN).get(command, "")
 
         def tell() -> None:
             try:

@@ -56,7 +56,7 @@ class TrainingScreen(PaneScreen):
         ("", "Starting"),
         ("Enter  b", "start what the launcher shows: here, in the background"),
         ("↑ ↓ Tab", "move between fields and panes"),
-        ("space ← →", "choose, toggle, or edit (Esc leaves it); the next choice"),
+        ("space ← →", "choose, toggle, or edit (Esc undoes it); the next choice"),
         ("+  -  s", "a device more or less, and the next strategy that fits"),
         ("f  u", "fetch CIFAR-10 (170 MB, once), use the last launch"),
         ("p  y", "preflight, copy the equal tuitrain run line"),
@@ -91,6 +91,7 @@ class TrainingScreen(PaneScreen):
         self._run = view
         self._log_before = log
         self._seen: object = None
+        self._launching: RunConfig | None = None
         self.own_cards = OwnCards(view)
         self._sampler = sampler
         self._devices = Devices(sampler, self.own_cards)
@@ -130,6 +131,9 @@ class TrainingScreen(PaneScreen):
         if seen == self._seen:
             return
         self._seen = seen
+        if record is not None and record.started is not None and self._launching is not None:
+            self._launcher.launched(self._launching)
+            self._launching = None
         if record is None and self._run.session.refusal is not None and self.view == "run":
             self._refused(self._run.session.refusal)
         self._redraw_run()
@@ -200,13 +204,11 @@ class TrainingScreen(PaneScreen):
         """Start what the launcher holds in a process of its own, or queue it."""
         if self._may_start():
             config = self._launcher.form.config
-            self._launcher.launched(config)
             self.post_message(StartBeside(config, self._devices.machine.takes(config)))
 
     def _may_start(self) -> bool:
         form = self._launcher.form
-        if not form.ready:
-            self.notify("A field is not right yet: see the sentence beside it.", severity="warning")
+        if not self._fields_are_right():
             return False
         if self._launcher.waits_for_data:
             self.notify("CIFAR-10 is still on its way: Enter starts when it is there.", severity="warning")
@@ -214,18 +216,27 @@ class TrainingScreen(PaneScreen):
         form.accept()
         return True
 
+    def _fields_are_right(self) -> bool:
+        if not self._launcher.form.ready:
+            self.notify("A field is not right yet: see the sentence beside it.", severity="warning")
+        return self._launcher.form.ready
+
     def start(self, config: RunConfig, *, resume: Path | None = None) -> None:
         """Start `config`, or go on so with the run in folder `resume`, and show it."""
         # plotext comes while the run prepares, so that the first curve does not hold the keys up.
         self.run_worker(load_plotext, thread=True)
+        # A refusal that comes as fast as the last one leaves nothing else changed.
+        self._seen, self._launching = None, config if resume is None else None
         try:
             self._run.session.start(config, resume=resume)
         except ConfigError as error:
             self.notify(str(error), severity="warning", markup=False)
             return
-        if resume is None:
-            self._launcher.launched(config)
         self.show("run")
+
+    def began_beside(self, config: RunConfig) -> None:
+        """A run in the background has begun, or waits for its turn."""
+        self._launcher.launched(config)
 
     def refused_beside(self, sentence: str) -> None:
         """A run in the background was refused: say it beside its field."""
@@ -248,7 +259,7 @@ class TrainingScreen(PaneScreen):
     def action_checkpoint(self) -> None:
         """A checkpoint at the next step."""
         self._run.session.checkpoint()
-        self.notify("A checkpoint is written at the next step.")
+        self.notify(f"A checkpoint is written {'now' if self._run.state == 'paused' else 'at the next step'}.")
 
     def action_resume(self) -> None:
         """Go on with the run from its newest checkpoint."""
@@ -283,8 +294,7 @@ class TrainingScreen(PaneScreen):
         if self._run.alive:
             self.notify("A run is training, and beside it no measurement would be right: p works when it has ended.", severity="warning")
             return
-        if not self._launcher.form.ready:
-            self.notify("A field is not right yet: see the sentence beside it.", severity="warning")
+        if not self._fields_are_right():
             return
         from tuitrain.tui.screens.preflight import PreflightScreen
 
@@ -314,8 +324,10 @@ class TrainingScreen(PaneScreen):
     def action_copy(self) -> None:
         """Copy the equal command line."""
         record = self._run.record
-        line = command_line(record.config) if self.view == "run" and record else self._launcher.form.command()
-        self.copy(line)
+        if self.view == "run" and record:
+            self.copy(command_line(record.config))
+        elif self._fields_are_right():
+            self.copy(self._launcher.form.command())
 
     def show(self, view: View) -> None:
         """Switch the right side between the launcher and the run."""

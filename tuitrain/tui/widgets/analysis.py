@@ -18,7 +18,7 @@ from tuitrain.tui.widgets.wrap import wrap
 
 _NO_RUN = "There is no run yet: n starts one, and its first second of steps fills this screen."
 _NOT_YET = "The times come within the first second of steps."
-_NOT_KEPT = "Where the time went is not recorded for this run: it made no step, or an older tuitrain made it."
+_NOT_KEPT = "Where the time went is not recorded for this run: it ended too early for that, or an older tuitrain made it."
 
 
 class AnalysisPane(ScrollingView):
