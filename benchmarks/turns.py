@@ -1,4 +1,4 @@
-"""Trainings that take turns: all are started, and each goes on for a moment while the others are stopped.
+"""Trainings that take turns: when all have begun, each goes on for a moment while the others are stopped.
 
 So a machine whose speed drifts moves all of them alike, and one start gives many pairs.
 """
@@ -82,6 +82,9 @@ def in_turns(trainees: Sequence[AbstractContextManager[Trainee]], turns: int, se
         entered = [folders.enter_context(trainee) for trainee in trainees]
         with ExitStack() as stack:
             started = [stack.enter_context(_started(trainee)) for trainee in entered]
+            # Not before all are there: a group whose rank stands still for long begins anew.
+            for program in started:
+                _tell(program, signal.SIGSTOP)
             for turn in range(turns):
                 order = range(len(started)) if turn % 2 == 0 else reversed(range(len(started)))
                 spans.append({which: _let(started[which], seconds) for which in order})
@@ -161,7 +164,7 @@ class _OnScreen:
 
 @contextmanager
 def _started(trainee: Trainee) -> Iterator[_Program]:
-    """The program, stopped after its first steps."""
+    """The program, after its first steps."""
     program: _Program = (_OnScreen if trainee.on_screen else _Piped)(trainee.command, trainee.env)
     try:
         end = time.monotonic() + START_SECONDS
@@ -169,7 +172,6 @@ def _started(trainee: Trainee) -> Iterator[_Program]:
             if program.ended() or time.monotonic() > end:
                 raise RuntimeError(f"{' '.join(trainee.command)} did not begin to train")
             program.wait(POLL_SECONDS)
-        _tell(program, signal.SIGSTOP)
         yield program
     finally:
         _tell(program, signal.SIGCONT)
