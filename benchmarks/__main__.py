@@ -4,7 +4,7 @@ DATA is a folder with train/<class>/*.jpg and test/<class>/*.jpg, such as CIFAR-
 written into one for the time being. Prints the table and keeps it, with a description of the machine, in benchmarks/results/.
 `python -m benchmarks.table` puts the newest of each figure into the README.
 
-All of it took nineteen and a half minutes on a slow machine with two cores; more pairs and more minutes take as much longer.
+How long all of it took is said at its end; more pairs and more minutes take as much longer.
 """
 
 from __future__ import annotations

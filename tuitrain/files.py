@@ -39,13 +39,8 @@ def write_atomically(path: Path, content: bytes) -> None:
     Raises:
         OSError: it cannot be written; the old file is as it was.
     """
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        write_durably(beside, content)
-        beside.replace(path)
-    except OSError:
-        beside.unlink(missing_ok=True)
-        raise
+    with _taking_its_place(path) as file:
+        file.write(content)
     sync_folder(path.parent)
 
 
@@ -66,16 +61,24 @@ def written_where_asked(path: Path) -> Iterator[BinaryIO]:
         with path.open("wb") as file:
             yield file
         return
-    beside = target.with_name(f".{target.name}.{os.getpid()}")
+    with _taking_its_place(target) as file:
+        yield file
+
+
+@contextlib.contextmanager
+def _taking_its_place(path: Path) -> Iterator[BinaryIO]:
+    """A file that replaces `path` once it is written and on disk; what goes wrong before leaves nothing of it."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with beside.open("wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        beside.replace(target)
-    finally:
+        beside.replace(path)
+    except BaseException:
         with contextlib.suppress(OSError):
             beside.unlink()
+        raise
 
 
 def _replaceable(path: Path) -> bool:

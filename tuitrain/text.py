@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 import signal
+import sys
 from collections.abc import Iterable
 
 # C0 and C1 controls (a terminal obeys them) and the bidirectional marks (they reorder what a person reads).
@@ -19,6 +20,13 @@ def clean(text: str) -> str:
 def clean_lines(text: str) -> str:
     """`text` as `clean` leaves it, but with its newlines and tabs: for what is more than a line, such as a traceback."""
     return _UNSAFE.sub(lambda found: found[0] if found[0] in "\n\t" else "·", text)
+
+
+def print_error(error: BaseException) -> None:
+    """The traceback on stderr, for the person whose code it may be; a message in it may hold what a terminal would obey."""
+    import traceback  # not for every command
+
+    sys.stderr.write(clean_lines("".join(traceback.format_exception(error))))
 
 
 def nearest(word: str, words: Iterable[str]) -> str:

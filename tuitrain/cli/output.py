@@ -53,8 +53,10 @@ def standard_output() -> Iterator[None]:
     except OSError as error:
         if error is not descriptor.failure:
             raise
+        from tuitrain.console.terminal import to_nowhere
+
         # What is still in the buffers goes nowhere, at the interpreter's end too.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor.fileno())
+        to_nowhere(descriptor.fileno())
         if not isinstance(error, BrokenPipeError):
             print(f"tuitrain: standard output: {'it is closed' if before is None else error.strerror}.", file=sys.stderr)
         sys.exit(1)

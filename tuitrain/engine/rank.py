@@ -12,13 +12,13 @@ import socket
 import sys
 import threading
 import time
-import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from tuitrain.config import ConfigError, RunConfig
 from tuitrain.events import Event, RunEnded, RunStarted, Step
+from tuitrain.text import print_error
 from tuitrain.wire import ADDRESS, LOST_PEER, Alive, Ask, Begin, Folder, Hello, RankFailed, Refused, Resolved, Unpacker, pack
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def main() -> None:
         if code == LOST_PEER:
             print(f"another rank has gone: {first_line(error)}", file=sys.stderr)
         else:
-            traceback.print_exception(error)
+            print_error(error)
     sys.stdout.flush()
     sys.stderr.flush()
     # Without the interpreter's own end, which waits for threads that wait for ranks.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import traceback
 from collections.abc import Callable, Generator, Iterator
 
 import msgspec
@@ -25,7 +23,7 @@ from tuitrain.engine.seeding import run_settings
 from tuitrain.engine.strategies.choose import resolve
 from tuitrain.events import EndState, Event, Notice, Progress, RunEnded, State
 from tuitrain.paths import CHECKPOINTS
-from tuitrain.text import clean_lines
+from tuitrain.text import print_error
 
 Spread = Callable[[RunConfig, Control], Iterator[Event]]
 
@@ -217,8 +215,7 @@ def _fail(run: Run, error: BaseException) -> Iterator[Event]:
     failure = error if isinstance(error, RunFailed) else RunFailed(run.step, describe(error, run.doing, run.where))
     if not isinstance(error, RunFailed):
         if not is_out_of_memory(error):
-            # To the log, for the person whose model it is.
-            sys.stderr.write(clean_lines("".join(traceback.format_exception(error))))
+            print_error(error)
         try:
             yield from run.losses.rest()
         except RunFailed as earlier:

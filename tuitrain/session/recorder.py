@@ -5,12 +5,12 @@ from __future__ import annotations
 import queue
 import threading
 import time
-import traceback
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from tuitrain.events import Checkpoint, Eval, Event, RunEnded, RunStarted, State
 from tuitrain.runs.record import RunRecord
+from tuitrain.text import print_error
 
 if TYPE_CHECKING:
     from tuitrain.session.archive import Archive
@@ -28,7 +28,7 @@ def tell(listeners: Iterable[Listener], batch: Sequence[Event]) -> None:
         try:
             listener(batch)
         except Exception as error:  # a mistake of whoever looks on must not end the writing, and with it the run
-            traceback.print_exception(error)
+            print_error(error)
 
 
 class Recorder:

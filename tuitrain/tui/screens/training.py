@@ -226,12 +226,13 @@ class TrainingScreen(PaneScreen):
         # plotext comes while the run prepares, so that the first curve does not hold the keys up.
         self.run_worker(load_plotext, thread=True)
         # A refusal that comes as fast as the last one leaves nothing else changed.
-        self._seen, self._launching = None, config if resume is None else None
+        self._seen = None
         try:
             self._run.session.start(config, resume=resume)
         except ConfigError as error:
             self.notify(str(error), severity="warning", markup=False)
             return
+        self._launching = config if resume is None else None
         self.show("run")
 
     def began_beside(self, config: RunConfig) -> None:
