@@ -8,12 +8,15 @@ import re
 import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
 import pytest
 from small_groups import AGENT, BOUND, RANK, events_of, losses_of, processes_of, quiet_control, small_run, spread, wait_until
 
+from tuitrain.engine.meeting import Meeting
 from tuitrain.events import Notice, Phases, Replicas, RunEnded, RunStarted, Step, StepTimes
 from tuitrain.session.elastic import Bounds
 
@@ -105,3 +108,54 @@ def test_nothing_outlives_the_run(ending: str, tmp_path: Path) -> None:
     if ending == "interrupted":
         assert json.loads(last[-1])["state"] == "interrupted"
         assert list((tmp_path / "runs").glob("*/checkpoints/step-*"))
+
+
+class Clock:
+    """Goes on as the real one, and jumps; `after` is called some looks after the jump."""
+
+    def __init__(self, after: Callable[[], object]) -> None:
+        self._ahead, self._looks, self._after = 0.0, 0, after
+
+    def jump(self, seconds: float) -> None:
+        self._ahead += seconds
+
+    def monotonic(self) -> float:
+        self._looks += self._ahead > 0
+        if self._looks == 20:
+            self._after()
+        return time.monotonic() + self._ahead
+
+
+def test_a_group_that_was_suspended_goes_on_as_if_no_time_had_passed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    control, stopped, notices, after = quiet_control(), list[psutil.Process](), list[str](), 0
+    clock = Clock(lambda: [rank.resume() for rank in stopped])
+    for module in ("elastic", "ranks"):
+        monkeypatch.setattr(f"tuitrain.session.{module}.time", clock)
+    for event in spread(Bounds(silent=BOUND, hung=BOUND))(small_run(2, epochs=10**6, max_restarts=0), control):
+        if isinstance(event, RunStarted):
+            control.folder = tmp_path
+        if isinstance(event, Notice):
+            notices.append(event.text)
+        if isinstance(event, Step) and not stopped:
+            stopped = processes_of(os.getpid(), RANK)
+            for rank in stopped:
+                rank.suspend()
+            clock.jump(2 * BOUND)
+        elif isinstance(event, Step) and all(rank.status() != psutil.STATUS_STOPPED for rank in stopped):
+            after += 1
+            if after == 100:
+                control.ask("stop")
+    assert isinstance(event, RunEnded)
+    assert event.state == "stopped"
+    assert notices == []
+
+
+def test_one_machine_is_never_gone() -> None:
+    called = list[bool]()
+    meeting = Meeting("127.0.0.1", 0, 1, 1, called.append)
+    meeting.next_rendezvous()
+    # What torch does to a machine that has said nothing for 15 s, as one whose processes were suspended.
+    meeting._torchs._state_holder.state.participants.clear()
+    assert meeting.num_nodes_waiting() == 0
+    assert called == []
+    meeting.shutdown()

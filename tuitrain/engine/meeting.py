@@ -81,6 +81,9 @@ class Meeting(RendezvousHandler):
 
     def num_nodes_waiting(self) -> int:
         """How many machines make a new meeting necessary, those that are gone included."""
+        if self._most == 1:
+            # After a while of standing still, as a suspended job does, torch takes even its own machine for gone.
+            return 0
         waiting = cast(int, self._torchs.num_nodes_waiting())
         # Torch takes out of its state whom it has not heard of for 15 s, and tells nobody.
         gone = max(self.machines - len(self._torchs._state_holder.state.participants), 0)

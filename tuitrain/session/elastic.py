@@ -25,6 +25,7 @@ from tuitrain.wire import LOST_PEER, Alive, Ask, Begin, Died, Folder, Hello, Joi
 LOGS = "ranks"
 _RECEIVE_SECONDS = 0.1
 _GOODBYE_SECONDS = 5.0
+_STILL_SECONDS = 2.0
 _MEETING = "; waiting for the machines to meet again."
 _PREFIX = re.compile(r"rank (\d+):")
 
@@ -78,6 +79,7 @@ class _Group:
         self._asked_to_end: tuple[Request, float] | None = None
         self._started = self._ended = self._dead = self._hears = False
         self._step = 0
+        self._looked = time.monotonic()
         self._restarted: str | None = None
         self._unanswered: str | None = None
         self._unkept: list[str] = []
@@ -233,7 +235,11 @@ class _Group:
 
     def _look_for_silence(self) -> Iterator[Event]:
         now = time.monotonic()
+        still, self._looked = now - self._looked, now
         for peer in (*self._ranks.peers, *self._ranks.expected):
+            if still > _STILL_SECONDS:
+                # This process stood still itself, as a suspended job does, and the ranks likely with it.
+                peer.heard = now
             silent = now - peer.heard
             if peer.number is None or silent < self._bounds.silent:
                 continue
