@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import re
-import signal
 import sys
 from collections.abc import Iterable
 
@@ -33,11 +32,3 @@ def nearest(word: str, words: Iterable[str]) -> str:
     """` Did you mean 'x'?` for the closest of `words`, or nothing."""
     close = difflib.get_close_matches(word, list(words), n=1, cutoff=0.6)
     return f" Did you mean '{close[0]}'?" if close else ""
-
-
-def signal_name(number: int) -> str:
-    """ "SIGKILL", or "signal 99" for one without a name."""
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"

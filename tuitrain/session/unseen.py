@@ -7,6 +7,7 @@ import signal
 from types import FrameType
 
 from tuitrain.session import Session
+from tuitrain.signals import Echo
 
 
 def end_on_signals(session: Session) -> list[int]:
@@ -16,8 +17,11 @@ def end_on_signals(session: Session) -> list[int]:
         Will hold the number of the first one when it has come.
     """
     received: list[int] = []
+    echo = Echo()
 
     def on_signal(number: int, frame: FrameType | None) -> None:
+        if echo.heard():
+            return
         if received:
             os._exit(128 + number)
         received.append(number)

@@ -10,7 +10,8 @@ import msgspec
 
 from tuitrain.devices.doctor.bounded import Ended, python_script, run_all
 from tuitrain.devices.doctor.facts import TorchAnswer, TorchDevice, TorchFacts
-from tuitrain.text import clean, signal_name
+from tuitrain.signals import signal_name
+from tuitrain.text import clean
 
 PROBE_SECONDS = 8.5
 WORDS_KEPT = 2000

@@ -9,6 +9,8 @@ from functools import partial
 from types import FrameType
 from typing import Protocol
 
+from tuitrain.signals import Echo
+
 _ENDING = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -29,9 +31,13 @@ class Signalled(Protocol):
 def signals_to(app: Signalled) -> Iterator[None]:
     """While entered, SIGHUP, SIGTERM and SIGINT are `app`'s. Afterwards SIGHUP does nothing: a shell sends it too when the terminal has
     gone, and a run may go on then. One that was ignored from the first, as under `nohup`, stays so."""
+    echo = Echo()
 
     def on_signal(number: int, frame: FrameType | None) -> None:
-        app.from_outside(app.hang_up if number == signal.SIGHUP else partial(app.terminate, number))
+        if number == signal.SIGHUP:
+            app.from_outside(app.hang_up)
+        elif not echo.heard():
+            app.from_outside(partial(app.terminate, number))
 
     previous = {number: signal.signal(number, on_signal) for number in _ENDING}
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:

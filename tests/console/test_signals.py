@@ -1,0 +1,47 @@
+"""Signals to a run without a screen: the first ends it with a checkpoint, its echo says nothing, a second one ends the process."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tuitrain.console.terminal import signals_interrupt
+from tuitrain.session.unseen import end_on_signals
+
+
+@contextmanager
+def in_console(session: Any) -> Iterator[list[int]]:
+    with signals_interrupt(session, SimpleNamespace(hang_up=lambda: None)) as received:  # type: ignore[arg-type]
+        yield received
+
+
+@contextmanager
+def unseen(session: Any) -> Iterator[list[int]]:
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield end_on_signals(session)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@pytest.mark.parametrize("listen", [in_console, unseen])
+def test_an_echo_is_not_a_second_signal(
+    listen: Callable[[Any], AbstractContextManager[list[int]]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, codes = list[str](), list[int]()
+    monkeypatch.setattr(os, "_exit", codes.append)
+    moments = iter([100.0, 100.2, 101.0])
+    monkeypatch.setattr("tuitrain.signals.time", SimpleNamespace(monotonic=lambda: next(moments)))
+    with listen(SimpleNamespace(state="running", interrupt=lambda: asked.append("interrupt"))) as received:
+        signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(signal.SIGTERM)
+        assert (asked, received, codes) == (["interrupt"], [signal.SIGTERM], [])
+        signal.raise_signal(signal.SIGINT)
+    assert codes == [128 + signal.SIGINT]
