@@ -97,3 +97,10 @@ def sync_folder(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def to_nowhere(descriptor: int) -> None:
+    """Let nothing be read from or written to a file descriptor, so that nobody meets an error there."""
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nowhere, descriptor)
+    os.close(nowhere)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 import subprocess
@@ -52,6 +53,36 @@ def test_unbuffered_output_is_whole_and_its_failure_a_sentence(kept: dict[str, s
 def test_a_pipe_that_nobody_reads_is_no_error_to_speak_of(kept: dict[str, str], command: str) -> None:
     done = shell(kept, f"{{ sleep 0.1; tuitrain {command}; echo $? >&2; }} | true")
     assert done.stderr == "1\n"
+
+
+def test_a_run_goes_on_when_what_it_prints_to_is_full(kept: dict[str, str]) -> None:
+    full = shell(kept, f"tuitrain {' '.join(RUN)} --name full --json >/dev/full")
+    assert full.returncode == 0
+    assert "tuitrain: standard output: No space left on device; the run goes on without it." in full.stderr.splitlines()
+    (run,) = [run for run in json.loads(tuitrain(kept, "runs", "--json").stdout) if run["name"] == "full"]
+    assert run["state"] == "finished"
+    assert shell(kept, f"tuitrain {' '.join(RUN)} --json 2>/dev/full | tail -1").stdout.startswith('{"event":"run_ended"')
+
+
+def test_json_has_standard_output_to_itself(kept: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "talking.py").write_text(
+        "import os\nfrom torch import nn\n"
+        "class Net(nn.Linear):\n"
+        "    def forward(self, x):\n"
+        "        print('a word of Python')\n"
+        "        os.write(1, b'a word of C\\n')\n"
+        "        return super().forward(x)\n"
+        "def make(config):\n    return Net(5, 2)\n"
+    )
+    done = tuitrain(kept, *RUN, "--set", "model=talking:make", "--json", cwd=tmp_path)
+    assert done.returncode == 0
+    told = [json.loads(line)["event"] for line in done.stdout.splitlines()]
+    assert (told[0], told[-1]) == ("run_started", "run_ended")
+    words = done.stderr.splitlines()
+    assert "a word of Python" in words
+    assert "a word of C" in words
+    plain = tuitrain(kept, *RUN, "--set", "model=talking:make", cwd=tmp_path)
+    assert "a word of C" in plain.stdout.splitlines()
 
 
 @pytest.mark.parametrize("format_", ["csv", "json", "py", "pt"])

@@ -461,6 +461,35 @@ async def test_enter_opens_and_escape_comes_back_to_the_same_run(
         assert selected(pilot) == "omega"
 
 
+@pytest.mark.parametrize("own", [False, True])
+@pytest.mark.parametrize(
+    ("key", "screen"), [("o", "LogScreen"), ("w", "ParametersScreen"), ("p", "PredictionsScreen"), ("i", "AnalysisScreen")]
+)
+async def test_what_is_about_a_run_is_about_the_selected_one(
+    session: FakeSession, sampler: FakeSampler, runs_dir: Path, three: list[Path], key: str, screen: str, own: bool
+) -> None:
+    app = make(session, sampler, runs_dir)
+    async with app.run_test(size=WIDE) as pilot:
+        if own:
+            keep(runs_dir, RUN, steps=0, **here())
+            await pilot.press("enter")
+            session.begin()
+            session.steps(150)
+            await settle(pilot)
+        await opened(pilot, "alpha", "gamma")
+        while selected(pilot) != ("seed-cnn" if own else "gamma"):
+            await pilot.press("down")
+        await pilot.press(key)
+        await until(pilot, lambda: type(app.screen).__name__ == screen)
+        below = app.screen_stack[-2]
+        if own:
+            assert below is app.main
+        else:
+            assert isinstance(below, OpenedScreen)
+            assert below.opened.path == three[2]
+            assert app.subject is below.opened
+
+
 async def test_every_key_is_safe_while_something_is_typed(
     session: FakeSession, sampler: FakeSampler, runs_dir: Path, three: list[Path]
 ) -> None:

@@ -7,17 +7,36 @@ import io
 import os
 import sys
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from tuitrain.files import to_nowhere
+
+if TYPE_CHECKING:
+    from tuitrain.console.printers import Printer
 
 
-class _Descriptor(io.FileIO):
+class _Descriptor(io.RawIOBase):
     """A file descriptor that remembers why it could not be written to: by that its `OSError` is told from every other one."""
 
-    failure: OSError | None = None
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
+        self.failure: OSError | None = None
 
-    def write(self, data: Any) -> int:
+    def fileno(self) -> int:
+        return self.number
+
+    def isatty(self) -> bool:
+        return os.isatty(self.number)
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int | None:
         try:
-            return super().write(data)
+            return os.write(self.number, data)
+        except BlockingIOError:
+            return None  # of one that does not block: nothing was written
         except OSError as error:
             self.failure = error
             raise
@@ -35,10 +54,11 @@ def standard_output() -> Iterator[None]:
         yield
         return
     # Python has nothing there for a closed one; what is printed would vanish. This is a descriptor that refuses it.
-    descriptor = _Descriptor(os.open(os.devnull, os.O_RDONLY) if before is None else before.fileno(), "wb", closefd=False)
+    descriptor = _Descriptor(os.open(os.devnull, os.O_RDONLY) if before is None else before.fileno())
     unbuffered = getattr(before, "write_through", False)
+    buffer: Any = descriptor if unbuffered else io.BufferedWriter(descriptor)
     sys.stdout = own = io.TextIOWrapper(
-        descriptor if unbuffered else io.BufferedWriter(descriptor),
+        buffer,
         encoding=getattr(before, "encoding", None),
         # A locale that has no "°" or "–" gets "?" for them, and not a traceback.
         errors="replace",
@@ -53,10 +73,31 @@ def standard_output() -> Iterator[None]:
     except OSError as error:
         if error is not descriptor.failure:
             raise
-        from tuitrain.console.terminal import to_nowhere
-
         # What is still in the buffers goes nowhere, at the interpreter's end too.
         to_nowhere(descriptor.fileno())
         if not isinstance(error, BrokenPipeError):
             print(f"tuitrain: standard output: {'it is closed' if before is None else error.strerror}.", file=sys.stderr)
         sys.exit(1)
+
+
+@contextlib.contextmanager
+def printer(*, as_json: bool) -> Iterator[Printer]:
+    """What shows a run. As JSON it has standard output to itself: while entered, what anybody else prints, C code too, goes to stderr."""
+    from tuitrain.console import printer_for
+
+    shows, out = printer_for(json=as_json), sys.stdout
+    descriptor = getattr(out.buffer, "raw", out.buffer)
+    if not as_json or not isinstance(descriptor, _Descriptor) or sys.__stderr__ is None:
+        yield shows
+        return
+    before = descriptor.number
+    out.flush()
+    descriptor.number = os.dup(before)
+    os.dup2(sys.__stderr__.fileno(), before)
+    sys.stdout = sys.stderr
+    try:
+        yield shows
+        out.flush()
+    finally:
+        os.dup2(descriptor.number, before)
+        sys.stdout = out

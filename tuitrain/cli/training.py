@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -13,11 +14,13 @@ import click
 from tuitrain import paths
 from tuitrain.cli.app import open_app
 from tuitrain.cli.options import USAGE_ERROR, detach_option, runs_dir_option
+from tuitrain.cli.output import printer
 from tuitrain.cli.wiring import session_and_sampler
 from tuitrain.config import RECIPES, ConfigError, RunConfig, with_changes
 from tuitrain.recipes import load_recipe
 
 if TYPE_CHECKING:
+    from tuitrain.console.printers import Printer
     from tuitrain.runs.catalogue import RunSummary
     from tuitrain.session.launched import World
     from tuitrain.session.worker import Train
@@ -88,15 +91,14 @@ def run(
     if tui:
         return open_app(config, folder, start_at_once=True)
     from tuitrain import console
-    from tuitrain.console import follow, printer_for
     from tuitrain.session import detached
 
     detached.revive(folder)
     if detach or queue:
         return console.detach(config, folder, queue=queue, as_json=as_json)
 
-    with session_and_sampler(folder) as (session, _):
-        return follow(session, config, printer_for(json=as_json))
+    with session_and_sampler(folder) as (session, _), printer(as_json=as_json) as shows:
+        return console.follow(session, config, shows)
 
 
 def _configuration(recipe: str, settings: Sequence[str], options: dict[str, str | None]) -> RunConfig:
@@ -118,7 +120,7 @@ def _is_rank(environment: Mapping[str, str]) -> bool:
 
 def _run_as_rank(world: World, config: RunConfig, runs_dir: Path, *, as_json: bool) -> NoReturn:
     """Train as one of the ranks that a launcher started, and end the process."""
-    from tuitrain.console import follow, printer_for
+    from tuitrain.console import follow
     from tuitrain.session import launched
 
     def load_train() -> Train:
@@ -128,9 +130,10 @@ def _run_as_rank(world: World, config: RunConfig, runs_dir: Path, *, as_json: bo
 
     launched.tell_torch(world, os.environ)
     earlier = launched.earlier_run(runs_dir, world)
-    with session_and_sampler(runs_dir, load_train) as (session, _):
+    silent: AbstractContextManager[Printer] = nullcontext(launched.Silent())
+    with session_and_sampler(runs_dir, load_train) as (session, _), silent if world.rank else printer(as_json=as_json) as shows:
         words = launched.Words(world, session)
-        code = follow(session, config, launched.Silent() if world.rank else printer_for(json=as_json), resume=earlier)
+        code = follow(session, config, shows, resume=earlier)
         words.close(code)
     # Without the interpreter's own end, which waits for threads that wait for ranks.
     os._exit(code)
@@ -177,8 +180,8 @@ def resume(
 
     if detach:
         return console.detach(config, folder, resume=found.path, as_json=as_json)
-    with session_and_sampler(folder) as (session, _):
-        return console.follow(session, config, console.printer_for(json=as_json), resume=found.path)
+    with session_and_sampler(folder) as (session, _), printer(as_json=as_json) as shows:
+        return console.follow(session, config, shows, resume=found.path)
 
 
 def _wait_again(found: RunSummary, changes: Mapping[str, str], *, as_json: bool, tui: bool) -> int:

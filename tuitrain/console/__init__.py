@@ -12,8 +12,9 @@ import msgspec
 from tuitrain.config import RunConfig
 from tuitrain.console.printers import Preparations, Printer, notice_to_stderr
 from tuitrain.console.printers import printer_for as printer_for
-from tuitrain.console.terminal import Terminal, show, signals_interrupt, to_nowhere
+from tuitrain.console.terminal import Terminal, show, signals_interrupt
 from tuitrain.events import Event, RunEnded
+from tuitrain.files import to_nowhere
 from tuitrain.session import Session
 from tuitrain.text import clean_lines
 
@@ -30,7 +31,7 @@ def follow(session: Session, config: RunConfig, printer: Printer, *, resume: Pat
     batches: queue.SimpleQueue[Sequence[Event]] = queue.SimpleQueue()
     session.subscribe(batches.put)
     code = 0
-    terminal = Terminal(session)
+    terminal = Terminal(session, printer.out)
     with signals_interrupt(session, terminal) as received:
         session.start(config, resume=resume)
         try:
@@ -41,7 +42,7 @@ def follow(session: Session, config: RunConfig, printer: Printer, *, resume: Pat
                         code = EXIT_CODES[event.state]
         except BrokenPipeError:
             # Nobody reads any more (`tuitrain run … | head`): end as at Ctrl+C.
-            to_nowhere(sys.stdout.fileno())
+            to_nowhere(printer.out.fileno())
             session.interrupt()
             code = EXIT_CODES["interrupted"]
         finally:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Protocol
+from contextlib import suppress
+from typing import Protocol, TextIO
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
@@ -15,7 +16,13 @@ from tuitrain.text import clean
 
 
 class Printer(Protocol):
-    """Shows batches of events; `close` leaves the terminal as it was."""
+    """Shows batches of events; `close` leaves the terminal as it was.
+
+    Attributes:
+        out: what it prints to.
+    """
+
+    out: TextIO
 
     def show(self, batch: Sequence[Event]) -> None: ...
 
@@ -25,13 +32,16 @@ class Printer(Protocol):
 class JsonPrinter:
     """One object a line; notices also go to stderr."""
 
+    def __init__(self) -> None:
+        self.out = sys.stdout
+
     def show(self, batch: Sequence[Event]) -> None:
         """Print the events of the contract."""
         for event in batch:
             if isinstance(event, events.PUBLIC):
-                print(events.encode(event))
+                print(events.encode(event), file=self.out)
             notice_to_stderr(event)
-        sys.stdout.flush()
+        self.out.flush()
 
     def close(self) -> None:
         """Nothing is open."""
@@ -41,6 +51,7 @@ class PlainPrinter:
     """A line for each thing worth a line in a log file: every 100th step, each evaluation, each checkpoint."""
 
     def __init__(self) -> None:
+        self.out = sys.stdout
         self._started: RunStarted | None = None
         self._clock: Clock | None = None
 
@@ -52,11 +63,11 @@ class PlainPrinter:
             elif isinstance(event, Clock):
                 self._clock = event
             elif isinstance(event, RunEnded) and self._clock is not None:
-                print(clock_line(self._clock))
+                print(clock_line(self._clock), file=self.out)
             if (line := _line(event, self._started)) is not None:
-                print(line)
+                print(line, file=self.out)
             notice_to_stderr(event)
-        sys.stdout.flush()
+        self.out.flush()
 
     def close(self) -> None:
         """Nothing is open."""
@@ -66,6 +77,7 @@ class BarPrinter:
     """A progress bar with loss and speed, and the plain lines above it."""
 
     def __init__(self) -> None:
+        self.out = sys.stdout
         self._progress = Progress(
             TextColumn("{task.description}", markup=False),
             BarColumn(),
@@ -138,7 +150,13 @@ def _amount(event: events.Progress) -> str:
 def notice_to_stderr(event: Event) -> None:
     """Print a notice."""
     if isinstance(event, Notice):
-        print(f"tuitrain: {clean(event.text)}", file=sys.stderr)
+        to_stderr(clean(event.text))
+
+
+def to_stderr(sentence: str) -> None:
+    """Print what is beside the run's events; a stderr that is full or closed is no reason to end one."""
+    with suppress(OSError):
+        print(f"tuitrain: {sentence}", file=sys.stderr)
 
 
 def clock_line(clock: Clock) -> str:
@@ -191,6 +209,7 @@ class Preparations:
     """A bar on stderr, where that is a terminal, that goes away when they are done; notices stay."""
 
     def __init__(self) -> None:
+        self.out = sys.stdout
         self._progress = Progress(
             TextColumn("{task.description}", markup=False),
             BarColumn(),

@@ -9,26 +9,34 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
+from typing import TextIO
 
-from tuitrain.console.printers import Printer
+from tuitrain.console.printers import Printer, to_stderr
 from tuitrain.events import Event
+from tuitrain.files import to_nowhere
 from tuitrain.session import Session
 from tuitrain.signals import Echo
 
 
 class Terminal:
-    """The terminal that a run is shown on, which counts as a screen as long as it is there."""
+    """The terminal that a run is shown on, which counts as a screen as long as it is there.
 
-    def __init__(self, session: Session) -> None:
+    Args:
+        session: trains the run.
+        out: what is printed to, a terminal or not.
+    """
+
+    def __init__(self, session: Session, out: TextIO) -> None:
         self._session = session
+        self._out, self._prints_here = out, out.isatty()
         self._descriptors = [descriptor for descriptor in (0, 1, 2) if os.isatty(descriptor)]
-        session.screen_attached = bool({1, 2} & set(self._descriptors))
+        session.screen_attached = self._prints_here or bool({1, 2} & set(self._descriptors))
         self.hung_up = False
 
     @property
     def shows(self) -> bool:
         """Whether there is something to print to."""
-        return not (self.hung_up and 1 in self._descriptors)
+        return not (self.hung_up and self._prints_here)
 
     def hang_up(self) -> None:
         """It has gone: what was read from it or printed to it is nothing any more."""
@@ -36,10 +44,12 @@ class Terminal:
         self._session.screen_attached = False
         for descriptor in self._descriptors:
             to_nowhere(descriptor)
+        if self._prints_here:
+            to_nowhere(self._out.fileno())
 
 
 def show(printer: Printer, batch: Sequence[Event], terminal: Terminal) -> None:
-    """Print a batch, or leave the terminal alone when it has gone.
+    """Print a batch, or leave the terminal alone when it has gone; a full disk does not end a run either.
 
     Raises:
         BrokenPipeError: nobody reads a pipe any more, and not because a terminal went and everything on it.
@@ -52,18 +62,13 @@ def show(printer: Printer, batch: Sequence[Event], terminal: Terminal) -> None:
             # A terminal that has gone without a signal, as under `nohup`, is an error of input and output.
             if error.errno == errno.EIO:
                 terminal.hang_up()
-            elif not terminal.hung_up:
+            elif isinstance(error, BrokenPipeError) and not terminal.hung_up:
                 raise
             else:
-                to_nowhere(sys.stdout.fileno())
+                to_nowhere(printer.out.fileno())
+                if not terminal.hung_up:
+                    to_stderr(f"standard output: {error.strerror}; the run goes on without it.")
     printer.close()
-
-
-def to_nowhere(descriptor: int) -> None:
-    """Let nothing be read from or written to a file descriptor, so that nobody meets an error there."""
-    nowhere = os.open(os.devnull, os.O_RDWR)
-    os.dup2(nowhere, descriptor)
-    os.close(nowhere)
 
 
 @contextmanager
@@ -80,7 +85,7 @@ def signals_interrupt(session: Session, terminal: Terminal) -> Iterator[list[int
             os._exit(128 + number)
         received.append(number)
         what = "on_end" if session.state == "ended" else "after this step, with a checkpoint"
-        print(f"tuitrain: ending {what}; once more ends at once", file=sys.stderr)
+        to_stderr(f"ending {what}; once more ends at once")
         session.interrupt()
 
     previous = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}

@@ -207,6 +207,9 @@ def earlier_run(runs_dir: Path, world: World) -> Path | None:
 class Silent:
     """A printer that prints nothing: rank 0 tells of the run."""
 
+    def __init__(self) -> None:
+        self.out = sys.stdout
+
     def show(self, batch: Sequence[Event]) -> None:
         """Nothing."""
 

@@ -191,7 +191,8 @@ class TuitrainApp(NavigatedApp):
         """Show a run of another process, or a kept one."""
         from tuitrain.tui.screens.opened import OpenedScreen
 
-        self.push_screen(OpenedScreen(message.path, message.title, outside=self.outside, sampler=self._sampler))
+        opened = OpenedScreen(message.path, message.title, outside=self.outside, sampler=self._sampler, look=message.look)
+        self.push_screen(opened)
 
     def on_start_beside(self, message: StartBeside) -> None:
         """Start a run in a process of its own."""

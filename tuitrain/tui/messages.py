@@ -27,12 +27,13 @@ class StartBeside(Message):
 
 
 class OpenRun(Message):
-    """The person wants to see the run in folder `path`, called `title` until it is read."""
+    """The person wants to see the run in folder `path`, called `title` until it is read, and then `look`, an action of the app."""
 
-    def __init__(self, path: Path, title: str) -> None:
+    def __init__(self, path: Path, title: str, look: str | None = None) -> None:
         super().__init__()
         self.path = path
         self.title = title
+        self.look = look
 
 
 class GoOn(Message):

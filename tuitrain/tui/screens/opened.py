@@ -70,6 +70,7 @@ class OpenedScreen(PaneScreen):
         title: what the run is called, until it is read.
         outside: the process that trains it, where one does.
         sampler: the devices, which are shown beside a run that trains on this machine.
+        look: an action of the app, taken as soon as the run is read.
     """
 
     AUTO_FOCUS = "#curve"
@@ -119,12 +120,13 @@ class OpenedScreen(PaneScreen):
             self.reading = reading
             self.ahead = ahead
 
-    def __init__(self, path: Path, title: str, *, outside: Outside, sampler: SamplerLike) -> None:
+    def __init__(self, path: Path, title: str, *, outside: Outside, sampler: SamplerLike, look: str | None = None) -> None:
         self.opened = OpenedRun(path)
         super().__init__(self.opened)
         self._title = title
         self._outside = outside
         self._sampler = sampler
+        self._look = look
         self._attachment = Attachment(path, outside, lambda: self.post_message(self.Told()))
         self._reading = self._read_again = False
         self._could: tuple[object, ...] = ()
@@ -231,7 +233,7 @@ class OpenedScreen(PaneScreen):
 
         self.run_worker(read, thread=True, exit_on_error=False, group="read")
 
-    def on_opened_screen_read(self, message: Read) -> None:
+    async def on_opened_screen_read(self, message: Read) -> None:
         """Show what was read."""
         self._reading, said = False, self.opened.problem
         first = self.opened.record is None
@@ -261,6 +263,10 @@ class OpenedScreen(PaneScreen):
             self._curve.redraw()
         if self._body.display and self.focused is None:
             self._curve.focus()
+        if self._look is not None and self.opened.record is not None:
+            look, self._look = self._look, None
+            if self.is_current:
+                await self.run_action(f"app.{look}")
         if self._could != (could := self._keys_work()):
             self._could = could
             self.refresh_bindings()

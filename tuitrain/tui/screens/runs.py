@@ -50,12 +50,17 @@ class RunsScreen(PaneScreen):
         ("/", "show only runs that hold these words; Esc shows all"),
         ("s", "sort: newest, name, state, steps, loss, accuracy"),
         ("e  a", "another name, a note"),
+        ("o  w  p  i", "open its log, parameters, predictions, analysis"),
         ("R", "go on with it: here, or in the background while one trains here"),
         ("x  D", "take it out of the queue, delete the run (asks)"),
         ("y", "copy the equal tuitrain run line"),
     )
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("v", "overlay", "Overlay"),
+        Binding("o", "look('log')", "Log"),
+        Binding("w", "look('parameters')", "Parameters"),
+        Binding("p", "look('predictions')", "Predictions"),
+        Binding("i", "look('analysis')", "Analysis", tooltip="Where the time of the steps went"),
         Binding("R", "resume", "Resume", tooltip="Go on with this run"),
         Binding("x", "take_out", "Take out", tooltip="Take this run out of the queue"),
         Binding("e", "edit('name')", "Rename"),
@@ -190,7 +195,7 @@ class RunsScreen(PaneScreen):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """What needs a run needs one; nothing but typing while something is typed."""
-        if action in ("overlay", "resume", "edit", "delete", "copy"):
+        if action in ("overlay", "look", "resume", "edit", "delete", "copy"):
             return self._table.list.selected is not None and not self._typing
         if action == "take_out":
             row = self._table.list.selected
@@ -202,14 +207,20 @@ class RunsScreen(PaneScreen):
         return self._detail.editing or self._table.searching
 
     async def on_runs_table_opened(self, message: RunsTable.Opened) -> None:
-        """The own run has its screen; the others are opened from their folders."""
+        """Enter, or a click."""
+        await self.action_look()
+
+    async def action_look(self, what: str | None = None) -> None:
+        """Open the selected run, and over it a screen about it. The own run has its screen; the others are opened from their folders."""
         row = self._table.list.selected
         if row is None:
             return
-        if row.own:
-            await self.run_action("app.training")
-        else:
-            self.post_message(OpenRun(row.summary.path, row.title))
+        if not row.own:
+            self.post_message(OpenRun(row.summary.path, row.title, what))
+            return
+        await self.run_action("app.training")
+        if what is not None:
+            await self.app.run_action(what)
 
     def action_resume(self) -> None:
         """Go on with the selected run."""
