@@ -19,8 +19,8 @@ from tuitrain.paths import METRICS, STATE
 
 KEYS = (("l", b"log"), ("l", b"linear"), ("+", b"smoothing"), ("-", b"smoothing"), ("?", b"themes"), ("?", None))
 """Keys of the training view, and what each answer holds: two labels, and a dialog over the screen. What closing it brings has no words."""
-STEADY_KEYS = 102
-STEADY_PAUSED_KEYS = 48
+STEADY_KEYS = 78
+STEADY_PAUSED_KEYS = 36
 PAUSED_KEYS = 30
 BEFORE_PAUSE = 18
 AFTER_END = 24
@@ -28,7 +28,7 @@ MOST_KEYS = 3000
 """A run that has not ended by then never will."""
 TRAIN_IMAGES, TEST_IMAGES = 400, 200
 """Of each class."""
-BUSY_RUN = ("--epochs", "5", "--set", "checkpoint_every_steps=20")
+BUSY_RUN = ("--epochs", "3", "--set", "checkpoint_every_steps=20")
 ENDLESS = ("--epochs", "1000000", "--max-steps", "1000000")
 PASSING_SECONDS = 1.0
 """After a key that changes the run's state, what comes belongs to neither side."""

@@ -16,9 +16,10 @@ from benchmarks.frames import Metered, spent
 from benchmarks.memory import lengthened
 from benchmarks.monitor import BUSY, stand_in
 from benchmarks.pairs import Figure, Wanted, figure, middle, rounds
-from benchmarks.programs import Training, headless, runs_dir, side_by_side
+from benchmarks.programs import Training, runs_dir, side_by_side
 from benchmarks.speed import SMALL
 from benchmarks.start import keep_runs
+from benchmarks.turns import in_turns, tuitrain
 from benchmarks.viewers import batches_to
 from tuitrain.tui.curve.chart import load
 
@@ -33,7 +34,7 @@ DRAWN = 60
 KEYS = 30
 SAMPLES = 10
 SHOWN_POINTS = 100_000
-REPLICA_STEPS = 60
+REPLICA_TURN_SECONDS = 1.5
 DOWN, UP = "\x1b[B", "\x1b[A"
 
 
@@ -128,10 +129,10 @@ def replicas(wanted: Wanted) -> Figure:
     """A training step of one batch, cut into parts."""
 
     def training(count: int) -> Training:
-        return Training(SMALL, REPLICA_STEPS, ("--strategy", "split"), device=",".join(["cpu"] * count))
+        return Training(SMALL, options=("--strategy", "split"), device=",".join(["cpu"] * count))
 
-    taken = rounds([partial(headless, training(count)) for count in REPLICAS], min(wanted.pairs, 2), warmup=0)
-    small, large = zip(*taken, strict=True)
+    taken = in_turns([tuitrain(training(count)) for count in REPLICAS], wanted.pairs + 1, REPLICA_TURN_SECONDS)
+    small, large = zip(*([turn.step for turn in turns] for turns in taken), strict=True)
     ends = (f"{REPLICAS[0]} replica", str(REPLICAS[1]))
     return grown("a step of split, CPU", _in_ms(small), _in_ms(large), unit="ms", most=REPLICAS[1] / REPLICAS[0], ends=ends)
 

@@ -82,7 +82,9 @@ def in_turns(trainees: Sequence[AbstractContextManager[Trainee]], turns: int, se
         entered = [folders.enter_context(trainee) for trainee in trainees]
         with ExitStack() as stack:
             started = [stack.enter_context(_started(trainee)) for trainee in entered]
-            # Not before all are there: a group whose rank stands still for long begins anew.
+            for trainee, program in zip(entered, started, strict=True):
+                _begun(trainee, program)
+            # Not before all are there: a group under `torchrun` that stands still for long begins anew.
             for program in started:
                 _tell(program, signal.SIGSTOP)
             for turn in range(turns):
@@ -164,18 +166,21 @@ class _OnScreen:
 
 @contextmanager
 def _started(trainee: Trainee) -> Iterator[_Program]:
-    """The program, after its first steps."""
     program: _Program = (_OnScreen if trainee.on_screen else _Piped)(trainee.command, trainee.env)
     try:
-        end = time.monotonic() + START_SECONDS
-        while len(trainee.times()) <= trainee.skipped:
-            if program.ended() or time.monotonic() > end:
-                raise RuntimeError(f"{' '.join(trainee.command)} did not begin to train")
-            program.wait(POLL_SECONDS)
         yield program
     finally:
         _tell(program, signal.SIGCONT)
         program.close()
+
+
+def _begun(trainee: Trainee, program: _Program) -> None:
+    """Wait until its first steps are made."""
+    end = time.monotonic() + START_SECONDS
+    while len(trainee.times()) <= trainee.skipped:
+        if program.ended() or time.monotonic() > end:
+            raise RuntimeError(f"{' '.join(trainee.command)} did not begin to train")
+        program.wait(POLL_SECONDS)
 
 
 def _let(program: _Program, seconds: float) -> _Span:
