@@ -29,6 +29,8 @@ _IMPORT_STRING = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 _DEVICE = re.compile(r"cpu|cuda|cuda:\d+")
 _NUMBER = re.compile(r"(?=[+-]?\.?\d)(?:\+|(-))?(\d*)(?:\.(\d*))?([eE][+-]?\d+)?", re.ASCII)
 
+LARGEST = 1e38
+"""What an optimizer multiplies with must be a number in fp32 too."""
 PositiveInt = Annotated[int, Meta(ge=1, le=2**53, description="a whole number of 1 or more")]
 Accuracy = Annotated[float, Meta(gt=0, le=1)]
 
@@ -64,10 +66,10 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     label_smoothing: Annotated[float, Meta(ge=0, lt=1, description="a number from 0 up to, not including, 1")] = 0.0
     """How much of each label is shared out over all classes; in the test loss too."""
     optimizer: Annotated[Literal["sgd", "adam", "adamw"], Meta(description="one of sgd, adam, adamw")] = "sgd"
-    lr: Annotated[float, Meta(gt=0, description="a number above 0")] = 0.01
+    lr: Annotated[float, Meta(gt=0, le=LARGEST, description="a number above 0")] = 0.01
     momentum: Annotated[float, Meta(ge=0, lt=1, description="a number from 0 up to, not including, 1")] = 0.0
     nesterov: Annotated[bool, Meta(description="true or false")] = False
-    weight_decay: Annotated[float, Meta(ge=0, description="a number of 0 or more")] = 0.0
+    weight_decay: Annotated[float, Meta(ge=0, le=LARGEST, description="a number of 0 or more")] = 0.0
     lr_schedule: Annotated[Literal["none", "triangle"], Meta(description="one of none, triangle")] = "none"
     """triangle: from 0.2 times `lr` up to `lr` at 23 % of the planned steps, and down to 0.07 times `lr` at the last one."""
     averaging: Annotated[Literal["none", "lookahead"], Meta(description="one of none, lookahead")] = "none"
@@ -225,7 +227,8 @@ def _allowed_with_limit(field: str, value: Any) -> str:
     if float(str(value)) < limit:
         return words
     # A field without a limit of its own ends where the floats do.
-    return re.sub(r"of (\d+) or more", rf"from \1 to {limit:,}", words) if limits else f"{words}, up to {limit}"
+    in_words = re.sub(r"of (\d+) or more", rf"from \1 to {limit:,}", words)
+    return in_words if in_words != words else f"{words}, up to {limit}"
 
 
 def _not_allowed(field: str, value: Any) -> ConfigError:
