@@ -228,7 +228,7 @@ def _allowed_with_limit(field: str, value: Any) -> str:
         return words
     # A field without a limit of its own ends where the floats do.
     in_words = re.sub(r"of (\d+) or more", rf"from \1 to {limit:,}", words)
-    return in_words if in_words != words else f"{words}, up to {limit}"
+    return f"{words}, up to {limit}" if in_words == words and isinstance(limit, float) else in_words
 
 
 def _not_allowed(field: str, value: Any) -> ConfigError:

@@ -216,6 +216,14 @@ def make_nothing(config: Any) -> None:
     return None
 
 
+def make_lazy(config: Any) -> nn.Module:
+    return nn.LazyLinear(2)
+
+
+def make_interrupt(config: Any) -> nn.Module:
+    raise KeyboardInterrupt
+
+
 def make_no_parameters(config: Any) -> nn.Module:
     return nn.Flatten()
 

@@ -42,6 +42,8 @@ def test_weights_depend_on_the_seed_alone() -> None:
     [
         ("make_nothing", "returned a NoneType; it must return a torch.nn.Module."),
         ("make_no_parameters", "returned a module without parameters to train"),
+        ("make_lazy", "returned a module with lazy layers; it must show them an input first, or name their sizes."),
+        ("make_interrupt", "raised KeyboardInterrupt."),
         ("make_error", "raised KeyError: 'hidden_size'."),
         ("make_images_", "Did you mean 'make_images'?"),
     ],

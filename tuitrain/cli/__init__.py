@@ -33,7 +33,7 @@ def _run_command() -> NoReturn:
     except ConfigError as error:
         _refuse(str(error))
     except click.ClickException as error:
-        _refuse(error.format_message())
+        _refuse(" ".join(error.format_message().split()))
     except click.Abort:
         sys.exit(130)
 

@@ -8,7 +8,7 @@ import shutil
 import click
 
 from tuitrain import paths
-from tuitrain.cli.options import json_option, runs_dir_option
+from tuitrain.cli.options import WholeNumber, json_option, runs_dir_option
 from tuitrain.config import RECIPES, with_changes
 from tuitrain.recipes import load_recipe, recipe_summary, recipe_text
 
@@ -42,7 +42,7 @@ def doctor(parent_runs_dir: str | None, runs_dir: str | None, as_json: bool, all
 
 @click.command()
 @click.option("--device", metavar="LIST", default="auto", help="Between which devices to share the work: names with commas, or auto.")
-@click.option("--steps", metavar="N", type=click.IntRange(min=1), default=100, show_default=True, help="How many are timed in each trial.")
+@click.option("--steps", metavar="N", type=WholeNumber(min=1), default=100, show_default=True, help="How many are timed in each trial.")
 @json_option
 def bench(device: str, steps: int, as_json: bool) -> int:
     """Time the strategies side by side. First seed-cnn on the CPU and on each GPU."""

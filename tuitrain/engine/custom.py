@@ -29,7 +29,7 @@ def load_custom(config: RunConfig) -> Dataset:
     function = import_string("data", config.data)
     try:
         result = function(config)
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
         raise ConfigError(f"{where} raised {one_line(error)}.") from error
     if not isinstance(result, (tuple, list)) or len(result) != 2:
         raise ConfigError(f"{where} returned {_described(result)}; it must return ((inputs, labels), (inputs, labels) or None).")

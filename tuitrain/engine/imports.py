@@ -54,7 +54,7 @@ def _import_module(field: str, value: str, module_name: str) -> ModuleType:
             where = f"in {clean(here)} or in the installed packages"
             raise ConfigError(f"{field}: {value!r}: there is no module {clean(error.name)} {where}.") from None
         raise ConfigError(f"{field}: {value!r}: importing {module_name} failed: {one_line(error)}.") from error
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
         raise ConfigError(f"{field}: {value!r}: importing {module_name} failed: {one_line(error)}.") from error
 
 

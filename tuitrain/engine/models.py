@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.nn.parameter import UninitializedParameter
 
 from tuitrain.config import ConfigError, RunConfig
 from tuitrain.engine.imports import import_string, one_line
@@ -106,10 +107,14 @@ def _own(config: RunConfig) -> Callable[[], nn.Module]:
     def make() -> nn.Module:
         try:
             model = function(config)
-        except (Exception, SystemExit) as error:  # whatever the person's code raises is a sentence about their code
+        except BaseException as error:  # whatever the person's code raises is a sentence about their code
             raise ConfigError(f"model: {config.model!r} raised {one_line(error)}.") from error
         if not isinstance(model, nn.Module):
             raise ConfigError(f"model: {config.model!r} returned a {type(model).__name__}; it must return a torch.nn.Module.")
+        if any(isinstance(parameter, UninitializedParameter) for parameter in model.parameters()):
+            raise ConfigError(
+                f"model: {config.model!r} returned a module with lazy layers; it must show them an input first, or name their sizes."
+            )
         if not any(parameter.requires_grad for parameter in model.parameters()):
             raise ConfigError(f"model: {config.model!r} returned a module without parameters to train; a plain list hides its layers.")
         return model

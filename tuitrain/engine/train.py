@@ -93,7 +93,7 @@ def _train(config: RunConfig, control: Control, devices: tuple[torch.device, ...
     yield from run.clock()
     try:
         end = yield from _loop(run)
-    except (Exception, SystemExit) as error:  # whatever goes wrong in training ends this run, and only this run
+    except (Exception, SystemExit, KeyboardInterrupt) as error:  # whatever goes wrong in training ends this run, and only this run
         if group is not None and is_lost_peer(error):
             raise  # the group starts again
         yield from _fail(run, error)

@@ -220,7 +220,7 @@ class WorkerSession:
                     self._hold.end_state = event.state
                 step = getattr(event, "step", step)
                 recorder.put(event)
-        except Exception as error:  # a mistake of the engine's or the configuration's ends the run, not the app
+        except BaseException as error:  # a mistake of the engine's, the configuration's or the person's code ends the run, not the app
             reason = str(error) if isinstance(error, ConfigError) else f"{type(error).__name__}: {error}"
             if run:
                 self._hold.end_state = "failed"
