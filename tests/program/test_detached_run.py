@@ -93,7 +93,11 @@ def test_json_and_the_process_that_was_killed(clean_env: dict[str, str]) -> None
     told = tuitrain(env, "stop", run)
     assert told.returncode == 2
     assert f"{run} is lost" in told.stderr
-    assert f"tuitrain resume {run}" in told.stderr
+    assert "it was never saved; start it anew." in told.stderr
+    again = tuitrain(env, "resume", run, "--detach")
+    assert (again.returncode, again.stderr) == (2, f"tuitrain: RUN: {run} was never saved, so it cannot go on; start it anew.\n")
+    Path(env["TUITRAIN_RUNS"], run, "checkpoints", "step-00000001").mkdir(parents=True)
+    assert f"tuitrain resume {run}" in tuitrain(env, "stop", run).stderr
 
 
 def test_ctrl_c_before_the_id_leaves_nothing(env: dict[str, str], tmp_path: Path) -> None:

@@ -289,4 +289,5 @@ def test_a_copied_folder_is_the_run_at_another_place(runs_dir, run_folder, tmp_p
     folders = {checkpoint.path for checkpoint in copied.checkpoints}
     assert folders == {str(elsewhere / run_folder.id / "checkpoints" / f"step-{step:08}") for step in (10, 20)}
     (row,) = catalogue.list_runs(elsewhere)
+    (row.path / "checkpoints" / "step-00000020").mkdir(parents=True)
     assert plan(row, {"epochs": "30"}).epochs == 30

@@ -55,7 +55,9 @@ class Engine:
             yield Losses(first_step=step, epoch=1, losses=(self.scale / step,), times=(float(step),))
             yield Step(step=step, epoch=1, loss=self.scale / step, lr=0.1, samples_per_second=1.0)
         yield Eval(step=self.last, epoch=1, loss=1.0, loss_sum=2.0, accuracy=self.last / 100)
-        yield Checkpoint(step=self.last, path=str(control.folder / "checkpoints" / f"step-{self.last:08d}"), kind="last")
+        saved = control.folder / "checkpoints" / f"step-{self.last:08d}"
+        saved.mkdir(parents=True)
+        yield Checkpoint(step=self.last, path=str(saved), kind="last")
         yield RunEnded(state="stopped", step=self.last)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tuitrain.config import ConfigError, RunConfig, check_field, parse_device, with_changes
+from tuitrain.paths import CHECKPOINTS
 from tuitrain.runs.catalogue import RunSummary
 from tuitrain.runs.errors import RunError
 from tuitrain.runs.made_with import config_of
@@ -23,7 +24,7 @@ def plan(run: RunSummary, changes: Mapping[str, str]) -> RunConfig:
         changes: fields of `CHANGEABLE`, as a person types them; `epochs` and `max_steps` count from the run's first step.
 
     Raises:
-        ConfigError: it is live, has nothing left to do, or cannot be read; or a change is not allowed.
+        ConfigError: it is live, was never saved, has nothing left to do, or cannot be read; or a change is not allowed.
     """
     check_resumable(run)
     for field in changes:
@@ -33,7 +34,14 @@ def plan(run: RunSummary, changes: Mapping[str, str]) -> RunConfig:
     before = config_of(run.path)
     config = with_changes(before, _with_strategy(before, changes), from_text=True)
     _check_left_to_do(read_status(run.path), config)
+    if not was_saved(run):
+        raise RunError(f"RUN: {run.run} was never saved, so it cannot go on; start it anew.")
     return config
+
+
+def was_saved(run: RunSummary) -> bool:
+    """Whether the run's folder has a checkpoint, a good one or not."""
+    return any((run.path / CHECKPOINTS).glob("step-*"))
 
 
 def check_resumable(run: RunSummary) -> None:

@@ -13,6 +13,7 @@ from tuitrain.runs.errors import RunError
 from tuitrain.runs.status import RunStatus, has_process, read_status
 from tuitrain.session.lines import Command
 from tuitrain.session.lines.client import RunLine
+from tuitrain.session.resume import was_saved
 from tuitrain.text import clean
 
 OBEY_SECONDS = 60.0
@@ -69,8 +70,8 @@ def reach(run: RunSummary, command: Command) -> RunLine:
     if run.broken:
         raise RunError(f"RUN: {run.broken}")
     if run.state == "lost":
-        sentence = f"its process (pid {run.pid} on {run.host}) is gone; `tuitrain resume {run.run}` goes on from its last checkpoint."
-        raise RunError(f"RUN: {run.run} is lost: {sentence}")
+        then = f"`tuitrain resume {run.run}` goes on from its last checkpoint" if was_saved(run) else "it was never saved; start it anew"
+        raise RunError(f"RUN: {run.run} is lost: its process (pid {run.pid} on {run.host}) is gone; {then}.")
     if run.waits and command in ("pause", "resume"):
         raise RunError(f"RUN: {run.run} is {run.state_words} and has not begun; there is nothing to {verb}.")
     if not run.live:
