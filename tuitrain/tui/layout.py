@@ -79,7 +79,9 @@ def _one_column(height: int, view: View, *, devices: int, replicas: int, notes: 
         device_rows = max(min(devices + 1, height - _LAUNCHER_ROWS), _DEVICES_LEAST)
         return Sizes(0, device_rows, 0, 0, height - device_rows, 0, 0, 0)
     progress = 3 + notes
-    device_rows = min(devices, 2 if height < 30 else 4) + 1
+    most = 4 if height < 30 else 8
+    # The devices may take from the curve what it can spare, and the replicas what both leave.
+    device_rows = min(devices + 1, max(height - progress - _CURVE_LEAST - min(replicas, most) - 2, _DEVICES_LEAST))
     room = height - progress - device_rows - _CURVE_LEAST
-    table = max(min(replicas, room - 2, 4 if height < 30 else 8), 1) + 2
+    table = max(min(replicas, room - 2, most), 1) + 2
     return Sizes(0, device_rows, 0, 0, 0, progress, height - progress - device_rows - table, table)

@@ -57,16 +57,16 @@ class RunsScreen(PaneScreen):
     )
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("v", "overlay", "Overlay"),
-        Binding("o", "look('log')", "Log"),
-        Binding("w", "look('parameters')", "Parameters"),
-        Binding("p", "look('predictions')", "Predictions"),
-        Binding("i", "look('analysis')", "Analysis", tooltip="Where the time of the steps went"),
         Binding("R", "resume", "Resume", tooltip="Go on with this run"),
         Binding("x", "take_out", "Take out", tooltip="Take this run out of the queue"),
         Binding("e", "edit('name')", "Rename"),
         Binding("a", "edit('note')", "Note"),
         Binding("D", "delete", "Delete"),
         Binding("y", "copy", "Copy command"),
+        Binding("o", "look('log')", "Log"),
+        Binding("w", "look('parameters')", "Parameters"),
+        Binding("p", "look('predictions')", "Predictions"),
+        Binding("i", "look('analysis')", "Analysis", tooltip="Where the time of the steps went"),
         Binding("escape", "leave", "Close"),
         Binding("r", "leave", "Close", show=False),
     ]
