@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from unittest import mock
 
 import psutil
 import pytest
@@ -19,6 +20,7 @@ from small_groups import AGENT, BOUND, RANK, events_of, losses_of, processes_of,
 from tuitrain.engine.meeting import Meeting
 from tuitrain.events import Notice, Phases, Replicas, RunEnded, RunStarted, Step, StepTimes
 from tuitrain.session.elastic import Bounds
+from tuitrain.wire import MEETING
 
 
 def test_ranks_learn_what_one_device_learns_with_an_uneven_batch_and_an_idle_rank(tmp_path: Path) -> None:
@@ -152,10 +154,13 @@ def test_a_group_that_was_suspended_goes_on_as_if_no_time_had_passed(tmp_path: P
 
 def test_one_machine_is_never_gone() -> None:
     called = list[bool]()
-    meeting = Meeting("127.0.0.1", 0, 1, 1, called.append)
-    meeting.next_rendezvous()
-    # What torch does to a machine that has said nothing for 15 s, as one whose processes were suspended.
-    meeting._torchs._state_holder.state.participants.clear()
-    assert meeting.num_nodes_waiting() == 0
+    # What a meeting leaves in the environment is for the ranks of its own launcher.
+    with mock.patch.dict(os.environ):
+        meeting = Meeting("127.0.0.1", 0, 1, 1, called.append)
+        meeting.next_rendezvous()
+        # What torch does to a machine that has said nothing for 15 s, as one whose processes were suspended.
+        meeting._torchs._state_holder.state.participants.clear()
+        assert meeting.num_nodes_waiting() == 0
+        meeting.shutdown()
     assert called == []
-    meeting.shutdown()
+    assert MEETING not in os.environ

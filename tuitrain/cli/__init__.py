@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from typing import NoReturn
 
 import click
@@ -19,6 +20,9 @@ from tuitrain.cli.output import standard_output
 from tuitrain.config import RECIPES, ConfigError
 from tuitrain.recipes import load_recipe
 from tuitrain.text import clean_lines, nearest
+
+FIRST_RANK_SECONDS = 5.0
+"""How long the first rank may take to say what is wrong, until the others end."""
 
 
 def main() -> None:
@@ -39,9 +43,11 @@ def _run_command() -> NoReturn:
 
 
 def _refuse(sentence: str) -> NoReturn:
-    # Of several ranks that a launcher started alike, the first one says it.
+    # Of several ranks that a launcher started alike, the first one says it; torchrun ends it too as soon as another one has gone.
     if os.environ.get("RANK", os.environ.get("SLURM_PROCID", "0")) == "0":
         print(f"tuitrain: {clean_lines(sentence)}", file=sys.stderr)
+    else:
+        time.sleep(FIRST_RANK_SECONDS)
     sys.exit(USAGE_ERROR)
 
 

@@ -48,9 +48,12 @@ def _save(name: str, content: Callable[[], bytes], *, overwrite: bool) -> Path:
     try:
         if path.is_dir():
             raise SaveError("this is a folder: add a file's name")
+        if path.exists() and not path.is_file():
+            # Nothing takes the place of a device, and a FIFO would let the screen wait for its reader.
+            raise SaveError("this is no regular file: choose another name")
         if path.exists() and not overwrite:
             raise SaveError("it exists: Enter again overwrites it", exists=True)
-        write_atomically(path, content())
+        write_atomically(Path(os.path.realpath(path)), content())
     except OSError as error:
         raise SaveError(f"not saved: {error.strerror or type(error).__name__}") from None
     except ValueError:
