@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import stat
+import struct
 import subprocess
+import termios
 import threading
 from pathlib import Path
 
 import pytest
-from programs import tuitrain
+from programs import tuitrain, until
 from terminal import TUITRAIN
 
 RUN = ("run", "random-linear", "--device", "cpu", "--max-steps", "2")
@@ -47,6 +50,20 @@ def test_unbuffered_output_is_whole_and_its_failure_a_sentence(kept: dict[str, s
     assert tuitrain(env, "recipes").stdout == tuitrain(kept, "recipes").stdout
     full = shell(env, "tuitrain recipes >/dev/full")
     assert (full.returncode, full.stderr) == (1, "tuitrain: standard output: No space left on device.\n")
+
+
+def test_a_pipe_that_does_not_block_is_waited_for(kept: dict[str, str]) -> None:
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    command = [TUITRAIN, "run", *RUN[1:4], "--max-steps", "1000", "--epochs", "1000", "--json"]
+    with open(reading, encoding="utf-8") as lines, subprocess.Popen(command, env={**os.environ, **kept}, stdout=writing) as process:
+        os.close(writing)
+        # It holds 64 KB.
+        until(lambda: struct.unpack("i", fcntl.ioctl(reading, termios.FIONREAD, b"0000"))[0] > 60_000)
+        told = [json.loads(line)["event"] for line in lines]
+        assert process.wait(60) == 0
+    assert told.count("step") == 1000
+    assert told[-1] == "run_ended"
 
 
 @pytest.mark.parametrize("command", ["recipes", "export last --format csv"])

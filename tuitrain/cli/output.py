@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import select
 import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -32,14 +33,16 @@ class _Descriptor(io.RawIOBase):
     def writable(self) -> bool:
         return True
 
-    def write(self, data: Any) -> int | None:
-        try:
-            return os.write(self.number, data)
-        except BlockingIOError:
-            return None  # of one that does not block: nothing was written
-        except OSError as error:
-            self.failure = error
-            raise
+    def write(self, data: Any) -> int:
+        while True:
+            try:
+                return os.write(self.number, data)
+            except BlockingIOError:
+                # Another program that has the same terminal told it not to block.
+                select.select([], [self.number], [])
+            except OSError as error:
+                self.failure = error
+                raise
 
 
 @contextlib.contextmanager
@@ -99,5 +102,7 @@ def printer(*, as_json: bool) -> Iterator[Printer]:
         yield shows
         out.flush()
     finally:
-        os.dup2(descriptor.number, before)
+        apart, descriptor.number = descriptor.number, before
+        os.dup2(apart, before)
+        os.close(apart)
         sys.stdout = out

@@ -209,7 +209,6 @@ class Preparations:
     """A bar on stderr, where that is a terminal, that goes away when they are done; notices stay."""
 
     def __init__(self) -> None:
-        self.out = sys.stdout
         self._progress = Progress(
             TextColumn("{task.description}", markup=False),
             BarColumn(),
