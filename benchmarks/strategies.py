@@ -21,7 +21,7 @@ def ranks(count: int, *options: str) -> Training:
 
 
 def middle(count: int) -> Training:
-    """The same with batches of which a rank has as many samples as the seeds' whole batch twice over."""
+    """The same with batches four times as large."""
     return ranks(count, "--batch-size", "256")
 
 

@@ -31,6 +31,11 @@ _BUILT_IN: dict[str, DataKind] = {"cifar10": "cifar10", "synthetic": "synthetic"
 _LONGEST_SOCKET_PATH = 107
 
 
+def saved_folders(parent: Path) -> list[Path]:
+    """The folders in `parent` that have a checkpoint's name, oldest first; whether they are whole is not looked at."""
+    return sorted(parent.glob("step-*")) if parent.is_dir() else []
+
+
 def runs_dir(option: str | None = None) -> Path:
     """The folder that holds the runs: `--runs-dir`, else TUITRAIN_RUNS, else the user's data folder."""
     chosen = option or os.environ.get("TUITRAIN_RUNS")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import queue
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
 from tuitrain.config import RunConfig
-from tuitrain.console.printers import Preparations, Printer, notice_to_stderr
+from tuitrain.console.printers import Preparations, Printer, notice_to_stderr, to_stderr
 from tuitrain.console.printers import printer_for as printer_for
 from tuitrain.console.terminal import Terminal, show, signals_interrupt
 from tuitrain.events import Event, RunEnded
@@ -51,7 +50,7 @@ def follow(session: Session, config: RunConfig, printer: Printer, *, resume: Pat
             pass
         _print_notices(batches)
     if session.refusal is not None:
-        print(f"tuitrain: {clean_lines(session.refusal)}", file=sys.stderr)
+        to_stderr(clean_lines(session.refusal))
         return REFUSED
     return 128 + received[0] if received else code
 

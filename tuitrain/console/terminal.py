@@ -8,14 +8,13 @@ import signal
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from types import FrameType
 from typing import TextIO
 
 from tuitrain.console.printers import Printer, to_stderr
 from tuitrain.events import Event
 from tuitrain.files import to_nowhere
 from tuitrain.session import Session
-from tuitrain.signals import Echo
+from tuitrain.signals import Ending
 
 
 class Terminal:
@@ -74,25 +73,21 @@ def show(printer: Printer, batch: Sequence[Event], terminal: Terminal) -> None:
 @contextmanager
 def signals_interrupt(session: Session, terminal: Terminal) -> Iterator[list[int]]:
     """The first SIGINT or SIGTERM asks the run to end at a step boundary; a second one ends the process at once. SIGHUP ends nothing."""
-    received: list[int] = []
-    echo = Echo()
 
-    def on_signal(number: int, frame: FrameType | None) -> None:
-        if echo.heard():
-            return
-        if received:
-            sys.stderr.write("\x1b[?25h" if sys.stderr.isatty() else "")
-            os._exit(128 + number)
-        received.append(number)
+    def obey() -> None:
         what = "on_end" if session.state == "ended" else "after this step, with a checkpoint"
         to_stderr(f"ending {what}; once more ends at once")
         session.interrupt()
 
-    previous = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
+    def show_cursor() -> None:
+        sys.stderr.write("\x1b[?25h" if sys.stderr.isatty() else "")
+
+    ending = Ending(obey, show_cursor)
+    previous = {number: signal.signal(number, ending) for number in (signal.SIGINT, signal.SIGTERM)}
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         previous[signal.SIGHUP] = signal.signal(signal.SIGHUP, lambda number, frame: terminal.hang_up())
     try:
-        yield received
+        yield ending.received
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)

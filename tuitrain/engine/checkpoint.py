@@ -24,7 +24,7 @@ import safetensors.torch
 import torch
 from torch import Tensor, nn
 
-from tuitrain.paths import BEST, MANIFEST
+from tuitrain.paths import BEST, MANIFEST, saved_folders
 
 FORMAT = 1
 STATE = "state.json"
@@ -154,11 +154,6 @@ def restore(contents: Contents, model: nn.Module, optimizer: torch.optim.Optimiz
 def checkpoints(parent: Path) -> list[Path]:
     """The folders of complete checkpoints, oldest first; whether their content is good `load` says."""
     return [path for path in saved_folders(parent) if (path / MANIFEST).is_file()]
-
-
-def saved_folders(parent: Path) -> list[Path]:
-    """The folders that have a checkpoint's name, oldest first."""
-    return sorted(parent.glob("step-*")) if parent.is_dir() else []
 
 
 def best(parent: Path) -> Path | None:

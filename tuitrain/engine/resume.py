@@ -10,11 +10,11 @@ from typing import Any
 import torch
 
 from tuitrain.config import ConfigError
-from tuitrain.engine.checkpoint import BadCheckpoint, Contents, OtherFormat, load, saved_folders
+from tuitrain.engine.checkpoint import BadCheckpoint, Contents, OtherFormat, load
 from tuitrain.engine.group import Group
 from tuitrain.engine.snapshot import tidy
 from tuitrain.events import Notice
-from tuitrain.paths import CHECKPOINTS
+from tuitrain.paths import CHECKPOINTS, saved_folders
 from tuitrain.text import clean
 
 DAMAGED = "damaged-"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tuitrain.config import ConfigError, RunConfig, check_field, parse_device, with_changes
-from tuitrain.paths import CHECKPOINTS
+from tuitrain.paths import CHECKPOINTS, saved_folders
 from tuitrain.runs.catalogue import RunSummary
 from tuitrain.runs.errors import RunError
 from tuitrain.runs.made_with import config_of
@@ -41,7 +41,7 @@ def plan(run: RunSummary, changes: Mapping[str, str]) -> RunConfig:
 
 def was_saved(run: RunSummary) -> bool:
     """Whether the run's folder has a checkpoint, a good one or not."""
-    return any((run.path / CHECKPOINTS).glob("step-*"))
+    return bool(saved_folders(run.path / CHECKPOINTS))
 
 
 def check_resumable(run: RunSummary) -> None:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import signal
-from types import FrameType
 
 from tuitrain.session import Session
-from tuitrain.signals import Echo
+from tuitrain.signals import Ending
 
 
 def end_on_signals(session: Session) -> list[int]:
@@ -16,20 +14,10 @@ def end_on_signals(session: Session) -> list[int]:
     Returns:
         Will hold the number of the first one when it has come.
     """
-    received: list[int] = []
-    echo = Echo()
-
-    def on_signal(number: int, frame: FrameType | None) -> None:
-        if echo.heard():
-            return
-        if received:
-            os._exit(128 + number)
-        received.append(number)
-        session.interrupt()
-
+    ending = Ending(session.interrupt)
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, on_signal)
-    return received
+        signal.signal(number, ending)
+    return ending.received
 
 
 def go_on_unseen(session: Session) -> int:
