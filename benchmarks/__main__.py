@@ -10,12 +10,14 @@ How long all of it took is said at its end; more pairs and more minutes take as 
 from __future__ import annotations
 
 import argparse
+import compileall
 import sys
 import time
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
+import tuitrain
 from benchmarks import figures, machine
 from benchmarks.awaited import NotMeasured, missing
 from benchmarks.images import images
@@ -37,6 +39,8 @@ def main() -> int:
     args = parser.parse_args()
     if args.data is not None and not (args.data / "train").is_dir():
         parser.error(f"{args.data} has no folder train; it must hold train/<class>/*.jpg and test/<class>/*.jpg")
+    # As pip leaves an installed program, and the peers too: where PYTHONDONTWRITEBYTECODE is set, each start would compile it anew.
+    compileall.compile_dir(Path(tuitrain.__file__).parent, quiet=1)
     begin = time.perf_counter()
     keeper = Keeper(args.results, machine.describe())
     with images(None if args.data is None else args.data.resolve()) as data:

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import math
 import random
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
@@ -101,7 +104,14 @@ def test_sentences_wrap_by_cells() -> None:
         (words.rate(None), "n/a"),
         (words.number(1.23456), "1.235"),
         (words.number(float("nan")), "NaN"),
-        (words.number(1e-9), "1.00e-09"),
+        (words.number(0.0), "0.000"),
+        (words.number(12.3456), "12.35"),
+        (words.number(-0.0123), "-0.0123"),
+        (words.number(99_999.4), "99999"),
+        (words.number(987_654.0), "9.9e5"),
+        (words.number(9.87e-4), "9.9e-4"),
+        (words.number(9.97e-10), "1.0e-9"),
+        (words.number(9.97e-12), "1e-11"),
         (words.clock(3661), "01:01:01"),
         (words.remaining(42), "0:42"),
         (words.remaining(None), "-:--"),
@@ -115,3 +125,10 @@ def test_sentences_wrap_by_cells() -> None:
 )
 def test_numbers_for_people(made: str, shown: str) -> None:
     assert made == shown
+
+
+@given(st.floats(-1e308, 1e308))
+def test_a_loss_of_any_size_fits_its_cells(value: float) -> None:
+    shown = words.number(value)
+    assert len(shown.removeprefix("-")) <= 6
+    assert math.isclose(float(shown), value, rel_tol=0.34)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 NONE = "n/a"
+_NUMBER_CELLS = 6
 DATA_NAMES = {
     "cifar10": "CIFAR-10",
     "imagefolder": "image folder",
@@ -62,15 +63,23 @@ def rate(value: float | None) -> str:
 
 
 def number(value: float | None) -> str:
-    """A loss: four telling digits, plain where it can be, in powers of ten where not."""
+    """A loss: up to four telling digits, plain where it can be, in powers of ten where not; at most 6 cells, and a minus sign."""
     if value is None or math.isnan(value):
         return NONE if value is None else "NaN"
     if math.isinf(value):
         return "Inf" if value > 0 else "-Inf"
-    if value == 0 or 1e-3 <= abs(value) < 1e5:
-        decimals = 3 if abs(value) < 10 else 2 if abs(value) < 100 else 1
-        return f"{value:.{decimals}f}" if abs(value) >= 0.1 or value == 0 else f"{value:.4f}"
-    return f"{value:.2e}"
+    size = abs(value)
+    if value == 0 or 1e-3 <= size < 99_999.5:
+        decimals = 3 if value == 0 or 0.1 <= size < 10 else 4 if size < 0.1 else 2 if size < 100 else 1 if size < 9_999.95 else 0
+        return f"{value:.{decimals}f}"
+    shown = _in_powers(value, 1)
+    return shown if len(shown.lstrip("-")) <= _NUMBER_CELLS else _in_powers(value, 0)
+
+
+def _in_powers(value: float, decimals: int) -> str:
+    """ "9.9e-4", without the zeros and the plus sign of Python's own."""
+    mantissa, power = f"{value:.{decimals}e}".split("e")
+    return f"{mantissa}e{int(power)}"
 
 
 def clock(seconds: float) -> str:
