@@ -345,6 +345,15 @@ async def test_many_devices_share_the_room(session: FakeSession, sampler: FakeSa
         assert text.count(" util █") + text.count(" util ▇") >= 6
 
 
+async def test_a_device_with_several_replicas_is_read_once(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await begun(pilot, session, device=("cpu", "cpu"))
+        sample(session, "cpu", range(0, 201))
+        await pilot.press("left")
+        assert (await shown(pilot)).count("cpu      util") == 1
+
+
 async def test_a_device_nobody_sampled_and_hostile_names(session: FakeSession, sampler: FakeSampler) -> None:
     app = make(session, sampler)
     async with app.run_test(size=WIDE) as pilot:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -70,7 +71,25 @@ def _row(run: RunSummary, place: int | None) -> tuple[str, ...]:
     started = run.started[:16].replace("T", " ")
     numbers = (step, epoch, _number(run.loss, ".4f"), _number(run.accuracy, ".1%"))
     state = run.state_words if place is None else queue.place_in_words(run, place)
-    return (run.run, state, ", ".join(run.device), run.data, *numbers, started)
+    return (run.run, state, short_devices(run.device), run.data, *numbers, started)
+
+
+def short_devices(names: Sequence[str]) -> str:
+    """Devices for a column: "cpu ×2" for two replicas on one, "cuda:0-3, cuda:6"."""
+    ranges: list[list[str]] = []
+    for name, count in Counter(names).items():
+        times = f" ×{count}" if count > 1 else ""
+        if ranges and count == 1 and _next_ordinal(ranges[-1][-1]) == name:
+            ranges[-1].append(name)
+        else:
+            ranges.append([name + times])
+    return ", ".join(first if not more else f"{first}-{more[-1].rpartition(':')[2]}" for first, *more in ranges)
+
+
+def _next_ordinal(name: str) -> str | None:
+    """ "cuda:1" of "cuda:0", `None` of "cpu"."""
+    kind, _, ordinal = name.rpartition(":")
+    return f"{kind}:{int(ordinal) + 1}" if ordinal.isdecimal() else None
 
 
 def _table(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -56,9 +56,9 @@ class DeviceTracks(msgspec.Struct, frozen=True):
 
 
 def device_names(record: RunRecord) -> list[str]:
-    """The devices with samples, the run's own in its own order."""
+    """The devices with samples, each once, the run's own in its own order."""
     kept = list(record.devices)
-    own = [name for name in record.started.device if name in kept] if record.started else []
+    own = [name for name in dict.fromkeys(record.started.device) if name in kept] if record.started else []
     return own or sorted(kept)
 
 
