@@ -100,7 +100,9 @@ def test_the_run_can_be_listed_shown_exported_and_deleted(
     assert weights.stat().st_size > 4 * 145_578
     assert "import tuitrain" not in tuitrain(env, "export", run, "--format", "py").stdout
     assert not tuitrain(env, "show", run[:-1]).returncode
-    assert tuitrain(env, "delete", run).returncode == 130
+    assert tuitrain(env, "delete", run).returncode == 130, "nobody is there to answer"
+    declined = subprocess.run([TUITRAIN, "delete", run], env={**os.environ, **env}, input="n\n", capture_output=True, text=True, check=False)
+    assert (declined.returncode, declined.stderr) == (1, f"kept {run}\n")
     assert tuitrain(env, "delete", run, "--yes").returncode == 0
     assert json.loads(tuitrain(env, "runs", "--json").stdout) == []
     assert tuitrain(env, "show", "last").returncode == 2
@@ -137,6 +139,7 @@ def test_plain_lines_in_a_pipe(env: dict[str, str]) -> None:
         (["run", "seed-cnn", "--set", "lrr=1"], ["lrr", "Did you mean 'lr'?"]),
         (["run", "seed-cnn", "--set", "model=nowhere:net", "--data", "synthetic"], ["model", "nowhere"]),
         (["run", "random-linear", "--set", "model=seed-cnn", "--device", "cpu"], ["model", "seed-cnn", "[2, 5]"]),
+        (["bench", "seed-cnn", "--steps", "0"], ["--steps", "'0'", "a whole number of 1 or more"]),
         (["show", "x"], ["RUN", "no runs"]),
         (["export", "last", "--format", "json"], ["run"]),
     ],

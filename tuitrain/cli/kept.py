@@ -108,16 +108,18 @@ def export(parent_runs_dir: str | None, run: str, format_: str, output: str | No
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @runs_dir_option
 @click.pass_obj
-def delete(parent_runs_dir: str | None, run: str, yes: bool, runs_dir: str | None) -> None:
+def delete(parent_runs_dir: str | None, run: str, yes: bool, runs_dir: str | None) -> int:
     """Delete a RUN with its checkpoints and metrics."""
     from tuitrain.runs import catalogue
 
     folder = paths.runs_dir(runs_dir or parent_runs_dir)
     found = catalogue.find(folder, run)
     if not yes and not click.confirm(f"Delete {found.run} with its checkpoints and metrics?"):
-        raise click.Abort
+        click.echo(f"kept {found.run}", err=True)
+        return 1
     catalogue.delete(folder, found.run)
     click.echo(f"deleted {found.run}")
+    return 0
 
 
 COMMANDS = (runs, show, attach, pause, stop, export, delete)

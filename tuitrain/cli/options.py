@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 USAGE_ERROR = 2
 
 
 class WholeNumber(click.IntRange):
-    """Calls itself by a name that people know."""
+    """Says what is allowed in words that people know."""
 
-    name = "whole number"
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        try:
+            number: int = super().convert(value, param, ctx)
+        except click.BadParameter:
+            self.fail(f"{value!r} is not allowed; it must be a whole number of {self.min} or more.", param, ctx)
+        return number
 
 
 runs_dir_option = click.option("--runs-dir", metavar="DIR", help="Where the runs are kept (or TUITRAIN_RUNS).")

@@ -140,7 +140,9 @@ class GpuCards(Pane, can_focus=True):
         palette, snapshot = self.palette, self._snapshot
         left = Row("GPUs", self.title_style())
         if snapshot.devices:
-            left.add(f" {len(snapshot.devices)}", palette.dim)
+            instances = sum(device.instance is not None for device in snapshot.devices)
+            left.add(f" {len(snapshot.devices) - instances}", palette.dim)
+            left.add(f" · {instances} MIG instance{'s' if instances > 1 else ''}" if instances else "", palette.dim)
         right = Row()
         if (age := age_of(snapshot)) is not None:
             right.add(f"{age:.0f} s old", palette.warn).add(" · " if snapshot.driver_version else "", palette.dim)
