@@ -5,7 +5,10 @@ import gc
 import os
 import shutil
 import tempfile
+import traceback
+from collections.abc import Callable
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # Several test processes share the cores: OpenMP threads that spin while they wait would take them from each other.
@@ -25,3 +28,28 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 20, 20)
+
+
+@pytest.fixture
+def as_another_user() -> Callable[[Callable[[], object]], None]:
+    """Calls what may not read everything: as root in a process of a user who owns nothing. Assertions inside count."""
+
+    def call(look: Callable[[], object]) -> None:
+        if os.getuid():
+            look()
+            return
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                os.setgid(65534)
+                os.setuid(65534)
+                look()
+                code = 0
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                os._exit(code)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+    return call

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
 
 import platformdirs
@@ -56,13 +57,13 @@ def cifar10_dirs() -> tuple[Path, ...]:
 
 def find_cifar10() -> Path | None:
     """The `cifar-10-batches-py` folder in one of these places that holds all of its batches, or `None`."""
-    return next((folder for folder in cifar10_dirs() if all((folder / batch).is_file() for batch in CIFAR10_BATCHES)), None)
+    return next((folder for folder in cifar10_dirs() if all(os.path.isfile(folder / batch) for batch in CIFAR10_BATCHES)), None)
 
 
 def batches_folder(folder: Path) -> Path | None:
     """`folder` where it is a `cifar-10-batches-py`, or the one in it, or `None`; some of the batches may be missing."""
     ends = (CIFAR10_BATCHES[0], CIFAR10_BATCHES[-1])
-    return next((found for found in (folder, folder / CIFAR10_FOLDER) if any((found / name).exists() for name in ends)), None)
+    return next((found for found in (folder, folder / CIFAR10_FOLDER) if any(os.path.exists(found / name) for name in ends)), None)
 
 
 def expected_data(value: str) -> tuple[str, DataKind]:
@@ -83,15 +84,21 @@ def data_folder(value: str) -> Path | None:
     """The folder that a `data` value names; `None` where it is a built-in data set or an import string.
 
     Raises:
-        ConfigError: it is none of these.
+        ConfigError: it is none of these, or nobody can tell.
     """
     folder = Path(os.path.abspath(os.path.expanduser(value)))
-    if value in DATA or (is_import_string(value) and not folder.exists()):
-        return None
-    if folder.is_dir():
-        return folder
     shown = clean(str(folder))
-    if folder.exists():
+    try:
+        found = None if value in DATA else folder.stat()
+    except PermissionError as error:
+        raise ConfigError(f"data: {shown} cannot be read: {error.strerror}.") from None
+    except (OSError, ValueError):
+        found = None
+    if value in DATA or (found is None and is_import_string(value)):
+        return None
+    if found is not None and stat.S_ISDIR(found.st_mode):
+        return folder
+    if found is not None:
         raise ConfigError(f"data: {shown} is a file; it must be {allowed('data')}.")
     if os.sep in value or value.startswith(("~", ".")):
         raise ConfigError(f"data: the folder {shown} does not exist.{_nearest_folder(folder)}")

@@ -134,6 +134,10 @@ class Host(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     queue: bool = False
 
 
+class Checked(Event, frozen=True, kw_only=True, tag="checked"):
+    """Nothing speaks against the configuration, as far as that can be told before the run's turn has come."""
+
+
 class Hosting(Event, frozen=True, kw_only=True, tag="hosting"):
     """A process in the background has made the run its own, and goes on without whoever started it."""
 

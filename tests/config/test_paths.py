@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -55,6 +58,36 @@ def test_any_other_folder_holds_images_and_is_named_by_its_absolute_path(here: P
     put(here / "pictures" / paths.CIFAR10_FOLDER)
     assert paths.batches_folder(here / "pictures") is None
     assert paths.expected_data("pictures") == (str(here / "pictures"), "imagefolder")
+
+
+@pytest.fixture
+def closed(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The working directory, where `data` and `sets` may not be entered."""
+    # pytest's own folders are closed to other users.
+    folder = Path(tempfile.mkdtemp())
+    folder.chmod(0o755)
+    monkeypatch.chdir(folder)
+    put(folder / "data" / paths.CIFAR10_FOLDER, *paths.CIFAR10_BATCHES)
+    put(folder / "sets" / "mine" / "train")
+    (folder / "data").chmod(0)
+    (folder / "sets").chmod(0)
+    yield folder
+    (folder / "data").chmod(0o700)
+    (folder / "sets").chmod(0o700)
+    shutil.rmtree(folder)
+
+
+def test_a_folder_that_may_not_be_entered_is_no_cifar10_and_said_to_be_unreadable(
+    closed: Path, as_another_user: Callable[[Callable[[], object]], None]
+) -> None:
+    def look() -> None:
+        assert paths.expected_data("auto") == ("synthetic", "synthetic")
+        assert paths.expected_data("sets") == (str(closed / "sets"), "imagefolder")
+        with pytest.raises(ConfigError) as raised:
+            paths.expected_data("sets/mine")
+        assert str(raised.value) == f"data: {closed / 'sets' / 'mine'} cannot be read: Permission denied."
+
+    as_another_user(look)
 
 
 def test_nothing_is_an_error_that_names_it() -> None:

@@ -56,6 +56,10 @@ def test_queued_runs_train_after_each_other_and_survive_their_processes(clean_en
         (("--queue", "--tui"), "--queue and --tui cannot go together"),
         (("--queue", "--data", "no-such-folder"), "data: 'no-such-folder' is neither"),
         (("--queue", "--device", "tpu"), "device: 'tpu' is not allowed"),
+        (("--queue", "--device", "cuda:99"), "device: 'cuda:99' "),
+        (("--queue", "--device", "cpu,cpu", "--strategy", "dp"), "strategy: dp (nn.DataParallel) takes GPUs only"),
+        (("--queue", "--device", "cpu", "--set", "model=nowhere:net"), "model: 'nowhere:net': there is no module nowhere"),
+        (("--queue", "--device", "cpu", "--set", "data=os:no_such"), "data: 'os:no_such': the module os has no 'no_such'"),
         (
             ("--queue", "--strategy", "ddp", "--set", "nnodes=2", "--set", "rdzv_endpoint=localhost:29500"),
             "nnodes: '2' does not go with --queue",

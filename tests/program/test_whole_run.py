@@ -101,7 +101,9 @@ def test_the_run_can_be_listed_shown_exported_and_deleted(
     assert "import tuitrain" not in tuitrain(env, "export", run, "--format", "py").stdout
     assert not tuitrain(env, "show", run[:-1]).returncode
     assert tuitrain(env, "delete", run).returncode == 130, "nobody is there to answer"
-    declined = subprocess.run([TUITRAIN, "delete", run], env={**os.environ, **env}, input="n\n", capture_output=True, text=True, check=False)
+    declined = subprocess.run(
+        [TUITRAIN, "delete", run], env={**os.environ, **env}, input="n\n", capture_output=True, text=True, check=False
+    )
     assert (declined.returncode, declined.stderr) == (1, f"kept {run}\n")
     assert tuitrain(env, "delete", run, "--yes").returncode == 0
     assert json.loads(tuitrain(env, "runs", "--json").stdout) == []

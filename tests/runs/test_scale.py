@@ -7,7 +7,6 @@ import os
 import shutil
 import sqlite3
 import tempfile
-import traceback
 from pathlib import Path
 
 import msgspec
@@ -173,7 +172,7 @@ def test_a_broken_state_is_a_row_that_says_what_is_broken(runs_dir, run_folder, 
         plan(broken, {})
 
 
-def test_a_folder_without_permission_is_a_row():
+def test_a_folder_without_permission_is_a_row(as_another_user):
     """Nobody may read it; root may read everything, so another user looks."""
     runs_dir = Path(tempfile.mkdtemp())
     try:
@@ -197,26 +196,6 @@ def test_a_folder_without_permission_is_a_row():
         for folder in runs_dir.iterdir():
             folder.chmod(0o700)
         shutil.rmtree(runs_dir)
-
-
-def as_another_user(look):
-    """Call `look`; as root, in a process of a user who owns nothing."""
-    if os.getuid():
-        look()
-        return
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            os.setgid(65534)
-            os.setuid(65534)
-            look()
-            code = 0
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            os._exit(code)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
 def test_a_link_that_leads_nowhere_is_a_row_and_can_be_deleted(runs_dir, run_folder):

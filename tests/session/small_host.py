@@ -1,6 +1,6 @@
 """The process of a run in the background, with a small engine in the place of torch's: `python small_host.py`, asked on stdin.
 
-What the engine does is in TUITRAIN_SMALL: "train", "short", "refuse", "crash" or "wait". "short" ends by itself. With "unheard" it
+What the engine does is in TUITRAIN_SMALL: "train", "short", "refuse", "no", "crash" or "wait". "short" ends by itself. With "unheard" it
 trains, and the one that asked is gone at the moment when it would be told so.
 """
 
@@ -18,7 +18,7 @@ from tuitrain.config import ConfigError, RunConfig
 from tuitrain.events import Event, Losses, Notice, Progress, RunEnded, State
 from tuitrain.session import turn
 from tuitrain.session.control import Control
-from tuitrain.session.hosted import Asker, HostedRun
+from tuitrain.session.hosted import Asker, HostedRun, answer_check
 from tuitrain.session.worker import WorkerSession
 from tuitrain.wire import Hosting
 
@@ -54,11 +54,19 @@ def train(config: RunConfig, control: Control) -> Iterator[Event]:
             yield State(state="paused" if request == "pause" else "running")
 
 
+def check(config: RunConfig) -> None:
+    """Nothing speaks against a configuration, but for "no"."""
+    if os.environ["TUITRAIN_SMALL"] == "no":
+        raise ConfigError("model: not here.")
+
+
 def main() -> None:
-    """As `tuitrain _host` does it, but for the engine and the sampler."""
+    """As `tuitrain _host` and `_check` do it, but for the engine and the sampler."""
     from tuitrain.tui.terminal.capture import Capture
 
     asker = Asker()
+    if sys.argv[1:] == ["_check"]:
+        sys.exit(answer_check(asker, check))
     if os.environ["TUITRAIN_SMALL"] == "unheard":
         asker.say = lambda message: not isinstance(message, Hosting) and Asker.say(asker, message)  # type: ignore[method-assign]
     request = asker.request()

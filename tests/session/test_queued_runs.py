@@ -16,7 +16,7 @@ import pytest
 from small_sessions import until
 
 from tuitrain.config import DEFAULTS, ConfigError, RunConfig
-from tuitrain.events import Event, Notice, RunEnded
+from tuitrain.events import Event, Notice, Progress, RunEnded
 from tuitrain.runs import catalogue, queue
 from tuitrain.runs.catalogue import RunSummary
 from tuitrain.runs.record import RunRecord
@@ -84,6 +84,14 @@ def test_runs_wait_for_their_device_and_begin_in_order(runs_dir: Path, queue_up:
     assert len(load_record(runs_dir / third).loss) == 3
     until(lambda: not [child for child in detached._children if child.poll() is None])
     assert run_of(third).queue is None
+
+
+def test_what_could_not_train_is_refused_before_it_waits(runs_dir: Path, queue_up: Queue) -> None:
+    heard: list[Event] = []
+    with pytest.raises(ConfigError, match="model: not here"):
+        queue_up(does="no", heard=heard.append)
+    assert heard == [Progress(phase="checking model and devices")]
+    assert not runs_dir.exists()
 
 
 def test_different_devices_are_different_queues(queue_up: Queue, run_of: RunOf) -> None:

@@ -153,7 +153,9 @@ async def test_every_status_is_a_word_in_its_row(session: FakeSession) -> None:
         full_card(0, throttle=("too hot (hardware)",), temperature=91),
         full_card(1, status="lost", reason="fell off the bus"),
         parent,
-        full_card(9, nvml_index=2, cuda_index=2, uuid="MIG-1", parent=parent.uuid, instance=0, utilization=None, power=None, temperature=None),
+        full_card(
+            9, nvml_index=2, cuda_index=2, uuid="MIG-1", parent=parent.uuid, instance=0, utilization=None, power=None, temperature=None
+        ),
         full_card(3, status="hidden", cuda_index=None, reason="hidden by CUDA_VISIBLE_DEVICES=0,1"),
         full_card(4, cuda_index=3, unified=True),
         full_card(5, cuda_index=4, status="reset required", reason="reset it"),

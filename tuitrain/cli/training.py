@@ -212,4 +212,15 @@ def _host() -> int:
         return HostedRun(session, request, asker, capture.send_to).run()
 
 
-COMMANDS = (run, resume, _host)
+@click.command("_check", hidden=True)
+def _check() -> int:
+    """What `tuitrain.session.detached` starts before a run waits in the queue."""
+    from tuitrain.session.hosted import Asker, answer_check
+
+    asker = Asker()
+    from tuitrain.engine.check import check
+
+    return answer_check(asker, check)
+
+
+COMMANDS = (run, resume, _host, _check)

@@ -115,7 +115,7 @@ def _check_parts(folder: Path) -> None:
     if "train" not in here and "test" not in here:
         if folder.name in ("train", "test") and "train" in _folders(folder.parent):
             raise ConfigError(f"data: {_shown(folder)} is one part of a data set; give its parent, {_shown(folder.parent)}.")
-        inside = next((name for name in here if (folder / name / "train").is_dir()), None)
+        inside = next((name for name in here if os.path.isdir(folder / name / "train")), None)
         hint = f" Did you mean {_shown(folder / inside)}?" if inside else ""
         empty = "is empty" if not os.listdir(folder) else "holds no folder train and no cifar-10-batches-py"
         raise ConfigError(f"data: {_shown(folder)} {empty}; {wanted}.{hint}")

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import msgspec
 
@@ -24,7 +24,7 @@ from tuitrain.runs.made_with import config_of
 from tuitrain.runs.status import read_status
 from tuitrain.session import Session
 from tuitrain.text import clean
-from tuitrain.wire import Host, Hosting, Refused
+from tuitrain.wire import Checked, Host, Hosting, Refused
 
 LET_GO_SECONDS = 60.0
 """How long a step may take until a run that is handed over is at its boundary."""
@@ -36,7 +36,9 @@ _PIECE = 1 << 16
 _LONGEST_COMPLAINT = 4096
 # Not `-m`: in a folder with a file such as `random.py` that would import it in the place of Python's own.
 _PROGRAM = "import sys; sys.path[:] = [path for path in sys.path if path] + [sys.argv.pop(1)]; from tuitrain.cli import main; main()"
-_MESSAGES = Progress | Notice | Refused | Hosting
+_HOST, _CHECK = "_host", "_check"
+_MESSAGES = Progress | Notice | Refused | Checked | Hosting
+_Answer = TypeVar("_Answer", Checked, Hosting)
 
 _children: list[subprocess.Popen[bytes]] = []
 """Those that were started from here; the ones that have ended are waited for at the next start, so that no dead ones pile up."""
@@ -57,6 +59,8 @@ def start(
 ) -> str:
     """Start a run in the background, and wait until its configuration and data are found good and it trains, or is in the queue.
 
+    What is to wait for its turn is checked by a process that then ends: one that waits has no torch.
+
     Args:
         config: what to train.
         runs_dir: where its folder is made.
@@ -72,10 +76,15 @@ def start(
         ConfigError: the run is refused, or its process cannot be started or dies; nothing is left of it.
         Cancelled: `cancelled` said so. Any other exception, such as KeyboardInterrupt, ends the run's process too.
     """
-    with _Child(None if resume is None or not queue else _where_queued(resume)) as child:
-        resumed = None if resume is None else os.fsencode(resume)
-        child.send(Host(config=config, runs_dir=os.fsencode(runs_dir), resume=resumed, queue=queue))
-        return child.wait(heard, cancelled)
+    request = Host(config=config, runs_dir=os.fsencode(runs_dir), resume=None if resume is None else os.fsencode(resume), queue=queue)
+    if queue and resume is None:
+        heard(Progress(phase="checking model and devices"))
+        with _Child(_CHECK) as child:
+            child.send(request)
+            child.wait(Checked, heard, cancelled)
+    with _Child(cwd=None if resume is None or not queue else _where_queued(resume)) as child:
+        child.send(request)
+        return child.wait(Hosting, heard, cancelled).run
 
 
 def wait_again(run: RunSummary) -> str:
@@ -95,7 +104,7 @@ def revive(runs_dir: Path) -> list[str]:
     # A run that cannot be read stays as it is, and the lists say so.
     with suppress(ConfigError):
         for run in queue_of.left_behind(runs_dir):
-            with suppress(ConfigError), _Child(_where_queued(run.path)) as child:
+            with suppress(ConfigError), _Child(cwd=_where_queued(run.path)) as child:
                 child.send(Host(config=config_of(run.path), runs_dir=os.fsencode(runs_dir), resume=os.fsencode(run.path), queue=True))
                 revived.append(run.run)
     return revived
@@ -131,7 +140,7 @@ def hand_over(session: Session) -> str:
         end = time.monotonic() + TAKE_SECONDS
         try:
             child.send(Host(config=record.config, runs_dir=runs_dir, resume=resume, heir_of=os.getpid()))
-            return child.wait(lambda event: None, lambda: time.monotonic() > end)
+            return child.wait(Hosting, lambda event: None, lambda: time.monotonic() > end).run
         except Cancelled:
             session.stop_after_all()
             sentence = f"the process in the background did not answer within {TAKE_SECONDS:.0f} s; the run has stopped."
@@ -142,12 +151,12 @@ def hand_over(session: Session) -> str:
 
 
 class _Child:
-    """A process that waits to be told what to train. Left before it has said that it goes on alone, it ends."""
+    """A process that waits to be told what to train, or to check. Left before it has said that it goes on alone, it ends."""
 
-    def __init__(self, cwd: str | None = None) -> None:
+    def __init__(self, command_name: str = _HOST, *, cwd: str | None = None) -> None:
         _children[:] = [child for child in _children if child.poll() is None]
         self._complaints = tempfile.TemporaryFile()  # noqa: SIM115 - closed in __exit__
-        command = [sys.executable, "-c", _PROGRAM, str(Path(__file__).parents[2]), "_host"]
+        command = [sys.executable, "-c", _PROGRAM, str(Path(__file__).parents[2]), command_name]
         try:
             self._process = subprocess.Popen(
                 command,
@@ -181,16 +190,16 @@ class _Child:
             while content:
                 content = content[os.write(self._process.stdin.fileno(), content) :]
 
-    def wait(self, heard: Callable[[Event], None], cancelled: Callable[[], bool]) -> str:
-        """Hear it until it goes on alone; the run's id.
+    def wait(self, answer: type[_Answer], heard: Callable[[Event], None], cancelled: Callable[[], bool]) -> _Answer:
+        """Hear it until it says what `answer` is.
 
         Raises:
             ConfigError: it has refused, or died.
             Cancelled: `cancelled` said so.
         """
         for message in self._messages(cancelled):
-            if isinstance(message, Hosting):
-                return message.run
+            if isinstance(message, answer):
+                return message
             if isinstance(message, Refused):
                 raise ConfigError(clean(message.text))
             heard(message)

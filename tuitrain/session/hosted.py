@@ -14,12 +14,12 @@ from pathlib import Path, PurePath
 
 import msgspec
 
-from tuitrain.config import ConfigError
+from tuitrain.config import ConfigError, RunConfig
 from tuitrain.events import Event, Notice, Progress, RunStarted
 from tuitrain.runs import catalogue
 from tuitrain.session.unseen import end_on_signals
 from tuitrain.session.worker import WorkerSession
-from tuitrain.wire import Host, Hosting, Joined, Refused
+from tuitrain.wire import Checked, Host, Hosting, Joined, Refused
 
 FAILED = 1
 REFUSED = 2
@@ -59,6 +59,24 @@ class Asker:
         """Go on alone."""
         os.dup2(self._nothing, 0)
         os.close(self._answers)
+
+
+def answer_check(asker: Asker, check: Callable[[RunConfig], None]) -> int:
+    """Tell `asker` whether its configuration could be trained with; the exit code.
+
+    Args:
+        check: raises ConfigError where something speaks against it.
+    """
+    request = asker.request()
+    if request is None:
+        return REFUSED
+    try:
+        check(request.config)
+    except ConfigError as error:
+        asker.say(Refused(text=str(error)))
+        return REFUSED
+    asker.say(Checked())
+    return 0
 
 
 class HostedRun:
