@@ -11,7 +11,7 @@ from small_runs import make_run
 from tuitrain.config import ConfigError, with_changes
 from tuitrain.recipes import load_recipe
 from tuitrain.runs import report
-from tuitrain.runs.catalogue import check_deletable, find, list_runs, show
+from tuitrain.runs.catalogue import check_deletable, find, list_runs
 from tuitrain.runs.label import Label, annotate, read_label, rename
 from tuitrain.runs.made_with import config_of
 from tuitrain.runs.saved import load_record
@@ -40,7 +40,8 @@ def test_a_new_name_and_note_are_seen_everywhere(runs_dir, named):
     assert (config_of(run.path).name, config_of(run.path).note) == ("second", "warm-up")
     assert (read_status(named.path).name, load_record(named.path).config.title()) == ("second", "second")
     assert msgspec.json.decode(report.runs(runs_dir, as_json=True))[0]["name"] == "second"
-    assert (show(run)["name"], show(run)["config"]["note"]) == ("second", "warm-up")
+    shown = msgspec.json.decode(report.show(runs_dir, named.id, as_json=True))
+    assert (shown["name"], shown["config"]["note"]) == ("second", "warm-up")
     assert "second" in report.show(runs_dir, named.id, as_json=False)
     assert "note" not in run.to_json()
 

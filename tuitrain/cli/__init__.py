@@ -1,6 +1,6 @@
 """The composition root: commands to a front end. It wires the rooms together and holds no logic of theirs.
 
-Everything heavy is imported inside the command that needs it: `tuitrain --help` answers before torch or textual could load.
+What only some commands need is imported inside them: `tuitrain --help` answers before torch or textual could load.
 """
 
 from __future__ import annotations
@@ -12,13 +12,10 @@ from typing import NoReturn
 
 import click
 
-from tuitrain import paths
 from tuitrain.cli import kept, machine, training
 from tuitrain.cli.app import open_app
-from tuitrain.cli.options import USAGE_ERROR, runs_dir_option
+from tuitrain.cli.options import USAGE_ERROR, runs_dir_option, runs_folder
 from tuitrain.cli.output import standard_output
-from tuitrain.config import RECIPES, ConfigError
-from tuitrain.recipes import load_recipe
 from tuitrain.text import clean_lines, nearest
 
 FIRST_RANK_SECONDS = 5.0
@@ -34,12 +31,17 @@ def main() -> None:
 def _run_command() -> NoReturn:
     try:
         sys.exit(commands(standalone_mode=False))
-    except ConfigError as error:
-        _refuse(str(error))
     except click.ClickException as error:
         _refuse(" ".join(error.format_message().split()))
     except click.Abort:
         sys.exit(130)
+    except Exception as error:
+        # `tuitrain --help` does without it, and what it needs.
+        from tuitrain.config import ConfigError
+
+        if not isinstance(error, ConfigError):
+            raise
+        _refuse(str(error))
 
 
 def _refuse(sentence: str) -> NoReturn:
@@ -69,7 +71,7 @@ def commands(ctx: click.Context, runs_dir: str | None) -> int | None:
     """Train PyTorch models and watch the GPUs, in one terminal screen. Without a command: open the app."""
     ctx.obj = runs_dir
     if ctx.invoked_subcommand is None:
-        return open_app(load_recipe(RECIPES[0]), paths.runs_dir(runs_dir), start_at_once=False)
+        return open_app(None, runs_folder(runs_dir, None))
     return None
 
 

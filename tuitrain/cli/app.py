@@ -8,10 +8,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import click
+
 from tuitrain.cli.wiring import download_cifar10, load_engine, session_and_sampler, write_script
-from tuitrain.config import ConfigError, RunConfig
 
 if TYPE_CHECKING:
+    from tuitrain.config import RunConfig
     from tuitrain.session.warming import Warming
     from tuitrain.session.worker import Train
 
@@ -19,11 +21,21 @@ FETCH_JOIN_SECONDS = 2.0
 
 
 def open_app(
-    config: RunConfig, runs_dir: Path, *, start_at_once: bool = False, resume: Path | None = None, attach: Path | None = None
+    config: RunConfig | None, runs_dir: Path, *, start_at_once: bool = False, resume: Path | None = None, attach: Path | None = None
 ) -> int:
-    """The app, until it is left; the exit code. `start_at_once` starts `config`, or goes on so with the run in folder `resume`."""
+    """The app, until it is left; the exit code.
+
+    Args:
+        config: what the launcher holds; `None` for the first recipe.
+        runs_dir: where the runs are kept.
+        start_at_once: start `config`, or go on so with the run in folder `resume`.
+        resume: see there.
+        attach: the folder of the run that is shown first.
+    """
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise ConfigError("the app needs a terminal; without one use `tuitrain run RECIPE`.")
+        raise click.UsageError("the app needs a terminal; without one use `tuitrain run RECIPE`.")
+    from tuitrain.config import RECIPES
+    from tuitrain.recipes import load_recipe
     from tuitrain.session.threads import lasting_imports, share_the_lock
 
     share_the_lock()
@@ -42,7 +54,7 @@ def open_app(
         app = TuitrainApp(
             session,
             sampler,
-            config,
+            config or load_recipe(RECIPES[0]),
             runs_dir,
             start_at_once=start_at_once,
             resume=resume,

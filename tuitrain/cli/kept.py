@@ -6,11 +6,8 @@ from pathlib import Path
 
 import click
 
-from tuitrain import paths
 from tuitrain.cli.app import open_app
-from tuitrain.cli.options import json_option, runs_dir_option
-from tuitrain.config import RECIPES, ConfigError
-from tuitrain.recipes import load_recipe
+from tuitrain.cli.options import json_option, runs_dir_option, runs_folder
 
 
 @click.command()
@@ -21,7 +18,7 @@ def runs(parent_runs_dir: str | None, runs_dir: str | None, as_json: bool) -> No
     """List the runs, newest first."""
     from tuitrain.runs import report
 
-    click.echo(report.runs(paths.runs_dir(runs_dir or parent_runs_dir), as_json=as_json))
+    click.echo(report.runs(runs_folder(runs_dir, parent_runs_dir), as_json=as_json))
 
 
 @click.command()
@@ -33,7 +30,7 @@ def show(parent_runs_dir: str | None, run: str, runs_dir: str | None, as_json: b
     """Show one RUN. Its configuration, state, last metrics and checkpoints; RUN is an id, the start of one, or `last`."""
     from tuitrain.runs import report
 
-    click.echo(report.show(paths.runs_dir(runs_dir or parent_runs_dir), run, as_json=as_json))
+    click.echo(report.show(runs_folder(runs_dir, parent_runs_dir), run, as_json=as_json))
 
 
 @click.command()
@@ -44,8 +41,8 @@ def attach(parent_runs_dir: str | None, run: str, runs_dir: str | None) -> int:
     """Open the app on RUN. A live one is watched and steered, from any number of terminals."""
     from tuitrain.runs import catalogue
 
-    folder = paths.runs_dir(runs_dir or parent_runs_dir)
-    return open_app(load_recipe(RECIPES[0]), folder, attach=catalogue.find(folder, run).path)
+    folder = runs_folder(runs_dir, parent_runs_dir)
+    return open_app(None, folder, attach=catalogue.find(folder, run).path)
 
 
 @click.command()
@@ -57,7 +54,7 @@ def pause(parent_runs_dir: str | None, run: str, runs_dir: str | None) -> None:
     from tuitrain.runs import catalogue
     from tuitrain.session.lines import commands as lines
 
-    click.echo(lines.pause(catalogue.find(paths.runs_dir(runs_dir or parent_runs_dir), run)))
+    click.echo(lines.pause(catalogue.find(runs_folder(runs_dir, parent_runs_dir), run)))
 
 
 @click.command()
@@ -69,7 +66,7 @@ def stop(parent_runs_dir: str | None, run: str, runs_dir: str | None) -> None:
     from tuitrain.runs import catalogue
     from tuitrain.session.lines import commands as lines
 
-    click.echo(lines.stop(catalogue.find(paths.runs_dir(runs_dir or parent_runs_dir), run)))
+    click.echo(lines.stop(catalogue.find(runs_folder(runs_dir, parent_runs_dir), run)))
 
 
 @click.command()
@@ -84,11 +81,11 @@ def export(parent_runs_dir: str | None, run: str, format_: str, output: str | No
     csv and json are its metrics, pt its weights, py a plain PyTorch script that does the same.
     """
     if output == "":
-        raise ConfigError("-o: '' is not allowed; it must be the name of a file.")
+        raise click.UsageError("-o: '' is not allowed; it must be the name of a file.")
     from tuitrain.runs import catalogue
     from tuitrain.runs.export import export_metrics, write_text
 
-    found = catalogue.find(paths.runs_dir(runs_dir or parent_runs_dir), run)
+    found = catalogue.find(runs_folder(runs_dir, parent_runs_dir), run)
     if format_ in ("csv", "json"):
         export_metrics(found.path, "csv" if format_ == "csv" else "json", output)
         return
@@ -112,7 +109,7 @@ def delete(parent_runs_dir: str | None, run: str, yes: bool, runs_dir: str | Non
     """Delete a RUN with its checkpoints and metrics."""
     from tuitrain.runs import catalogue
 
-    folder = paths.runs_dir(runs_dir or parent_runs_dir)
+    folder = runs_folder(runs_dir, parent_runs_dir)
     found = catalogue.find(folder, run)
     if not yes and not click.confirm(f"Delete {found.run} with its checkpoints and metrics?"):
         click.echo(f"kept {found.run}", err=True)

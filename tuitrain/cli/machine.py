@@ -7,10 +7,7 @@ import shutil
 
 import click
 
-from tuitrain import paths
-from tuitrain.cli.options import WholeNumber, json_option, runs_dir_option
-from tuitrain.config import RECIPES, with_changes
-from tuitrain.recipes import load_recipe, recipe_summary, recipe_text
+from tuitrain.cli.options import WholeNumber, json_option, runs_dir_option, runs_folder
 
 BENCH_SECONDS = 300.0
 
@@ -36,7 +33,7 @@ def doctor(parent_runs_dir: str | None, runs_dir: str | None, as_json: bool, all
     """Say what is wrong with the GPUs here. And the command that mends it."""
     from tuitrain.devices.doctor import command
 
-    folder = paths.runs_dir(runs_dir or parent_runs_dir)
+    folder = runs_folder(runs_dir, parent_runs_dir)
     click.echo(command.run(folder, as_json=as_json, all_reduce=all_reduce), nl=False)
 
 
@@ -46,8 +43,10 @@ def doctor(parent_runs_dir: str | None, runs_dir: str | None, as_json: bool, all
 @json_option
 def bench(device: str, steps: int, as_json: bool) -> int:
     """Time the strategies side by side. First seed-cnn on the CPU and on each GPU."""
+    from tuitrain.config import RECIPES, with_changes
     from tuitrain.devices import report
     from tuitrain.devices.inventory import free_cuda_devices
+    from tuitrain.recipes import load_recipe
     from tuitrain.session.preflight import bench as benches
     from tuitrain.session.preflight.trials import ProcessTrials
 
@@ -66,6 +65,9 @@ def bench(device: str, steps: int, as_json: bool) -> int:
 @json_option
 def recipes(as_json: bool) -> None:
     """List the built-in recipes."""
+    from tuitrain.config import RECIPES
+    from tuitrain.recipes import recipe_summary, recipe_text
+
     summaries = {name: recipe_summary(recipe_text(name)) for name in RECIPES}
     if as_json:
         import msgspec

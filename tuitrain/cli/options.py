@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
@@ -23,3 +24,10 @@ class WholeNumber(click.IntRange):
 runs_dir_option = click.option("--runs-dir", metavar="DIR", help="Where the runs are kept (or TUITRAIN_RUNS).")
 detach_option = click.option("--detach", is_flag=True, help="Train in the background, print the run's id and return.")
 json_option = click.option("--json", "as_json", is_flag=True, help="JSON instead of text.")
+
+
+def runs_folder(option: str | None, of_the_group: str | None) -> Path:
+    """The folder of the runs: `--runs-dir` of the command, of `tuitrain`, or where they are kept without one."""
+    from tuitrain import paths
+
+    return paths.runs_dir(option or of_the_group)

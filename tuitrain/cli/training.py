@@ -11,15 +11,13 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from tuitrain import paths
 from tuitrain.cli.app import open_app
-from tuitrain.cli.options import USAGE_ERROR, detach_option, runs_dir_option
+from tuitrain.cli.options import USAGE_ERROR, detach_option, runs_dir_option, runs_folder
 from tuitrain.cli.output import printer
 from tuitrain.cli.wiring import session_and_sampler
-from tuitrain.config import RECIPES, ConfigError, RunConfig, with_changes
-from tuitrain.recipes import load_recipe
 
 if TYPE_CHECKING:
+    from tuitrain.config import RunConfig
     from tuitrain.console.printers import Printer
     from tuitrain.runs.catalogue import RunSummary
     from tuitrain.session.launched import World
@@ -77,9 +75,11 @@ def run(
     if queue and tui:
         raise click.UsageError("--queue and --tui cannot go together: a queued run begins later; `tuitrain attach` shows it.")
     config = _configuration(recipe, settings, options)
-    folder = paths.runs_dir(runs_dir or parent_runs_dir)
+    folder = runs_folder(runs_dir, parent_runs_dir)
     if queue and config.nnodes != "1":
-        raise ConfigError(f"nnodes: {config.nnodes!r} does not go with --queue, which waits for the devices of one machine; leave one out.")
+        raise click.UsageError(
+            f"nnodes: {config.nnodes!r} does not go with --queue, which waits for the devices of one machine; leave one out."
+        )
     if _is_rank(os.environ):
         from tuitrain.session import launched
 
@@ -103,11 +103,14 @@ def run(
 
 def _configuration(recipe: str, settings: Sequence[str], options: dict[str, str | None]) -> RunConfig:
     """The recipe with the options and the `--set` fields over it, in this order."""
+    from tuitrain.config import with_changes
+    from tuitrain.recipes import load_recipe
+
     changes: dict[str, str] = {field: value for field, value in options.items() if value is not None}
     for setting in settings:
         field, equals, value = setting.partition("=")
         if not equals:
-            raise ConfigError(f"--set: {setting!r} is not allowed; it must be FIELD=VALUE, like --set lr=0.01.")
+            raise click.UsageError(f"--set: {setting!r} is not allowed; it must be FIELD=VALUE, like --set lr=0.01.")
         changes[field.strip()] = value
     config = load_recipe(changes.pop("recipe", recipe))
     return with_changes(config, changes, from_text=True)
@@ -161,13 +164,13 @@ def resume(
     from tuitrain.session.lines import commands as lines
     from tuitrain.session.resume import plan
 
-    folder = paths.runs_dir(runs_dir or parent_runs_dir)
+    folder = runs_folder(runs_dir, parent_runs_dir)
     found = catalogue.find(folder, run)
     changes = {field: value for field, value in options.items() if value is not None}
     if found.state == "paused" and not changes:
         went_on = lines.go_on(found)
         if tui:
-            return open_app(load_recipe(RECIPES[0]), folder, attach=found.path)
+            return open_app(None, folder, attach=found.path)
         click.echo(went_on, err=as_json)
         return 0
     if found.left:
@@ -189,10 +192,10 @@ def _wait_again(found: RunSummary, changes: Mapping[str, str], *, as_json: bool,
     from tuitrain.session import detached
 
     if changes:
-        raise ConfigError(f"RUN: {found.run} is queued and has not begun; stop it, and queue it anew with other settings.")
+        raise click.UsageError(f"RUN: {found.run} is queued and has not begun; stop it, and queue it anew with other settings.")
     waits = detached.wait_again(found)
     if tui:
-        return open_app(load_recipe(RECIPES[0]), found.path.parent, attach=found.path)
+        return open_app(None, found.path.parent, attach=found.path)
     click.echo(waits, err=as_json)
     return 0
 

@@ -11,9 +11,8 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tuitrain.config import RunConfig
-
 if TYPE_CHECKING:
+    from tuitrain.config import RunConfig
     from tuitrain.devices.sampler import Sampler
     from tuitrain.events import Progress, RunStarted
     from tuitrain.session.worker import Train, WorkerSession

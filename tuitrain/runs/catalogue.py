@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 import shutil
 import time
 from pathlib import Path
@@ -16,7 +15,6 @@ from tuitrain.events import LIVE_STATES, RunState
 from tuitrain.paths import BEST, CHECKPOINTS, CONFIG, MANIFEST, STATE
 from tuitrain.runs.errors import RunError
 from tuitrain.runs.label import read_label
-from tuitrain.runs.made_with import config_of
 from tuitrain.runs.status import InQueue, RunStatus, has_process, is_lost, read_status
 from tuitrain.text import clean, nearest
 
@@ -153,15 +151,6 @@ def find(runs_dir: Path, ref: str) -> RunSummary:
     raise RunError(f"RUN: {clean(ref)!r} is the start of {len(matches)} runs: {shown}{more}.")
 
 
-def show(run: RunSummary) -> dict[str, Any]:
-    """The run as `show --json` prints it: its row, its configuration and its checkpoints.
-
-    Raises:
-        ConfigError: its run.toml cannot be read.
-    """
-    return {**run.to_json(), "config": msgspec.to_builtins(config_of(run.path)), "checkpoints": checkpoints(run.path)}
-
-
 def checkpoints(folder: Path) -> list[dict[str, Any]]:
     """`{"step", "kind", "path"}` of each checkpoint in a run folder, by step; the one that is the best has the kind "best"."""
     found = []
@@ -188,7 +177,7 @@ def delete(runs_dir: Path, ref: str) -> RunSummary:
     """
     run = find(runs_dir, ref)
     check_deletable(run)
-    hidden = run.path.with_name(f".deleted-{secrets.token_hex(4)}-{run.path.name}")
+    hidden = run.path.with_name(f".deleted-{os.urandom(4).hex()}-{run.path.name}")
     try:
         run.path.rename(hidden)
         if hidden.is_symlink():

@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import os
 import re
-import secrets
 import time
 from contextlib import suppress
 from dataclasses import dataclass
@@ -112,7 +111,7 @@ def _heartbeat(folder: Path) -> float:
 
 def _make(path: Path, content: bytes) -> bool:
     """Make the file with all of its content; `False` when there is one."""
-    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    beside = path.with_name(f".{path.name}.{os.urandom(4).hex()}")
     try:
         write_durably(beside, content)
         try:

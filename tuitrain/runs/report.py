@@ -9,10 +9,8 @@ from typing import Any
 
 import msgspec
 
-from tuitrain.recipes import to_toml
 from tuitrain.runs import catalogue, queue
 from tuitrain.runs.catalogue import RunSummary
-from tuitrain.runs.made_with import config_of
 from tuitrain.text import clean
 
 _HEADER = ("RUN", "STATE", "DEVICE", "DATA", "STEP", "EPOCH", "LOSS", "ACCURACY", "STARTED (UTC)")
@@ -42,10 +40,14 @@ def show(runs_dir: Path, ref: str, *, as_json: bool) -> str:
         RunError: there is no such run, or there are several.
         ConfigError: its configuration cannot be read.
     """
+    # The list does without recipes, and TOML.
+    from tuitrain.recipes import to_toml
+    from tuitrain.runs.made_with import config_of
+
     run = catalogue.find(runs_dir, ref)
-    if as_json:
-        return _json(catalogue.show(run))
     config = config_of(run.path)
+    if as_json:
+        return _json({**run.to_json(), "config": msgspec.to_builtins(config), "checkpoints": catalogue.checkpoints(run.path)})
     facts = {
         "run": run.run,
         "name": run.name,
