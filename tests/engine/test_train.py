@@ -21,7 +21,7 @@ from tuitrain.engine.data import Interrupted, Split
 from tuitrain.engine.models import seed_cnn
 from tuitrain.engine.synthetic import synthetic_images
 from tuitrain.engine.train import train
-from tuitrain.events import Checkpoint, Eval, Losses, Notice, Progress, Replicas, ReplicaStats, RunEnded, RunStarted, State, Step
+from tuitrain.events import Checkpoint, EndState, Eval, Losses, Notice, Progress, Replicas, ReplicaStats, RunEnded, RunStarted, State, Step
 from tuitrain.recipes import load_recipe
 
 
@@ -431,6 +431,34 @@ def test_compiling_is_told_before_it_begins(tmp_path: Path, monkeypatch: pytest.
         told.append(event)
     assert compiled == [True]
     assert told.index(Progress(phase="compiling")) > told.index(of(RunStarted, told)[0])
+
+
+@pytest.mark.parametrize(("asked", "state", "step"), [("interrupt", "interrupted", 2), ("stop", "stopped", 2), (None, "failed", 3)])
+def test_a_compiler_that_dies_of_the_same_ctrl_c_does_not_make_the_run_fail(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: str | None, state: EndState, step: int
+) -> None:
+    control = FakeControl(tmp_path)
+
+    def compile_model(module: torch.nn.Module) -> torch.nn.Module:
+        calls = []
+
+        def interrupted(module: torch.nn.Module, inputs: object) -> None:
+            calls.append(1)
+            if len(calls) == 3:
+                if asked is not None:
+                    control.queue.append(asked)
+                    control.ending = True
+                raise RuntimeError("the C++ compiler was interrupted")
+
+        module.register_forward_pre_hook(interrupted)
+        return module
+
+    monkeypatch.setattr(torch, "compile", compile_model)
+    events = run(small_config(compile=True, epochs=1), control)
+    assert (ended(events).state, ended(events).step) == (state, step)
+    assert [event.first_step + len(event.losses) - 1 for event in of(Losses, events)][-1] == 2
+    said = [event.text for event in of(Notice, events) if "ended without step 3" in event.text]
+    assert bool(said) == (asked is not None)
 
 
 def test_the_host_hears_of_the_device_before_anything_is_made(tmp_path: Path) -> None:

@@ -96,7 +96,10 @@ def _train(config: RunConfig, control: Control, devices: tuple[torch.device, ...
     except (Exception, SystemExit, KeyboardInterrupt) as error:  # whatever goes wrong in training ends this run, and only this run
         if group is not None and is_lost_peer(error):
             raise  # the group starts again
-        yield from _fail(run, error)
+        if config.compile and control.ending:
+            yield from _give_up(run, control, error)
+        else:
+            yield from _fail(run, error)
     else:
         yield RunEnded(state=end, step=run.step)
     finally:
@@ -224,6 +227,20 @@ def _fail(run: Run, error: BaseException) -> Iterator[Event]:
             pass  # the device is gone, and the last losses with it
     yield from run.keeper.drain()
     yield RunEnded(state="failed", step=failure.step, error=str(failure))
+
+
+def _give_up(run: Run, control: Control, error: BaseException) -> Iterator[Event]:
+    """End without the step that was begun: Ctrl+C reaches the processes of torch's compiler too, and without them it cannot be made."""
+    try:
+        yield from run.losses.rest()
+    except RunFailed as earlier:
+        yield from _fail(run, earlier)
+        return
+    yield from run.keeper.drain()
+    training = run.doing == "training"
+    what = f"step {run.step}" if training else "the evaluation"
+    yield Notice(level="warning", text=f"The run ended without {what}: {describe(error, run.doing, run.where)}")
+    yield RunEnded(state=_asked_end(control), step=run.step - 1 if training else run.step)
 
 
 def _asked_end(control: Control) -> EndState:
