@@ -24,9 +24,9 @@ SETTLE_SECONDS = 30.0
 """By then the axes have grown past the first steps, and the first evaluation has been."""
 SAMPLE_SECONDS = 0.5
 RESIZED_SECONDS = 5.0
-SMALL_SECONDS = 20.0
+SMALL_SECONDS = 15.0
 SPARE_SECONDS = 20.0
-SPEED_STEPS = 60
+SPEED_STEPS = 40
 POINTS = 1_000_000
 PIECE = 50_000
 

@@ -10,7 +10,7 @@ from benchmarks.pairs import Figure, Wanted, middle, own
 from benchmarks.programs import SKIPPED_STEPS, Training, output_of, runs_dir, step_times
 from benchmarks.speed import SMALL
 
-STEPS, EVERY = 300, 20
+STEPS, EVERY = 200, 20
 MOST_PAIRS = 2
 """A run has thirteen checkpoints that count."""
 TRAINING = Training(SMALL, STEPS, ("--set", f"checkpoint_every_steps={EVERY}"))

@@ -11,8 +11,8 @@ from benchmarks.pairs import Figure, Wanted, figure, middle, rounds, speed
 from benchmarks.programs import Training, busy_neighbour, headless, plain
 from benchmarks.turns import in_turns, plain_loop, tuitrain
 
-STEPS = 100
-APP_TURN_SECONDS, LOOP_TURN_SECONDS, LARGE_TURN_SECONDS = 2.0, 1.5, 6.0
+STEPS = 70
+APP_TURN_SECONDS, LOOP_TURN_SECONDS, LARGE_TURN_SECONDS = 1.5, 1.2, 5.0
 SMALL = "benchmarks.small_data:make_data"
 IN_MEMORY = {
     "seed-cnn": Training(SMALL),

@@ -72,6 +72,7 @@ def test_a_terminal_that_goes_leaves_the_run_to_other_terminals(env: dict[str, s
         until(lambda: newest(env)["attached"] == 0)
         assert newest(env)["state"] == "paused"
         assert newest(env)["pid"] == first.pid, "the run goes on in the same process"
+        os.kill(first.pid, signal.SIGCONT)
         until(lambda: rests(first.pid))
         with Terminal([TUITRAIN, "attach", "last"], env) as second, Terminal([TUITRAIN, "attach", "last"], env, 80, 24) as third:
             second.wait("space Go on")
@@ -97,6 +98,31 @@ def test_sigterm_saves_and_gives_the_terminal_back(env: dict[str, str], tmp_path
         assert restored(terminal)
     assert newest(env)["state"] == "interrupted"
     assert list((tmp_path / "runs").glob("*/checkpoints/step-*"))
+
+
+@pytest.mark.parametrize("stop", [signal.SIGSTOP, signal.SIGTSTP, None], ids=["SIGSTOP", "SIGTSTP", "SIGCONT alone"])
+def test_an_app_that_stood_still_takes_the_terminal_again_and_can_be_left(env: dict[str, str], stop: int | None) -> None:
+    with Terminal(TRAIN, env) as terminal:
+        terminal.wait(r"\[30, 5\] → \[30, 2\]")
+        app = psutil.Process(terminal.pid)
+        threads, taken = app.num_threads(), terminal.raw.count(b"\x1b[?1049h")
+        for times in (taken + 1, taken + 2):
+            if stop is not None:
+                app.send_signal(stop)
+                until(lambda: terminal.read(0.01) and app.status() == psutil.STATUS_STOPPED)
+            app.send_signal(signal.SIGCONT)
+            until(lambda times=times: terminal.read(0.01) and terminal.raw.count(b"\x1b[?1049h") >= times)
+        terminal.press("?")
+        terminal.wait("themes")
+        terminal.press("?")
+        terminal.wait(r"\[30, 5\] → \[30, 2\]")
+        until(lambda: terminal.read(0.01) and app.num_threads() <= threads)
+        # As Slurm ends what it has suspended, and systemd in the other order.
+        app.send_signal(signal.SIGCONT)
+        app.send_signal(signal.SIGTERM)
+        app.send_signal(signal.SIGCONT)
+        assert terminal.exit_code() == 143
+        assert restored(terminal)
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])

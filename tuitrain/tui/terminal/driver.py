@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import os
 import select
+import signal
 import time
 from codecs import getincrementaldecoder
+from collections.abc import Callable
 from typing import Protocol, cast
 
 from textual import constants
@@ -23,13 +25,16 @@ _CHUNK = 4096
 
 
 class Told(Protocol):
-    """The app; both are called in a thread."""
+    """The app; all of it may be called in a thread."""
 
     def terminal_gone(self) -> None:
         """The terminal has gone away; it may be said twice."""
 
     def terminal_caught_up(self) -> None:
         """The terminal takes output again, after some was dropped."""
+
+    def from_outside(self, call: Callable[[], object]) -> None:
+        """Have the event loop call `call`, while there is one."""
 
 
 class LastingDriver(LinuxDriver):
@@ -77,6 +82,33 @@ class LastingDriver(LinuxDriver):
         if self._outlet is not None:
             self._outlet.close()
             self._outlet = None
+
+    # Textual obeys these two signals wherever the main thread is, which may be in the middle of taking the terminal.
+
+    def _sigtstp_application(self, *_: object) -> None:
+        """The process is to stand still."""
+        if self._outlet is None:
+            os.kill(os.getpid(), signal.SIGSTOP)
+        else:
+            self._told.from_outside(self._stand_still)
+
+    def _stand_still(self) -> None:
+        if self._outlet is not None and self._auto_restart:
+            self.suspend_application_mode()
+        os.kill(os.getpid(), signal.SIGSTOP)
+
+    def _sigcont_application(self, *_: object) -> None:
+        """The process goes on. Slurm and systemd send this also to one that never stood still, and before they end it."""
+        if self._auto_restart:
+            self._told.from_outside(self._take_again)
+
+    def _take_again(self) -> None:
+        """Take the terminal anew, for a shell may have had it meanwhile, and have all of it painted."""
+        if self._outlet is not None:
+            # Without SIGTSTP before, nothing was given back: what reads and writes now would be left behind, and outlive the app.
+            self.suspend_application_mode()
+        self._must_signal_resume = True
+        self.resume_application_mode()
 
     def run_input_thread(self) -> None:
         """Turn what is typed into events, until the app or the terminal ends. Sleeps while nothing is typed."""
