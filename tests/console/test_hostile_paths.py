@@ -27,6 +27,16 @@ def test_a_line_has_no_control_character(make_printer: type[Printer], capsys: py
     assert "failed: ValueError: ·[31mred·blue\n" in out
 
 
+@pytest.mark.parametrize("make_printer", [PlainPrinter, BarPrinter])
+def test_a_path_is_not_broken(make_printer: type[Printer], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    path = f"{'a folder with a long name/' * 4}step-1"
+    printer = make_printer()
+    printer.show([Checkpoint(step=1, path=path, kind="last")])
+    printer.close()
+    assert f"checkpoint {path}\n" in capsys.readouterr().out
+
+
 def test_a_refusal_has_none_either(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(sys, "argv", ["tuitrain", "runs", "\x1b[31mred"])
     with pytest.raises(SystemExit):

@@ -110,7 +110,7 @@ class BarPrinter:
                 if self._clock is not None:
                     self._progress.console.print(clock_line(self._clock), markup=False, highlight=False)
             if not isinstance(event, Step) and (line := _line(event, self._started)) is not None:
-                self._progress.console.print(line, markup=False, highlight=False)
+                self._progress.console.print(line, markup=False, highlight=False, soft_wrap=True)
             notice_to_stderr(event)
 
     def close(self) -> None:
