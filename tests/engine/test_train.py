@@ -461,6 +461,23 @@ def test_a_compiler_that_dies_of_the_same_ctrl_c_does_not_make_the_run_fail(
     assert bool(said) == (asked is not None)
 
 
+def test_a_loss_that_is_no_number_fails_the_run_also_after_ctrl_c(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    control = FakeControl(tmp_path)
+
+    def compile_model(module: torch.nn.Module) -> torch.nn.Module:
+        def broken(module: torch.nn.Module, inputs: object, output: torch.Tensor) -> torch.Tensor:
+            control.ending = True
+            return output * math.nan
+
+        module.register_forward_hook(broken)
+        return module
+
+    monkeypatch.setattr(torch, "compile", compile_model)
+    events = run(small_config(compile=True, epochs=1), control)
+    assert (ended(events).state, ended(events).step) == ("failed", 1)
+    assert "the loss is nan" in (ended(events).error or "")
+
+
 def test_the_host_hears_of_the_device_before_anything_is_made(tmp_path: Path) -> None:
     control = FakeControl(tmp_path)
     events = train(small_config(), control)

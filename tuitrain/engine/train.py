@@ -96,7 +96,7 @@ def _train(config: RunConfig, control: Control, devices: tuple[torch.device, ...
     except (Exception, SystemExit, KeyboardInterrupt) as error:  # whatever goes wrong in training ends this run, and only this run
         if group is not None and is_lost_peer(error):
             raise  # the group starts again
-        if config.compile and control.ending:
+        if config.compile and control.ending and not isinstance(error, RunFailed):
             yield from _give_up(run, control, error)
         else:
             yield from _fail(run, error)
@@ -219,21 +219,14 @@ def _fail(run: Run, error: BaseException) -> Iterator[Event]:
     if not isinstance(error, RunFailed):
         if not is_out_of_memory(error):
             print_error(error)
-        try:
-            yield from run.losses.rest()
-        except RunFailed as earlier:
-            failure = earlier
-        except RuntimeError:
-            pass  # the device is gone, and the last losses with it
+        failure = (yield from _last_losses(run)) or failure
     yield from run.keeper.drain()
     yield RunEnded(state="failed", step=failure.step, error=str(failure))
 
 
 def _give_up(run: Run, control: Control, error: BaseException) -> Iterator[Event]:
     """End without the step that was begun: Ctrl+C reaches the processes of torch's compiler too, and without them it cannot be made."""
-    try:
-        yield from run.losses.rest()
-    except RunFailed as earlier:
+    if earlier := (yield from _last_losses(run)):
         yield from _fail(run, earlier)
         return
     yield from run.keeper.drain()
@@ -241,6 +234,17 @@ def _give_up(run: Run, control: Control, error: BaseException) -> Iterator[Event
     what = f"step {run.step}" if training else "the evaluation"
     yield Notice(level="warning", text=f"The run ended without {what}: {describe(error, run.doing, run.where)}")
     yield RunEnded(state=_asked_end(control), step=run.step - 1 if training else run.step)
+
+
+def _last_losses(run: Run) -> Generator[Event, None, RunFailed | None]:
+    """The losses that were not told yet; the failure that they show, where they show one."""
+    try:
+        yield from run.losses.rest()
+    except RunFailed as failure:
+        return failure
+    except RuntimeError:
+        pass  # the device is gone, and the last losses with it
+    return None
 
 
 def _asked_end(control: Control) -> EndState:
