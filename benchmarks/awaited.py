@@ -31,7 +31,7 @@ LINES = (
     Awaited("gpu-app-speed", "training in the app, GPU", "≥ 0.98", NO_GPU),
     Awaited("speedrun", "speed run, mean accuracy", "≥ 0.999", NO_GPU),
     Awaited("speedrun", "speed run, training with the screen live", "≤ 2 s", NO_GPU),
-    Awaited("watching", "watching a run beside W&B LEET, terminal output", "≤ 200 B/s", NO_WANDB),
+    Awaited("leet", "watching a run beside W&B LEET, terminal output", "≤ 200 B/s", NO_WANDB),
 )
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 
+from benchmarks.monitor import MOST_PAIRS
 from benchmarks.pairs import Figure, Wanted, alone, middle
 from benchmarks.programs import TUITRAIN, Screen, Training, output_of, runs_dir
 
 MOST_SECONDS = 5.0
 STEPS = 1_000_000
-MOST_PAIRS = 2
 KINDS = {"single": Training("synthetic", STEPS), "ddp, two ranks": Training("synthetic", STEPS, ("--strategy", "ddp"), device="cpu,cpu")}
 
 

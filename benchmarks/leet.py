@@ -14,27 +14,31 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.awaited import NO_WANDB, NotMeasured
-from benchmarks.programs import HERE, Screen
+from benchmarks.monitor import watched, watched_lines
+from benchmarks.pairs import Figure, Wanted
+from benchmarks.programs import HERE, TUITRAIN, Screen, runs_dir
+from benchmarks.watching import START_SECONDS, training_run
 
 WANDB = str(Path(sys.executable).with_name("wandb"))
 COMMANDS = (("leet", "run"), ("beta", "leet", "run"))
 """As it is called in newer versions and in older ones."""
 STEPS_PER_SECOND = 60
-START_SECONDS = 120.0
 OFFLINE = {"WANDB_MODE": "offline", "WANDB_SILENT": "true", "WANDB_ERROR_REPORTING": "false"}
 
 
-@contextmanager
-def leet(folder: Path) -> Iterator[list[str]]:
-    """The line that shows a run, in `folder`, which wandb is told of until the end of the block.
+def leet(wanted: Wanted) -> list[Figure]:
+    """`tuitrain attach` of a run that trains all the while, beside LEET on one that wandb is told of as often.
 
     Raises:
         NotMeasured: wandb is not installed, or shows nothing without a network.
     """
     if find_spec("wandb") is None or not Path(WANDB).exists():
         raise NotMeasured(NO_WANDB)
-    with _told(folder) as told:
-        yield _command(told)
+    with runs_dir() as (folder, env), training_run(folder, env) as run, _told(folder.parent / "wandb-runs") as told:
+        ours = ([TUITRAIN, "attach", run.name], env, "")
+        theirs = (_command(told), OFFLINE, "")
+        mine, peer = watched([ours, theirs])
+    return watched_lines("watching a run beside W&B LEET", [mine], [peer], "W&B LEET")
 
 
 def _command(told: Path) -> list[str]:

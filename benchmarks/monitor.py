@@ -24,7 +24,7 @@ STUB = Path(__file__).parents[1] / "tests" / "nvml_stub" / "nvml_stub.c"
 NVITOP = str(Path(sys.executable).with_name("nvitop"))
 SETTLE_SECONDS = 3.0
 WATCHED_SECONDS = 18.0
-MOST_START_SECONDS = 12.0
+MOST_START_SECONDS = 30.0
 """For what a program starts beside itself at first, such as tuitrain a process that reads torch's files once."""
 SAMPLE_SECONDS = 0.5
 MOST_PAIRS = 2

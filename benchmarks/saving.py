@@ -12,7 +12,7 @@ from benchmarks.speed import SMALL
 
 STEPS, EVERY = 200, 20
 MOST_PAIRS = 2
-"""A run has thirteen checkpoints that count."""
+"""A run has nine checkpoints that count."""
 TRAINING = Training(SMALL, STEPS, ("--set", f"checkpoint_every_steps={EVERY}"))
 PLAIN = """
 import os, statistics, sys, tempfile, time

@@ -90,9 +90,6 @@ def in_turns(trainees: Sequence[AbstractContextManager[Trainee]], turns: int, se
             for turn in range(turns):
                 order = range(len(started)) if turn % 2 == 0 else reversed(range(len(started)))
                 spans.append({which: _let(started[which], seconds) for which in order})
-            for program in started:
-                _tell(program, signal.SIGCONT)
-                program.end()
         times = [trainee.times() for trainee in entered]
     return [
         tuple(Turn(seconds_per_step(moments, *span[which][:2]), span[which].sent) for which, moments in enumerate(times)) for span in spans
@@ -128,11 +125,8 @@ class _Program(Protocol):
     def ended(self) -> bool:
         """It is not there any more."""
 
-    def end(self) -> None:
-        """Ask it to end."""
-
     def close(self) -> None:
-        """End it, and wait until it has."""
+        """End it."""
 
 
 class _Piped:
@@ -148,11 +142,8 @@ class _Piped:
     def ended(self) -> bool:
         return self._process.poll() is not None
 
-    def end(self) -> None:
-        self._process.terminate()
-
     def close(self) -> None:
-        self.end()
+        self._process.terminate()
         try:
             self._process.wait(ENDING_SECONDS)
         except subprocess.TimeoutExpired:
@@ -171,9 +162,6 @@ class _OnScreen:
 
     def ended(self) -> bool:
         return not self._screen.child.isalive()
-
-    def end(self) -> None:
-        self._screen.child.kill(signal.SIGTERM)
 
 
 @contextmanager

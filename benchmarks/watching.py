@@ -7,11 +7,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
-from benchmarks.awaited import NotMeasured
-from benchmarks.leet import OFFLINE, leet
 from benchmarks.monitor import MOST_PAIRS, watched, watched_lines
 from benchmarks.pairs import Figure, Wanted
 from benchmarks.programs import TUITRAIN, Training, runs_dir
@@ -21,20 +19,13 @@ START_SECONDS = 120.0
 
 
 def watching(wanted: Wanted) -> list[Figure]:
-    """`tuitrain attach` of a run that trains all the while, beside terminalboard, and where wandb is installed beside LEET on a run that
-    wandb is told of as often: bytes to the terminal, processor, memory. All of them watch at the same time."""
+    """`tuitrain attach` of a run that trains all the while, beside terminalboard: bytes to the terminal, processor, memory."""
     if not Path(TERMINALBOARD).exists():
         raise RuntimeError("terminalboard is not installed: pip install '.[bench]' brings it")
-    with ExitStack() as stack:
-        folder, env = stack.enter_context(runs_dir())
-        run = stack.enter_context(training_run(folder, env))
+    with runs_dir() as (folder, env), training_run(folder, env) as run:
         monitors = [([TUITRAIN, "attach", run.name], env, ""), ([TERMINALBOARD, str(run / "tensorboard")], env, "")]
-        with suppress(NotMeasured):
-            monitors.append((stack.enter_context(leet(folder.parent / "wandb-runs")), OFFLINE, ""))
-        taken = [watched(monitors) for _ in range(min(wanted.pairs, MOST_PAIRS))]
-    ours, peer, *others = zip(*taken, strict=True)
-    lines = watched_lines("watching a run", ours, peer, "terminalboard")
-    return [*lines, *(line for other in others for line in watched_lines("watching a run beside W&B LEET", ours, other, "W&B LEET"))]
+        ours, peer = zip(*(watched(monitors) for _ in range(min(wanted.pairs, MOST_PAIRS))), strict=True)
+    return watched_lines("watching a run", ours, peer, "terminalboard")
 
 
 @contextmanager

@@ -10,6 +10,7 @@ import pytest
 
 from benchmarks import leet
 from benchmarks.awaited import NO_WANDB, NotMeasured
+from benchmarks.pairs import Wanted
 
 PROGRAM = """#!{python}
 import sys, time
@@ -51,8 +52,8 @@ def wandb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_without_wandb_the_line_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(leet, "find_spec", lambda name: None)
-    with pytest.raises(NotMeasured, match=NO_WANDB), leet.leet(tmp_path):
-        pass
+    with pytest.raises(NotMeasured, match=NO_WANDB):
+        leet.leet(Wanted(tmp_path))
 
 
 def test_the_command_that_shows_the_run_is_found(wandb: Path, tmp_path: Path) -> None:
