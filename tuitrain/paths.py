@@ -86,19 +86,20 @@ def data_folder(value: str) -> Path | None:
     Raises:
         ConfigError: it is none of these, or nobody can tell.
     """
+    if value in DATA:
+        return None
     folder = Path(os.path.abspath(os.path.expanduser(value)))
     shown = clean(str(folder))
     try:
-        found = None if value in DATA else folder.stat()
+        mode = folder.stat().st_mode
     except PermissionError as error:
         raise ConfigError(f"data: {shown} cannot be read: {error.strerror}.") from None
     except (OSError, ValueError):
-        found = None
-    if value in DATA or (found is None and is_import_string(value)):
-        return None
-    if found is not None and stat.S_ISDIR(found.st_mode):
-        return folder
-    if found is not None:
+        if is_import_string(value):
+            return None
+    else:
+        if stat.S_ISDIR(mode):
+            return folder
         raise ConfigError(f"data: {shown} is a file; it must be {allowed('data')}.")
     if os.sep in value or value.startswith(("~", ".")):
         raise ConfigError(f"data: the folder {shown} does not exist.{_nearest_folder(folder)}")

@@ -28,8 +28,8 @@ def open_app(
     Args:
         config: what the launcher holds; `None` for the first recipe.
         runs_dir: where the runs are kept.
-        start_at_once: start `config`, or go on so with the run in folder `resume`.
-        resume: see there.
+        start_at_once: `config` starts at once, or the run in folder `resume` goes on with it.
+        resume: the folder of that run.
         attach: the folder of the run that is shown first.
     """
     if not (sys.stdin.isatty() and sys.stderr.isatty()):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 NONE = "n/a"
-_NUMBER_CELLS = 6
 DATA_NAMES = {
     "cifar10": "CIFAR-10",
     "imagefolder": "image folder",
@@ -15,6 +14,9 @@ DATA_NAMES = {
 }
 
 _AGES = ((60, "now"), (3600, "min"), (86400, "h"), (14 * 86400, "d"), (700 * 86400, "w"), (math.inf, "y"))
+_NUMBER_CELLS = 6
+_DECIMALS = ((0.1, 4), (10, 3), (100, 2), (9_999.95, 1), (99_999.5, 0))
+"""How many decimals fill these cells, for numbers below each limit."""
 _SECONDS = {"min": 60, "h": 3600, "d": 86400, "w": 7 * 86400, "y": 365 * 86400}
 
 
@@ -70,7 +72,7 @@ def number(value: float | None) -> str:
         return "Inf" if value > 0 else "-Inf"
     size = abs(value)
     if value == 0 or 1e-3 <= size < 99_999.5:
-        decimals = 3 if value == 0 or 0.1 <= size < 10 else 4 if size < 0.1 else 2 if size < 100 else 1 if size < 9_999.95 else 0
+        decimals = next(decimals for limit, decimals in _DECIMALS if size < limit) if value else 3
         return f"{value:.{decimals}f}"
     shown = _in_powers(value, 1)
     return shown if len(shown.lstrip("-")) <= _NUMBER_CELLS else _in_powers(value, 0)
