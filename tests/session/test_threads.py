@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gc
+import importlib
 import os
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -57,11 +59,20 @@ def test_training_on_the_cpu_yields_and_feeding_a_gpu_does_not(devices: tuple[st
     assert seen == [max(before, CPU_NICENESS) if lowered else before]
 
 
-def test_what_lasting_imports_make_is_not_collected_again() -> None:
+def test_what_lasting_imports_make_is_not_collected_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "many_lists.py").write_text("lists = [[] for _ in range(1000)]\n")
+    monkeypatch.syspath_prepend(tmp_path)
     before = gc.get_freeze_count()
     with lasting_imports():
         assert not gc.isenabled()
+        importlib.import_module("many_lists")
+    assert gc.isenabled()
+    frozen = gc.get_freeze_count()
+    assert frozen >= before + 1000
+    with lasting_imports():
+        importlib.import_module("many_lists")
         made = [[] for _ in range(1000)]
     assert gc.isenabled()
-    assert gc.get_freeze_count() >= before + len(made)
+    assert gc.get_freeze_count() < frozen + len(made)
     gc.unfreeze()
+    del sys.modules["many_lists"]

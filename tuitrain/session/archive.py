@@ -14,6 +14,7 @@ from tuitrain.runs.network import write_network
 from tuitrain.runs.record import RunRecord
 from tuitrain.runs.store import MetricsWriter
 from tuitrain.runs.tensorboard import TensorBoardWriter
+from tuitrain.session.threads import lasting_imports
 
 
 class Archive:
@@ -70,7 +71,8 @@ class Archive:
     def _write_curves(self) -> None:
         # Made here and not in __init__: tensorboard takes a tenth of a second to import, which the training thread need not wait for.
         if self._tensorboard is None:
-            self._tensorboard = TensorBoardWriter(self._folder.path / TENSORBOARD, self._earlier)
+            with lasting_imports():
+                self._tensorboard = TensorBoardWriter(self._folder.path / TENSORBOARD, self._earlier)
         # What cannot be written now it keeps itself for the next time.
         curves, self._curves = self._curves, []
         self._tensorboard.write(curves)
