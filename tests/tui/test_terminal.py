@@ -29,9 +29,10 @@ from textual.widgets import Input
 
 from tuitrain.events import Notice
 from tuitrain.tui.app import TuitrainApp
+from tuitrain.tui.terminal.painting import Pieces
 from tuitrain.tui.terminal.thrift import Shadow, ThriftyApp, ThriftyUpdate
 from tuitrain.tui.widgets.lines import Lines, Pane
-from tuitrain.tui.widgets.strips import Row
+from tuitrain.tui.widgets.strips import Cell, Row, cells
 
 SIZE = (120, 40)
 _SAFE = re.compile(r"\x1b\[[0-9]*[AB]\x08{0,3}|\x1b\[[0-9;]*[CDHm]|[^\x00-\x1f\x7f-\x9f]")
@@ -147,6 +148,29 @@ async def test_no_color_is_obeyed(session: FakeSession, sampler: FakeSampler, mo
         await settle(pilot)
         colours = set(re.findall(r"[34]8;2;(\d+);(\d+);(\d+)", "".join(app.written)))
         assert all(red == green == blue for red, green, blue in colours)
+
+
+@pytest.mark.parametrize("plain", [False, True])
+@pytest.mark.parametrize("key", ["", "question_mark", "q", "r"])
+async def test_whole_screens_are_painted_as_textual_would(
+    session: FakeSession, sampler: FakeSampler, monkeypatch: pytest.MonkeyPatch, key: str, plain: bool
+) -> None:
+    if plain:
+        monkeypatch.setenv("NO_COLOR", "1")
+    app = OnTerminal(session, sampler)
+    async with app.run_test(size=SIZE) as pilot:
+        session.start(seed_cnn())
+        session.begin()
+        session.steps(30)
+        await pilot.press("t", *filter(None, [key]))
+        await settle(pilot)
+        update = app.screen._compositor.render_full_update()
+        assert isinstance(update, Pieces)
+        shown: list[list[Cell]] = [[] for _ in range(SIZE[1])]
+        for x, y, strip in update.pieces:
+            assert x == len(shown[y])
+            shown[y] += cells(strip)
+        assert shown == [cells(strip) for strip in app.screen._compositor.render_strips()]
 
 
 # -- one widget -------------------------------------------------------------------------------------------------------

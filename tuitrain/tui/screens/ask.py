@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, Generic, TypeVar
+from typing import ClassVar, Generic
 
 from rich.cells import cell_len
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.screen import ModalScreen
 from textual.strip import Strip
 
+from tuitrain.tui.screens.dialog import Answer, Dialog
 from tuitrain.tui.widgets.lines import Pane
 from tuitrain.tui.widgets.strips import Row
 from tuitrain.tui.widgets.wrap import wrap
 
 _WIDTH = 68
 _HINT = "Enter takes it · Esc goes back"
-
-Answer = TypeVar("Answer")
 
 
 class _Box(Pane, can_focus=True):
@@ -57,7 +54,7 @@ class _Box(Pane, can_focus=True):
         return lines
 
 
-class Question(ModalScreen[Answer], Generic[Answer]):
+class Question(Dialog[Answer, _Box], Generic[Answer]):
     """Asks, and gives what the chosen answer stands for. Enter takes the first answer at once.
 
     Args:
@@ -76,14 +73,9 @@ class Question(ModalScreen[Answer], Generic[Answer]):
     ]
 
     def __init__(self, title: str, answers: Sequence[tuple[str, Answer]], *, back: Answer, sentence: str = "") -> None:
-        super().__init__()
+        super().__init__(_Box(title, [text for text, _ in answers], sentence))
         self._answers = [answer for _, answer in answers]
         self._back = back
-        self._box = _Box(title, [text for text, _ in answers], sentence)
-
-    def compose(self) -> ComposeResult:
-        """The box."""
-        yield self._box
 
     def action_move(self, by: int) -> None:
         """Move the cursor."""
@@ -133,7 +125,7 @@ class QueueDialog(Question[str | None]):
         super().__init__(f"{devices} is in use", answers, back=None, sentence=sentence)
 
 
-class Patience(ModalScreen[None]):
+class Patience(Dialog[None, "_Words"]):
     """Says what is being done; whoever shows it takes it away.
 
     Args:
@@ -142,12 +134,7 @@ class Patience(ModalScreen[None]):
     """
 
     def __init__(self, title: str, sentence: str) -> None:
-        super().__init__()
-        self._box = _Words(title, sentence)
-
-    def compose(self) -> ComposeResult:
-        """The box."""
-        yield self._box
+        super().__init__(_Words(title, sentence))
 
 
 class _Words(Pane):

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import ClassVar
 
 from textual import events
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.screen import ModalScreen
 from textual.strip import Strip
 
 from tuitrain.tui.screens.base import Help
+from tuitrain.tui.screens.dialog import Dialog
 from tuitrain.tui.widgets.scrolling import ScrollingView
 from tuitrain.tui.widgets.strips import Row
 from tuitrain.tui.widgets.wrap import wrap
@@ -72,7 +71,7 @@ class _HelpText(ScrollingView):
         return lines
 
 
-class HelpScreen(ModalScreen[None]):
+class HelpScreen(Dialog[None, _HelpText]):
     """The keys of the screen below, and those that work everywhere."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -80,20 +79,15 @@ class HelpScreen(ModalScreen[None]):
     ]
 
     def __init__(self, about: str, lines: Help) -> None:
-        super().__init__()
-        self._text = _HelpText(about, (*lines, *EVERYWHERE))
-
-    def compose(self) -> ComposeResult:
-        """The box."""
-        yield self._text
+        super().__init__(_HelpText(about, (*lines, *EVERYWHERE)))
 
     def on_mount(self) -> None:
         """Take the room that there is."""
-        self._text.place_in(self.app.size.width, self.app.size.height)
+        self._box.place_in(self.app.size.width, self.app.size.height)
 
     def on_resize(self, event: events.Resize) -> None:
         """Take the room that there is now."""
-        self._text.place_in(event.size.width, event.size.height)
+        self._box.place_in(event.size.width, event.size.height)
 
     def action_leave(self) -> None:
         """Back to where one was."""

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.screen import ModalScreen
 from textual.strip import Strip
 
 from tuitrain.tui.hosts.going_on import More
+from tuitrain.tui.screens.dialog import Dialog
 from tuitrain.tui.widgets.line_editor import LineEditor
 from tuitrain.tui.widgets.lines import Pane
 from tuitrain.tui.widgets.strips import Row
@@ -47,7 +46,7 @@ class _Box(Pane):
         return [line.strip(width) for line in lines]
 
 
-class MoreDialog(ModalScreen[int | None]):
+class MoreDialog(Dialog["int | None", _Box]):
     """Gives how many more, or `None`. Enter at once takes what is proposed.
 
     Args:
@@ -57,13 +56,8 @@ class MoreDialog(ModalScreen[int | None]):
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "Back")]
 
     def __init__(self, more: More) -> None:
-        super().__init__()
+        super().__init__(_Box(more))
         self._proposed = str(more.proposed)
-        self._box = _Box(more)
-
-    def compose(self) -> ComposeResult:
-        """The box."""
-        yield self._box
 
     def on_mount(self) -> None:
         """The field has the keys."""

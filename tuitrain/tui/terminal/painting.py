@@ -1,6 +1,6 @@
 """What a screen asks of its widgets when some cells change: the lines under these cells, and nothing else.
 
-Textual's own compositor has every widget of the screen drawn in full, also for one digit.
+Textual's own compositor has every widget of the screen drawn in full, also for one digit, and cuts each line at the edges of all widgets.
 """
 
 from __future__ import annotations
@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from rich.console import Console
-from textual._compositor import Compositor, CompositorUpdate
-from textual.geometry import Region
+from rich.style import Style
+from textual._compositor import Compositor, CompositorUpdate, LayoutUpdate
+from textual.geometry import Region, Size
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -24,10 +25,12 @@ class Pieces(CompositorUpdate):
 
     Args:
         pieces: they do not overlap.
+        size: of the screen.
     """
 
-    def __init__(self, pieces: list[Piece]) -> None:
+    def __init__(self, pieces: list[Piece], size: Size) -> None:
         self.pieces = pieces
+        self.size = size
 
     def render_segments(self, console: Console) -> str:
         """All of them as terminal output, whatever it shows."""
@@ -37,6 +40,14 @@ class Pieces(CompositorUpdate):
 class PieceCompositor(Compositor):
     """Draws the pieces that changed."""
 
+    def render_full_update(self, simplify: bool = False) -> LayoutUpdate | Pieces:  # type: ignore[override]
+        """Every cell; `simplify` is for pictures."""
+        if simplify:
+            return super().render_full_update(simplify)
+        self._dirty_regions.clear()
+        width, height = self.size
+        return Pieces(sorted(self._pieces([(y, 0, width) for y in range(height)]), key=_place), self.size)
+
     def render_partial_update(self) -> Pieces | None:  # type: ignore[override]
         """The cells that are to be painted, `None` where there are none."""
         screen = self.size.region
@@ -44,7 +55,7 @@ class PieceCompositor(Compositor):
         self._dirty_regions.clear()
         if not regions:
             return None
-        return Pieces(list(self._pieces(list(self._regions_to_spans(regions)))))
+        return Pieces(list(self._pieces(list(self._regions_to_spans(regions)))), self.size)
 
     def _pieces(self, spans: list[_Span]) -> Iterator[Piece]:
         """The spans as the widgets that lie in front show them."""
@@ -52,9 +63,14 @@ class PieceCompositor(Compositor):
             seen = region.intersection(clip)
             under, spans = _split(spans, seen)
             if under:
-                yield from _drawn(widget, region, under)
+                yield from _blank(widget, under) if widget is self.root else _drawn(widget, region, under)
             if not spans:
                 return
+
+
+def _place(piece: Piece) -> tuple[int, int]:
+    x, y, _ = piece
+    return y, x
 
 
 def _split(spans: Iterable[_Span], seen: Region) -> tuple[list[_Span], list[_Span]]:
@@ -70,6 +86,21 @@ def _split(spans: Iterable[_Span], seen: Region) -> tuple[list[_Span], list[_Spa
         inside.append((y, first, last))
         outside += [(y, *rest) for rest in ((start, first), (last, end)) if rest[0] < rest[1]]
     return inside, outside
+
+
+def _blank(screen: Widget, spans: list[_Span]) -> Iterator[Piece]:
+    """The spans in the screen's background, which is all that it draws itself."""
+    _, background = screen.background_colors
+    style = Style.from_color(bgcolor=background.rich_color)
+    strips: dict[int, Strip] = {}
+    for y, start, end in spans:
+        strip = strips.get(end - start)
+        if strip is None:
+            strip = Strip.blank(end - start, style)
+            for one in screen.get_line_filters():
+                strip = strip.apply_filter(one, background)
+            strips[end - start] = strip
+        yield start, y, strip
 
 
 def _drawn(widget: Widget, region: Region, spans: list[_Span]) -> Iterator[Piece]:

@@ -69,12 +69,15 @@ class Output:
 
     def _add(self, x: int, y: int, run: list[Cell]) -> None:
         self._parts.append(self._move(x, y))
+        last: object = self
         wide = False
         for text, style in run:
-            style = style or PLAIN
-            if style != self.style:
-                self._parts.append(_change(self.style, style, self._system))
-                self.style = style
+            # Most cells have the very style of the one before; comparing every two takes longer than writing them.
+            if style is not last:
+                last, style = style, style or PLAIN
+                if style != self.style:
+                    self._parts.append(_change(self.style, style, self._system))
+                    self.style = style
             self._parts.append(text)
             wide = wide or not text
         # Behind the last column terminals differ in where the cursor is, and they differ in how wide some characters are.

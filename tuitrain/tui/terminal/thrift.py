@@ -106,6 +106,7 @@ class ThriftyApp(App[Result]):
             self.shadow.resize(renderable.region.size)
             return ThriftyUpdate(self.shadow, _lines(renderable))
         if isinstance(renderable, Pieces):
+            self.shadow.resize(renderable.size)
             return ThriftyUpdate(self.shadow, renderable.pieces)
         if isinstance(renderable, ChopsUpdate):
             return ThriftyUpdate(self.shadow, _spans(renderable))

@@ -59,8 +59,8 @@ class Lines(Widget):
         if self._shown_size != self.size:
             self._shown, self._shown_size = self._lines(), self.size
         if y >= len(self._shown):
-            return Strip.blank(self.size.width, self.rich_style)
-        return self._shown[y].apply_style(self.rich_style)
+            return Strip.blank(self.size.width, self.visual_style.rich_style)
+        return self._shown[y].apply_style(self.visual_style.rich_style)
 
     def _lines(self) -> list[Strip]:
         width, height = self.size

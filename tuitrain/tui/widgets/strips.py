@@ -18,6 +18,8 @@ _SPARKS = "▁▂▃▄▅▆▇█"
 # Beginning a run costs a cursor move of about 8 bytes, a change of colour about 20, and repeating an unchanged cell 1 to 3.
 _SAME_STYLE_GAP = 6
 _ANY_STYLE_GAP = 2
+# What lines are made of: Latin, boxes, blocks and shapes, braille; each character has a cell of its own.
+_NARROW = re.compile("[ -~\u00a1-\u00ac\u00ae-\u02ff\u2500-\u25fc\u25ff\u2800-\u28ff…]*")
 _JOINERS = re.compile("[\u200b-\u200d\u2060\ufe00-\ufe0f\ufeff\U0001f3fb-\U0001f3ff]")
 
 Cell = tuple[str, "Style | None"]
@@ -125,7 +127,7 @@ def cells(strip: Strip) -> list[Cell]:
     """One entry for each cell; the second half of a wide character is an empty one."""
     found: list[Cell] = []
     for text, style, _ in strip:
-        if text.isascii():
+        if _NARROW.fullmatch(text):
             found += [(char, style) for char in text]
             continue
         for char in text:
@@ -145,13 +147,22 @@ def changed_runs(old: Strip, new: Strip) -> list[tuple[int, int]]:
 
 def differing_runs(before: list[Cell], after: list[Cell]) -> list[tuple[int, int]]:
     """As `changed_runs`, of cells."""
-    differing = [x for x in range(len(after)) if x >= len(before) or before[x] != after[x]]
+    if before == after:
+        return []
+    known = len(before)
     runs: list[tuple[int, int]] = []
-    for x in differing:
-        if runs and _cheaper_merged(after, runs[-1][1], x):
-            runs[-1] = (runs[-1][0], x + 1)
-        else:
-            runs.append((x, x + 1))
+    start = end = -1
+    for x, cell in enumerate(after):
+        if x < known and before[x] == cell:
+            continue
+        if start >= 0 and x != end and not _cheaper_merged(after, end, x):
+            runs.append((start, end))
+            start = -1
+        if start < 0:
+            start = x
+        end = x + 1
+    if start >= 0:
+        runs.append((start, end))
     return [_whole_characters(before, after, start, end) for start, end in runs]
 
 
