@@ -102,8 +102,7 @@ def draw(drawing: Drawing, palette: Palette) -> Picture:
     plot.xaxes(True, False)
     plot.yaxes(True, False)
     _add_curves(plot, drawing)
-    plot.build()
-    matrix = plot.monitor.matrix
+    matrix = _matrix(plot)
     left, rows = matrix.Cols_canvas.start, len(matrix.Rows_canvas)
     _add_band(matrix, drawing, len(matrix.Cols_canvas), rows, (left, matrix.Rows_canvas.start))
     return Picture(_to_strips(matrix, drawing, palette), left=left, rows=rows)
@@ -131,9 +130,9 @@ def extend(picture: Picture, drawing: Drawing, palette: Palette, since: float) -
     plot.xfrequency(0)
     plot.yfrequency(0)
     _add_curves(plot, window)
-    plot.build()
-    _add_band(plot.monitor.matrix, drawing, columns, picture.rows, (-begin, 0))
-    patches = _to_strips(plot.monitor.matrix, drawing, palette, slice(first - begin, last - begin + 1))
+    matrix = _matrix(plot)
+    _add_band(matrix, drawing, columns, picture.rows, (-begin, 0))
+    patches = _to_strips(matrix, drawing, palette, slice(first - begin, last - begin + 1))
     lines = [_patched(line, patch, picture.left + first) for line, patch in zip(picture.lines[: picture.rows], patches, strict=True)]
     return msgspec.structs.replace(picture, lines=[*lines, *picture.lines[picture.rows :]])
 
@@ -150,12 +149,17 @@ def _new_plot(width: int, height: int) -> Any:
     from textual_plotext.plot import Plot
 
     plot: Any = Plot()
-    plot._limit_size(False, False)  # the only way to a size beyond what plotext believes to be the terminal's
-    plot.plotsize(width, height)
+    plot.monitor.set_size((width, height))  # whatever plotext believes the terminal's to be
     plot.axes_color("default")
     plot.canvas_color("default")
     plot.ticks_color(_mark(_AXES))
     return plot
+
+
+def _matrix(plot: Any) -> Any:
+    """What it has drawn. Its own `build` would write all cells as text besides, which takes almost half as long again."""
+    plot.monitor.build_plot()
+    return plot.monitor.matrix
 
 
 def _window(drawing: Drawing, columns: int, first: int, last: int) -> tuple[int, Drawing]:
