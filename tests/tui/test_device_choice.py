@@ -304,3 +304,15 @@ def test_the_batch_row_says_what_each_replica_gets() -> None:
     assert words_beside("batch_size", config).text == "samples in one step, at most 4 for each"
     config = msgspec.structs.replace(config, batch_size=15)
     assert words_beside("batch_size", config).text.startswith("samples in one step, 5 for each")
+
+
+@pytest.mark.parametrize(
+    "cards", [(), (card(0),), (card(0), card(1, status="hidden", cuda_index=None, reason="hidden"), card(2, status="lost", reason="lost"))]
+)
+async def test_the_rows_of_a_device_are_counted_as_they_are_drawn(session: FakeSession, cards: tuple[DeviceSample, ...]) -> None:
+    app = make(session, *cards)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await settle(pilot)
+        devices = app.main.query_one(Devices)
+        draw = devices._rows()
+        assert [draw.height(choice) for choice in devices.choices] == [len(draw.tall(choice, 43)) for choice in devices.choices]

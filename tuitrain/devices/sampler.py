@@ -11,6 +11,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -87,8 +88,8 @@ class Sampler:
         """The last `seconds` (at most an hour) of the card with that `DeviceSample.key`, or of "cpu", oldest first."""
         count = int(seconds / self._interval)
         with self._lock:
-            points = tuple(self._history.get(key, ()))
-        return points[-count:] if count else ()
+            newest = tuple(islice(reversed(self._history.get(key, ())), count))
+        return newest[::-1]
 
     def subscribe(self, listener: Listener) -> None:
         """Have `listener` called with each new sample of the cards, on the sampler's thread. It must not block.

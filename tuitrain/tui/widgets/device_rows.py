@@ -31,7 +31,7 @@ class DeviceRows:
     Attributes:
         palette: the styles in use.
         host: the machine.
-        history: the past of a device, by its key.
+        history: the last seconds of a device's past, by its key.
         own: splits the memory of the cards that the app's own run uses.
         replicas: how many replicas a device holds, by its name; none for one that is not chosen.
         name_width: cells of the names' column.
@@ -42,7 +42,7 @@ class DeviceRows:
 
     palette: Palette
     host: HostSample
-    history: Callable[[str], Sequence[HistoryPoint]]
+    history: Callable[[str, float], Sequence[HistoryPoint]]
     own: OwnCards
     replicas: dict[str, int]
     name_width: int
@@ -67,6 +67,12 @@ class DeviceRows:
             lines = [Row("".join(segment.text for segment in line.segments), self.palette.dim) for line in lines]
         return [Row("   ").join(line).strip(width) for line in lines]
 
+    def height(self, choice: Choice) -> int:
+        """How many lines `tall` has without the split."""
+        if not choice.selectable:
+            return 2
+        return 3 if choice.device is not None or self.bare else 1
+
     def tall(self, choice: Choice, width: int, *, split: bool = False) -> list[Strip]:
         """With its bars; `split` says who holds the memory too."""
         card = choice.device
@@ -79,7 +85,7 @@ class DeviceRows:
         length = min(_meter_length(width), width - _LABEL - 1 - len(memory))
         share = None if card.memory_used is None or not card.memory_total else card.memory_used / card.memory_total
         load = None if card.utilization is None else card.utilization / 100
-        history = [point.utilization for point in self.history(card.key)]
+        history = [point.utilization for point in self.history(card.key, width)]
         return [
             self._title(choice, card, width),
             self._meter("mem", share, memory, width, length, filled=self._stacked(card, length) if split else None),
@@ -104,7 +110,7 @@ class DeviceRows:
         if not self.bare:
             return [self.compact(choice, width)]
         share = host.ram_used / host.ram_total if host.ram_used is not None and host.ram_total else None
-        history = [point.utilization for point in self.history("cpu")]
+        history = [point.utilization for point in self.history("cpu", width)]
         load, length = None if host.cpu_percent is None else host.cpu_percent / 100, _meter_length(width)
         return [
             spread(self._mark(choice).add(short_name(choice.title), self._tone(self.palette.text)), cores, width),

@@ -100,7 +100,7 @@ class Devices(Pane, can_focus=True):
         """Rows of all devices with their bars and who holds the memory, with their bars, and at one line each; the sentence under them
         included."""
         rows, notes, draw = self.choices, len(self._problem(width)), self._rows()
-        tall = sum(len(draw.tall(choice, width)) for choice in rows) + notes
+        tall = sum(map(draw.height, rows)) + notes
         return tall + sum(len(draw.split(choice, width)) for choice in rows), tall, len(rows) + notes
 
     def action_move(self, by: int) -> None:
