@@ -11,7 +11,7 @@ from rich.style import Style
 from textual.strip import Strip
 
 from tuitrain.tui import format as words
-from tuitrain.tui.widgets.strips import Row, bar, cells, changed_runs, fit, rail, spark, spread
+from tuitrain.tui.widgets.strips import Row, bar, cells, differing_runs, fit, rail, spark, spread
 from tuitrain.tui.widgets.wrap import wrap
 
 RED = Style(color="red")
@@ -19,6 +19,10 @@ RED = Style(color="red")
 
 def strip(text: str) -> Strip:
     return Strip([Segment(text, RED)])
+
+
+def changed(before: Strip, after: Strip) -> list[tuple[int, int]]:
+    return differing_runs(cells(before), cells(after))
 
 
 def test_a_row_is_exactly_as_wide_as_asked() -> None:
@@ -40,27 +44,27 @@ def test_cells_count_wide_characters_twice_and_keep_accents_with_their_letter() 
 
 
 def test_equal_lines_have_no_changed_runs() -> None:
-    assert changed_runs(strip("step 1,234"), strip("step 1,234")) == []
+    assert changed(strip("step 1,234"), strip("step 1,234")) == []
 
 
 def test_only_the_changed_digits_are_a_run() -> None:
-    assert changed_runs(strip("step 1,234"), strip("step 1,239")) == [(9, 10)]
+    assert changed(strip("step 1,234"), strip("step 1,239")) == [(9, 10)]
 
 
 def test_a_change_of_style_is_a_change() -> None:
-    assert changed_runs(strip("ab"), Strip([Segment("a", RED), Segment("b", Style(color="blue"))])) == [(1, 2)]
+    assert changed(strip("ab"), Strip([Segment("a", RED), Segment("b", Style(color="blue"))])) == [(1, 2)]
 
 
 def test_far_runs_stay_apart_and_near_ones_merge() -> None:
     before = "a" * 60
-    assert changed_runs(strip(before), strip("b" + before[1:58] + "bb")) == [(0, 1), (58, 60)]
-    assert changed_runs(strip(before), strip("bab" + before[3:])) == [(0, 3)]
+    assert changed(strip(before), strip("b" + before[1:58] + "bb")) == [(0, 1), (58, 60)]
+    assert changed(strip(before), strip("bab" + before[3:])) == [(0, 3)]
 
 
 def test_a_run_never_cuts_a_wide_character() -> None:
-    assert changed_runs(strip("a深b"), strip("axyb")) == [(1, 3)]
-    assert changed_runs(strip("axyb"), strip("ax深")) == [(2, 4)]
-    assert changed_runs(strip("深深"), strip("深x.")) == [(2, 4)]
+    assert changed(strip("a深b"), strip("axyb")) == [(1, 3)]
+    assert changed(strip("axyb"), strip("ax深")) == [(2, 4)]
+    assert changed(strip("深深"), strip("深x.")) == [(2, 4)]
 
 
 def test_replaying_the_runs_gives_the_new_line() -> None:
@@ -69,7 +73,7 @@ def test_replaying_the_runs_gives_the_new_line() -> None:
     for _ in range(300):
         old, new = (Row("".join(dice.choice(alphabet) for _ in range(12))).strip(16) for _ in range(2))
         shown = cells(old)
-        for start, end in changed_runs(old, new):
+        for start, end in changed(old, new):
             shown[start:end] = cells(new.crop(start, end))
         assert shown == cells(new)
 

@@ -212,7 +212,7 @@ class OneWidget(App[None]):
         yield Framed()
 
 
-async def test_a_redraw_paints_only_the_cells_that_changed() -> None:
+async def test_a_redraw_paints_only_the_lines_that_changed() -> None:
     app = OneWidget()
     async with app.run_test(size=(40, 10)) as pilot:
         clock = app.query_one(Clock)
@@ -222,7 +222,7 @@ async def test_a_redraw_paints_only_the_cells_that_changed() -> None:
         assert clock.painted == []
         clock.value = 7
         clock.redraw()
-        assert clock.painted == [(Region(8, 1, 1, 1),)]
+        assert clock.painted == [(Region(0, 1, 40, 1),)]
         await pilot.pause()
         assert "step 7" in screen_text(app)
 

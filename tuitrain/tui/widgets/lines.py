@@ -1,4 +1,4 @@
-"""Widgets that are a list of lines and send only the cells that changed."""
+"""Widgets that are a list of lines and repaint only those that changed."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from tuitrain.tui.look import Palette, palette_in
-from tuitrain.tui.widgets.strips import PLAIN, Row, changed_runs
+from tuitrain.tui.widgets.strips import PLAIN, Row
 
 
 class Lines(Widget):
-    """A widget drawn from `content`; `redraw` compares with what it shows and repaints the runs of cells that differ."""
+    """A widget drawn from `content`; `redraw` compares with what it shows and repaints the lines that differ."""
 
     DEFAULT_CSS = "Lines { height: 1; }"
 
@@ -40,14 +40,10 @@ class Lines(Widget):
             self.refresh()
             return
         new = self._lines()
-        regions = [
-            Region(start, y, end - start, 1)
-            for y, (before, after) in enumerate(zip(self._shown, new, strict=True))
-            for start, end in changed_runs(before, after)
-        ]
+        changed = [y for y, (before, after) in enumerate(zip(self._shown, new, strict=True)) if before != after]
         self._shown = new
-        if regions:
-            self.refresh(*regions)
+        if changed:
+            self.refresh(*(Region(0, y, self.size.width, 1) for y in changed))
 
     def redraw_all(self) -> None:
         """Repaint every cell, for a new theme."""

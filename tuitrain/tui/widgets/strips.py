@@ -140,13 +140,8 @@ def cells(strip: Strip) -> list[Cell]:
     return found
 
 
-def changed_runs(old: Strip, new: Strip) -> list[tuple[int, int]]:
-    """The cells [start, end) of `new` that have to be sent, near ones merged where that costs fewer bytes."""
-    return [] if old == new else differing_runs(cells(old), cells(new))
-
-
 def differing_runs(before: list[Cell], after: list[Cell]) -> list[tuple[int, int]]:
-    """As `changed_runs`, of cells."""
+    """The cells [start, end) of `after` that have to be sent, near ones merged where that costs fewer bytes."""
     if before == after:
         return []
     known = len(before)
