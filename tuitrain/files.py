@@ -1,4 +1,4 @@
-"""Writing files so that a reader, or a power cut, meets the old content or the new one and nothing in between."""
+"""Writing files so that a reader, or a power cut, meets the old content or the new one and nothing in between; and reading many of them."""
 
 from __future__ import annotations
 
@@ -15,6 +15,16 @@ LONGEST_NAME = 240
 
 # Open descriptors by their names: whoever opened them goes on with the same file, also where that is a regular one.
 _DESCRIPTORS = ("/dev/stdout", "/dev/stderr", "/dev/fd/", "/proc/")
+
+
+def read_in(folder: Path, name: str) -> bytes:
+    """All of a file in `folder`. Of two thousand small ones, pathlib's own ways take twice as long.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    with open(f"{folder}/{name}", "rb", buffering=0) as file:
+        return file.read()
 
 
 def write_durably(path: Path, content: bytes, *, new: bool = False) -> None:

@@ -10,10 +10,17 @@ from collections.abc import Iterable
 # C0 and C1 controls (a terminal obeys them) and the bidirectional marks (they reorder what a person reads).
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
+_PLAIN_JSON = re.compile(rb"[\n -\[\]-~]*")
+
 
 def clean(text: str) -> str:
     """`text` on one line, with every control and bidirectional character replaced by a space-like `·`."""
     return _UNSAFE.sub("·", text)
+
+
+def is_plain_json(content: bytes) -> bool:
+    """Whether no text in this JSON can hold what `clean` replaces: it is printable ASCII without escapes."""
+    return _PLAIN_JSON.fullmatch(content) is not None
 
 
 def clean_lines(text: str) -> str:

@@ -81,15 +81,13 @@ def test_a_renamed_copy_is_a_run_of_its_own(runs_dir, run_folder):
     assert find(runs_dir, "20990101").run == "20990101-0000-copy-aaa"
 
 
-def test_only_state_and_label_files_are_read(runs_dir, run_folder, monkeypatch):
+def test_only_state_and_label_files_are_read(runs_dir, run_folder, opened):
     for number in range(200):
         (runs_dir / f"20210101-0000-copy-{number:03}").mkdir()
         shutil.copy(run_folder.path / "state.json", runs_dir / f"20210101-0000-copy-{number:03}")
-    opened = []
-    real = type(runs_dir).read_bytes
-    monkeypatch.setattr(type(runs_dir), "read_bytes", lambda self: (opened.append(self.name), real(self))[1])
+    opened.clear()
     assert len(list_runs(runs_dir)) == 201
-    assert sorted(opened) == ["label.json"] * 201 + ["state.json"] * 201
+    assert sorted(path.name for path in opened) == ["label.json"] * 201 + ["state.json"] * 201
 
 
 def test_find_by_id_prefix_and_last(runs_dir):

@@ -122,20 +122,18 @@ def test_the_shelf_says_what_the_list_says(runs_dir, named):
     assert shelf.read() == list_runs(runs_dir)
 
 
-def test_the_shelf_reads_an_unchanged_run_once_and_a_live_one_always(runs_dir, named, monkeypatch):
+def test_the_shelf_reads_an_unchanged_run_once_and_a_live_one_always(runs_dir, named, opened):
     live = make_run(runs_dir, state="running", boot_id="another")
     shelf = Shelf(runs_dir)
     assert [run.state for run in shelf.read()].count("lost") == 1
-    read = []
-    real = type(runs_dir).read_bytes
-    monkeypatch.setattr(type(runs_dir), "read_bytes", lambda self: (read.append(self), real(self))[1])
+    opened.clear()
     shelf.read()
-    assert not read
+    assert not opened
     live.write_state(msgspec.structs.replace(live.status, host="elsewhere", heartbeat=time.time()))
     assert {run.state for run in shelf.read()} == {"running", "finished"}
-    read.clear()
+    opened.clear()
     shelf.read()
-    assert {path.parent for path in read} == {live.path}
+    assert {path.parent for path in opened} == {live.path}
 
 
 def test_no_folder_is_an_empty_shelf_and_a_file_is_a_sentence(runs_dir):

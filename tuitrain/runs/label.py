@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from tuitrain.config import RunConfig
-from tuitrain.files import write_atomically
+from tuitrain.files import read_in, write_atomically
 from tuitrain.runs.errors import RunError
 from tuitrain.text import clean
 
@@ -39,7 +39,7 @@ class Label(msgspec.Struct, frozen=True, omit_defaults=True):
 def read_label(folder: Path) -> Label:
     """The label in a run folder; an empty one where there is none, or a damaged one."""
     try:
-        label = msgspec.json.decode((folder / LABEL).read_bytes(), type=Label)
+        label = msgspec.json.decode(read_in(folder, LABEL), type=Label)
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
         return Label()
     return Label(*(None if text is None else clean(text) for text in (label.name, label.note)))

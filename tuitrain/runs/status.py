@@ -12,12 +12,13 @@ from pathlib import Path
 import msgspec
 
 from tuitrain.events import LIVE_STATES, DataKind, RunStarted, RunState
+from tuitrain.files import read_in
 from tuitrain.paths import STATE
 from tuitrain.runs.errors import RunError
 from tuitrain.runs.label import read_label
 from tuitrain.runs.record import RunRecord
 from tuitrain.runs.utc import utc
-from tuitrain.text import clean
+from tuitrain.text import clean, is_plain_json
 
 HEARTBEAT_SECONDS = 60.0
 """A run on another host whose heartbeat is older than this is lost."""
@@ -121,17 +122,25 @@ def read_status(folder: Path) -> RunStatus:
         RunError: it is missing or damaged.
     """
     try:
-        status = msgspec.json.decode((folder / STATE).read_bytes(), type=RunStatus)
+        content = read_in(folder, STATE)
+        status = msgspec.json.decode(content, type=RunStatus)
     except OSError as error:
         raise RunError(f"{clean(folder.name)}: {STATE} cannot be read: {error.strerror}.") from None
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise RunError(f"{clean(folder.name)}: {STATE} is damaged: {clean(str(error))}.") from None
-    texts = {field: clean(value) for field in RunStatus.__struct_fields__ if isinstance(value := getattr(status, field), str)}
+    # A list of two thousand runs has some thirty thousand texts, and hardly one of them needs it.
+    if not is_plain_json(content):
+        status = _cleaned(status)
     label = read_label(folder)
-    told = {"name": label.name_or(texts["name"]), "note": label.note_or(texts["note"])}
+    return msgspec.structs.replace(status, run=clean(folder.name), name=label.name_or(status.name), note=label.note_or(status.note))
+
+
+def _cleaned(status: RunStatus) -> RunStatus:
+    """All its texts as a terminal may have them."""
+    texts = {field: clean(value) for field in RunStatus.__struct_fields__ if isinstance(value := getattr(status, field), str)}
     device = tuple(map(clean, status.device))
     queue = status.queue and msgspec.structs.replace(status.queue, words=clean(status.queue.words))
-    return msgspec.structs.replace(status, **{**texts, **told, "run": clean(folder.name), "device": device, "queue": queue})
+    return msgspec.structs.replace(status, **{**texts, "device": device, "queue": queue})
 
 
 class ThisProcess(msgspec.Struct, frozen=True):

@@ -1,0 +1,25 @@
+from __future__ import annotations
+
+import json
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tuitrain.text import clean, is_plain_json
+
+
+@given(st.text(), st.booleans())
+def test_only_json_whose_texts_are_clean_is_plain(text: str, escaped: bool) -> None:
+    content = json.dumps(text, ensure_ascii=escaped).encode()
+    assert not is_plain_json(content) or clean(text) == text
+
+
+def test_json_as_tuitrain_writes_it_is_plain() -> None:
+    assert is_plain_json(msgspec.json.encode({"run": "20261121-0413-seed-cnn-k3f", "loss": 1.25, "device": ["cuda:0"], "note": None}))
+
+
+@pytest.mark.parametrize("text", ["\x1b[2J", "\x7f", "a\nb", "深", "\u202e", '"', "\\"])
+def test_json_with_anything_else_in_it_is_not(text: str) -> None:
+    assert not is_plain_json(msgspec.json.encode({"note": text}))
