@@ -33,10 +33,15 @@ class RunRow(msgspec.Struct, frozen=True):
     loss: float | None
     accuracy: float | None
     own: bool = False
-    began: float | None = None
-    """Unix seconds."""
     place: int | None = None
     """In the queue, of a run that waits for its turn."""
+
+    @property
+    def began(self) -> float | None:
+        """When it began (Unix seconds); of two thousand rows, those in view are asked."""
+        from tuitrain.runs.utc import from_utc
+
+        return from_utc(self.summary.started)
 
     @property
     def title(self) -> str:
@@ -77,15 +82,12 @@ class RunRow(msgspec.Struct, frozen=True):
 
 def row_of(summary: RunSummary, place: int | None = None) -> RunRow:
     """The row of a run as its folder tells it, and its place in the queue."""
-    from tuitrain.runs.utc import from_utc
-
-    began = from_utc(summary.started)
-    return RunRow(str(summary.path), summary, summary.state, summary.step, summary.loss, summary.accuracy, began=began, place=place)
+    return RunRow(str(summary.path), summary, summary.state, summary.step, summary.loss, summary.accuracy, place=place)
 
 
 def own_row(row: RunRow, record: RunRecord, state: str) -> RunRow:
     """The row of this app's run, brought up to what is in memory."""
-    return RunRow(row.key, row.summary, state, record.step, record.last_loss, record.best_accuracy, own=True, began=row.began)
+    return RunRow(row.key, row.summary, state, record.step, record.last_loss, record.best_accuracy, own=True)
 
 
 # -- sorting and searching --------------------------------------------------------------------------------------------

@@ -122,7 +122,8 @@ class RunsScreen(PaneScreen):
 
     def on_screen_resume(self) -> None:
         """Another screen was closed: what it changed shows at once."""
-        self._look(listing=True)
+        if self._table.list.all is not None:
+            self._look(listing=True)
 
     # -- keeping up ---------------------------------------------------------------------------------------------------
 

@@ -38,7 +38,7 @@ class RunLines:
         now, lines = time.time(), []
         drawn: dict[str, tuple[object, Strip]] = {}
         for index, run in enumerate(runs.in_view, runs.top):
-            age = words.age(None if run.began is None else max(now - run.began, 0.0))
+            age = words.age(None if (began := run.began) is None else max(now - began, 0.0))
             texts = {"age": age, "curve": curves.get(run.key, "")}
             here, marked = index == runs.cursor, run.key in runs.marked
             made_of = (run, texts, here, marked, focus, columns, width, id(palette))
