@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from contextlib import ExitStack, closing
 from functools import partial
@@ -20,8 +21,11 @@ from tuitrain.paths import METRICS, STATE
 from tuitrain.runs.store import MetricsWriter
 
 CARDS = BUSY.replace("count 3", "count 16")
-SETTLE_SECONDS = 30.0
-"""By then the axes have grown past the first steps, and the first evaluation has been."""
+SETTLE_SECONDS = 10.0
+"""After the first evaluation, which takes memory that training keeps."""
+EVALUATED = re.compile(r"accuracy +\d")
+EPOCH_SECONDS = 60.0
+"""By then the first evaluation is over."""
 SAMPLE_SECONDS = 0.5
 RESIZED_SECONDS = 5.0
 SMALL_SECONDS = 15.0
@@ -53,7 +57,7 @@ def long_run(wanted: Wanted) -> list[Figure]:
         showing = stack.enter_context(closing(Screen([TUITRAIN, "attach", run.name], {**env, **nvml})))
         showing.wait(lambda text: f"{POINTS:,}" in text)
         trained = stack.enter_context(closing(Screen(training, env)))
-        trained.wait(lambda text: "[64, 3, 32, 32]" in text)
+        trained.wait(lambda text: EVALUATED.search(text) is not None)
         shown, large = side_by_side([partial(_watch, screen, seconds) for screen in (showing, trained)])
         trained.resize(80, 24)
         trained.discard(RESIZED_SECONDS)
@@ -71,7 +75,7 @@ def long_run(wanted: Wanted) -> list[Figure]:
 def planned_steps(seconds: float, per_step: float) -> int:
     """How long a run must be to be watched for `seconds`, and not much longer: its curve grows over the whole width meanwhile, as a
     person's does."""
-    return int((SETTLE_SECONDS + seconds + RESIZED_SECONDS + SMALL_SECONDS + SPARE_SECONDS) / per_step)
+    return int((EPOCH_SECONDS + SETTLE_SECONDS + seconds + RESIZED_SECONDS + SMALL_SECONDS + SPARE_SECONDS) / per_step)
 
 
 def _gained(name: str, *, shown: Watch) -> Figure:

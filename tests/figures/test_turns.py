@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.turns import Trainee, in_turns, lines_of, seconds_per_step
+from benchmarks.turns import Span, Trainee, Turn, in_turns, lines_of, seconds_per_step, whole_rounds
 
 STEPPING = """
 import subprocess, sys, time
@@ -51,3 +51,12 @@ def test_only_whole_steps_of_a_turn_count() -> None:
     assert seconds_per_step([1, 2, 4, 9, 10], 1.5, 9.5) == 3.5
     with pytest.raises(RuntimeError, match="no whole step"):
         seconds_per_step([1, 2], 1.5, 9)
+
+
+def test_rounds_in_which_one_made_no_step_are_left_out_for_all_but_not_many() -> None:
+    spans = [{0: Span(10.0 * turn, 10.0 * turn + 4, 7.0), 1: Span(10.0 * turn + 5, 10.0 * turn + 9, 0.0)} for turn in range(3)]
+    steady = [second / 2 for second in range(60)]
+    halting = [moment for moment in steady if not 10 <= moment < 20]
+    assert whole_rounds(spans, [steady, halting]) == [(Turn(0.5, 7.0), Turn(0.5, 0.0))] * 2
+    with pytest.raises(RuntimeError, match=r"no whole step in a turn of 4\.0 s"):
+        whole_rounds(spans, [steady, [moment for moment in halting if moment < 20]])
