@@ -3,8 +3,6 @@ from __future__ import annotations
 import itertools
 import math
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -400,19 +398,6 @@ def test_asked_to_end_before_the_run_exists(tmp_path: Path, monkeypatch: pytest.
     events = run(small_config(), FakeControl(tmp_path, {1: [request_]}))
     assert of(RunStarted, events) == []
     assert ended(events) == RunEnded(state=state, step=0)
-
-
-def test_the_first_step_does_not_wait_for_torchs_compiler(tmp_path: Path) -> None:
-    code = f"""
-import sys
-sys.path.insert(0, {str(Path(__file__).parent)!r})
-from pathlib import Path
-from engine_small import FakeControl, run, small_config
-run(small_config(epochs=1, optimizer="adam"), FakeControl(Path({str(tmp_path)!r})))
-assert "torch._dynamo" not in sys.modules
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
 
 
 def test_compiling_is_told_before_it_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ from torch import nn
 
 from tuitrain.config import RunConfig
 from tuitrain.engine.speedrun import SpeedrunNet
+from tuitrain.engine.uncompiled import hide_nothing
 from tuitrain.events import Notice
 
 
@@ -30,7 +31,7 @@ def make_optimizer(
     config: RunConfig, parameters: Iterable[nn.Parameter] | list[dict[str, Any]], *, fused: bool = False
 ) -> torch.optim.Optimizer:
     """The optimizer over `parameters`, which are already on their device; `fused`: each update is one kernel, see `may_fuse`."""
-    _leave_compiler_out()
+    hide_nothing(torch.optim.Optimizer)
     way = True if fused else None  # torch's own choice
     if config.optimizer == "sgd":
         momentum, decay = config.momentum, config.weight_decay
@@ -51,7 +52,7 @@ def _has_no_gaps(tensor: torch.Tensor) -> bool:
 
 
 def update(optimizer: torch.optim.Optimizer) -> Callable[[], None]:
-    """What `optimizer.step` does, without the wrappers around it: they import torch's compiler, see `_leave_compiler_out`."""
+    """What `optimizer.step` does, without the wrappers around it: they import torch's compiler, see `uncompiled`."""
     step = inspect.unwrap(type(optimizer).step)
 
     def run() -> None:
@@ -59,18 +60,6 @@ def update(optimizer: torch.optim.Optimizer) -> Callable[[], None]:
             step(optimizer)
 
     return run
-
-
-def _leave_compiler_out() -> None:
-    """Keep an optimizer's methods from importing torch's compiler when they are first called.
-
-    That import takes 1 to 2 seconds, in which the screen stutters, and 100 MB. It only serves to hide the methods from the compiler,
-    and nothing here ever compiles an optimizer. Where a torch release does it in another way, this changes nothing.
-    """
-    for method in vars(torch.optim.Optimizer).values():
-        plain = getattr(method, "__wrapped__", None)
-        if plain is not None:
-            plain.__dynamo_disable = plain
 
 
 def autocast(config: RunConfig, device: torch.device) -> AbstractContextManager[Any]:

@@ -18,6 +18,7 @@ from tuitrain.engine.group import Group
 from tuitrain.engine.laps import Laps, Spent
 from tuitrain.engine.outputs import logits
 from tuitrain.engine.replicas import Pattern, Shapes, ShapeWatch
+from tuitrain.engine.uncompiled import hide_nothing, nothing_compiled_yet
 from tuitrain.events import Phases, StepTimes
 
 STATS_SECONDS = 1.0
@@ -82,7 +83,9 @@ class Distributed:
         ids = [device] if device.type == "cuda" else None
         self._trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
         # Gradients that are views of what is reduced need not be copied back.
-        self._parallel = DistributedDataParallel(model, device_ids=ids, find_unused_parameters=may_skip, gradient_as_bucket_view=True)
+        hide_nothing(DistributedDataParallel)
+        with nothing_compiled_yet():
+            self._parallel = DistributedDataParallel(model, device_ids=ids, find_unused_parameters=may_skip, gradient_as_bucket_view=True)
 
     def step(self, inputs: Tensor, labels: Tensor) -> Tensor:
         """Forward and backward of this rank's part; see `Strategy.step`. Only rank 0's account of the replicas is read."""
