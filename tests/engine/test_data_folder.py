@@ -152,7 +152,7 @@ def no_decoding(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise AssertionError("decoded again")
 
-    monkeypatch.setattr(imagefolder, "decode", fail)
+    monkeypatch.setattr(decode, "decode", fail)
 
 
 def test_the_second_start_decodes_nothing_and_says_the_same(folder: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,7 +31,7 @@ SCREEN = {"textual", "plotext", "textual_plotext"}
         ("import tuitrain.console", HEAVY | SCREEN | {"pynvml"}),
         ("import tuitrain.tui.app", HEAVY | {"pynvml", "plotext"}),
         ("import tuitrain.engine", HEAVY | SCREEN),
-        ("import tuitrain.engine.train", SCREEN | {"tensorboard", "torchvision"}),
+        ("import tuitrain.engine.train", SCREEN | {"tensorboard", "torchvision", "PIL"}),
     ],
 )
 def test_a_room_does_not_load_what_it_must_not(statement: str, forbidden: set[str]) -> None:

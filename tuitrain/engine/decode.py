@@ -16,7 +16,7 @@ from PIL import Image
 
 from tuitrain.config import ConfigError
 from tuitrain.engine.decoded import Decoded
-from tuitrain.engine.samples import Interrupted
+from tuitrain.engine.samples import ImageFile, Interrupted
 from tuitrain.events import Notice, Progress
 from tuitrain.text import clean
 
@@ -28,14 +28,6 @@ _CHUNK = 64
 _NAMED = 3
 
 Pixels = np.ndarray[tuple[int, ...], np.dtype[np.uint8]]
-
-
-@dataclass(frozen=True)
-class ImageFile:
-    """An image by its path in the data folder ("train/cat/0001.jpg") and its class number."""
-
-    name: str
-    label: int
 
 
 @dataclass

@@ -12,8 +12,7 @@ from pathlib import Path
 
 from tuitrain.config import ConfigError
 from tuitrain.engine import decoded
-from tuitrain.engine.decode import ImageFile, decode
-from tuitrain.engine.samples import Dataset, Interrupted, Split, images
+from tuitrain.engine.samples import Dataset, ImageFile, Interrupted, Split, images
 from tuitrain.events import Notice, Progress
 from tuitrain.text import clean, nearest
 
@@ -71,6 +70,9 @@ def load_imagefolder(folder: Path, ending: Callable[[], bool]) -> Generator[Noti
     fingerprint = contents.fingerprint()
     result = decoded.load(folder, fingerprint)
     if result is None:
+        # With it comes Pillow, for which no other run waits.
+        from tuitrain.engine.decode import decode
+
         result = yield from decode(folder, contents.files("train"), contents.files("test"), contents.classes, ending)
         try:
             decoded.save(folder, fingerprint, result)

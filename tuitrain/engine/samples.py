@@ -14,6 +14,14 @@ class Interrupted(Exception):
     """A stop was asked for while data was downloaded or decoded; nothing was kept half-done."""
 
 
+@dataclass(frozen=True)
+class ImageFile:
+    """An image by its path in the data folder ("train/cat/0001.jpg") and its class number."""
+
+    name: str
+    label: int
+
+
 @dataclass(frozen=True, eq=False)
 class Split:
     """The samples of one part of a data set, all on one device.
