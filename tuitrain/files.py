@@ -54,6 +54,22 @@ def write_atomically(path: Path, content: bytes) -> None:
     sync_folder(path.parent)
 
 
+def check_place(path: Path) -> None:
+    """Whether `written_where_asked` can begin, for one who needs time to make what is to be written.
+
+    Raises:
+        OSError: nothing can be written there.
+    """
+    target = _target(path)
+    if target.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    if _replaceable(target):
+        # A folder that is not there says so itself.
+        os.stat(target.parent)
+        if not os.access(target.parent, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+
 @contextlib.contextmanager
 def written_where_asked(path: Path) -> Iterator[BinaryIO]:
     """A file to write, under a name that a person gave.
@@ -64,9 +80,7 @@ def written_where_asked(path: Path) -> Iterator[BinaryIO]:
     Raises:
         OSError: it cannot be written; a regular file is as it was.
     """
-    target = Path(os.path.realpath(path))
-    if len(os.fsencode(target.name)) > LONGEST_NAME:
-        raise OSError(errno.ENAMETOOLONG, f"its name is too long, at most {LONGEST_NAME} bytes are allowed")
+    target = _target(path)
     if str(path).startswith(_DESCRIPTORS) or not _replaceable(path):
         with path.open("wb") as file:
             yield file
@@ -89,6 +103,13 @@ def _taking_its_place(path: Path) -> Iterator[BinaryIO]:
         with contextlib.suppress(OSError):
             beside.unlink()
         raise
+
+
+def _target(path: Path) -> Path:
+    target = Path(os.path.realpath(path))
+    if len(os.fsencode(target.name)) > LONGEST_NAME:
+        raise OSError(errno.ENAMETOOLONG, f"its name is too long, at most {LONGEST_NAME} bytes are allowed")
+    return target
 
 
 def _replaceable(path: Path) -> bool:

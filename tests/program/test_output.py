@@ -103,13 +103,20 @@ def test_json_has_standard_output_to_itself(kept: dict[str, str], tmp_path: Path
 
 
 @pytest.mark.parametrize("format_", ["csv", "json", "py", "pt"])
-def test_export_refuses_names_that_no_file_can_have(kept: dict[str, str], tmp_path: Path, format_: str) -> None:
-    empty = tuitrain(kept, "export", "last", "--format", format_, "-o", "", cwd=tmp_path)
+def test_export_refuses_names_that_no_file_can_have(
+    kept: dict[str, str], tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, format_: str
+) -> None:
+    modules = tmp_path_factory.mktemp("modules")
+    (modules / "torch.py").write_text("raise SystemExit('nobody waits for torch to hear a refusal')")
+    env = {**kept, "PYTHONPATH": str(modules)}
+    empty = tuitrain(env, "export", "last", "--format", format_, "-o", "", cwd=tmp_path)
     assert (empty.returncode, empty.stderr) == (2, "tuitrain: -o: '' is not allowed; it must be the name of a file.\n")
-    for length in (241, 255, 256):
-        long = tuitrain(kept, "export", "last", "--format", format_, "-o", "x" * length, cwd=tmp_path)
+    for length in (241, 256):
+        long = tuitrain(env, "export", "last", "--format", format_, "-o", "x" * length, cwd=tmp_path)
         why = "its name is too long, at most 240 bytes are allowed"
         assert (long.returncode, long.stderr) == (2, f"tuitrain: -o: {'x' * length} cannot be written: {why}.\n")
+    nowhere = tuitrain(env, "export", "last", "--format", format_, "-o", "nowhere/x", cwd=tmp_path)
+    assert (nowhere.returncode, nowhere.stderr) == (2, "tuitrain: -o: nowhere/x cannot be written: No such file or directory.\n")
     assert list(tmp_path.iterdir()) == []
     assert tuitrain(kept, "export", "last", "--format", format_, "-o", "x" * 240, cwd=tmp_path).returncode == 0
 

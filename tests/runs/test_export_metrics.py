@@ -4,13 +4,15 @@ import csv
 import io
 import json
 import math
+import os
+import tempfile
 
 import pytest
 from small_runs import evaluation, losses, make_run, step
 
 from tuitrain.config import ConfigError
 from tuitrain.events import Notice
-from tuitrain.runs.export import COLUMNS, export_metrics, write_text
+from tuitrain.runs.export import COLUMNS, check_output, export_metrics, write_text
 
 
 def exported(folder, kind, tmp_path):
@@ -100,3 +102,34 @@ def test_a_folder_and_a_symlink_to_itself_are_sentences(run_folder, tmp_path):
     for name, why in ((".", "Is a directory"), ("loop", "Too many levels of symbolic links")):
         with pytest.raises(ConfigError, match=rf"-o: .* cannot be written: {why}\."):
             export_metrics(run_folder.path, "csv", str(tmp_path / name))
+
+
+@pytest.mark.parametrize("name", ["nowhere/out", "file/out", "folder", "x" * 241, "link"])
+def test_it_is_known_beforehand_what_cannot_be_written(run_folder, tmp_path, name):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").touch()
+    (tmp_path / "link").symlink_to("gone/out")
+    with pytest.raises(ConfigError) as when_written:
+        export_metrics(run_folder.path, "csv", str(tmp_path / name))
+    with pytest.raises(ConfigError) as beforehand:
+        check_output(str(tmp_path / name))
+    assert str(beforehand.value) == str(when_written.value)
+
+
+def test_a_folder_of_somebody_else_is_known_beforehand(as_another_user):
+    with tempfile.TemporaryDirectory() as theirs:
+        os.chmod(theirs, 0o555)
+
+        def look():
+            with pytest.raises(ConfigError, match=r"-o: .*/out cannot be written: Permission denied\."):
+                check_output(f"{theirs}/out")
+
+        as_another_user(look)
+
+
+def test_what_can_be_written_is_let_through(tmp_path):
+    (tmp_path / "old").touch()
+    os.mkfifo(tmp_path / "fifo")
+    for output in (None, "-", "/dev/stdout", "/dev/null", *(str(tmp_path / name) for name in ("old", "fifo", "new", "x" * 240))):
+        check_output(output)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["fifo", "old"]

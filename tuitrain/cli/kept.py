@@ -83,7 +83,7 @@ def export(parent_runs_dir: str | None, run: str, format_: str, output: str | No
     if output == "":
         raise click.UsageError("-o: '' is not allowed; it must be the name of a file.")
     from tuitrain.runs import catalogue
-    from tuitrain.runs.export import export_metrics, write_text
+    from tuitrain.runs.export import check_output, export_metrics, write_text
 
     found = catalogue.find(runs_folder(runs_dir, parent_runs_dir), run)
     if format_ in ("csv", "json"):
@@ -91,6 +91,8 @@ def export(parent_runs_dir: str | None, run: str, format_: str, output: str | No
         return
     if format_ == "pt" and output in (None, "-"):
         raise click.UsageError("--format pt needs -o FILE: weights are not text.")
+    # Before torch is loaded.
+    check_output(output)
     from tuitrain.engine.export import export_weights, script
     from tuitrain.runs.made_with import for_script
 

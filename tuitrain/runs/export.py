@@ -16,7 +16,7 @@ import msgspec
 
 from tuitrain.config import ConfigError
 from tuitrain.events import Event, encode
-from tuitrain.files import written_where_asked
+from tuitrain.files import check_place, written_where_asked
 from tuitrain.paths import METRICS
 from tuitrain.runs.reader import MetricsReader
 from tuitrain.runs.utc import utc
@@ -27,6 +27,17 @@ COLUMNS = ("event", "time", *_FIELDS)
 
 # A cell that starts like this is a formula for a spreadsheet, and what is in it came from outside.
 _FORMULA = ("=", "+", "-", "@")
+
+
+def check_output(output: str | None) -> None:
+    """Whether the file `output` can be written, before seconds are spent on what is to be in it.
+
+    Raises:
+        ConfigError: it cannot.
+    """
+    if output is not None and output != "-":
+        with _reasons(output):
+            check_place(Path(output))
 
 
 def export_metrics(folder: Path, kind: Literal["csv", "json"], output: str | None) -> None:
@@ -109,11 +120,16 @@ def _opened(output: str | None) -> Iterator[TextIO]:
     if output is None or output == "-":
         yield sys.stdout
         return
+    with _reasons(output), written_where_asked(Path(output)) as file:
+        text = io.TextIOWrapper(file, encoding="utf-8", newline="")
+        yield text
+        # It flushes, and leaves the closing to the one who opened it.
+        text.detach()
+
+
+@contextlib.contextmanager
+def _reasons(output: str) -> Iterator[None]:
     try:
-        with written_where_asked(Path(output)) as file:
-            text = io.TextIOWrapper(file, encoding="utf-8", newline="")
-            yield text
-            # It flushes, and leaves the closing to the one who opened it.
-            text.detach()
+        yield
     except OSError as error:
         raise ConfigError(f"-o: {clean(output)} cannot be written: {error.strerror or error}.") from None
