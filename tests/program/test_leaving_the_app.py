@@ -125,6 +125,42 @@ def test_an_app_that_stood_still_takes_the_terminal_again_and_can_be_left(env: d
         assert restored(terminal)
 
 
+@pytest.mark.parametrize("line", ["{}", "sh -c '{}; exit $?'"], ids=["alone", "in a script"])
+def test_ctrl_z_leads_to_the_shell_and_fg_back(env: dict[str, str], line: str) -> None:
+    with Terminal(["bash", "--norc", "--noprofile", "-i"], {**env, "PS1": "> "}) as shell:
+        shell.wait(">")
+        shell.press(line.format(" ".join(TRAIN)), "Enter")
+        shell.wait(r"\[30, 5\] → \[30, 2\]")
+        app = next(child for child in psutil.Process(shell.pid).children(recursive=True) if "--tui" in child.cmdline()[2:])
+        for times in (1, 2):
+            shell.press("\x1a")
+            until(
+                lambda times=times: shell.read(0.01) and shell.raw.count(b"random-linear stands still with tuitrain; fg goes on.") == times
+            )
+            until(lambda: shell.read(0.01) and app.status() == psutil.STATUS_STOPPED)
+            shell.press("echo $((41 * 271))", "Enter")
+            shell.wait("11111")
+            shell.press("clear; fg", "Enter")
+            until(lambda times=times: shell.read(0.01) and shell.raw.count(b"\x1b[?1049h") > times)
+            shell.wait(r"\[30, 5\] → \[30, 2\]")
+        shell.press("q")
+        shell.wait("Stop and save")
+        shell.press("Enter")
+        until(lambda: shell.read(0.01) and not lives(app))
+        shell.press("echo $? after tuitrain", "Enter")
+        shell.wait("0 after tuitrain")
+    assert newest(env)["state"] == "stopped"
+
+
+def test_ctrl_z_without_a_shell_says_so(env: dict[str, str]) -> None:
+    with Terminal([TUITRAIN], env) as terminal:
+        terminal.wait("Enter trains")
+        terminal.press("\x1a")
+        terminal.wait("No shell started tuitrain")
+        terminal.press("q")
+        assert terminal.exit_code() == 0
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 def test_a_signal_without_a_run(env: dict[str, str], number: int, code: int) -> None:
     with Terminal([TUITRAIN], env) as terminal:

@@ -64,6 +64,7 @@ class TuitrainApp(NavigatedApp):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q", "quit", "Quit"),
         Binding("ctrl+l", "repaint", "Repaint the screen", show=False),
+        Binding("ctrl+z", "suspend_process", "To the shell", show=False),
         Binding("ctrl+c", "quit", show=False, system=True),
     ]
 
@@ -176,6 +177,11 @@ class TuitrainApp(NavigatedApp):
     async def action_quit(self) -> None:
         """Leave at once, or ask first while a run is alive."""
         self.leaving.ask()
+
+    def before_standing_still(self) -> str:
+        """A run that trains here stands still with the app."""
+        record = self.view.record
+        return f"{clean(record.config.title())} stands still with tuitrain; fg goes on.\r\n" if record and self.view.alive else ""
 
     def hang_up(self) -> None:
         """The terminal has gone: the screen ends, and a run that trains here goes on."""

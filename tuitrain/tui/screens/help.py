@@ -20,7 +20,7 @@ EVERYWHERE: Help = (
     ("g  d", "GPUs, the doctor that looks for what is wrong with them"),
     ("o  w  p  i", "log, parameters, predictions, and analysis of the run"),
     ("C", "the run, or the launcher's, as a plain PyTorch script"),
-    ("Ctrl+P", "all commands, and the themes"),
+    ("Ctrl+P Ctrl+Z", "all commands and the themes; to the shell until fg"),
     ("?  Esc  q", "this help, back, quit"),
 )
 _HELP_WIDTH = 76

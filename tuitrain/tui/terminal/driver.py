@@ -36,6 +36,9 @@ class Told(Protocol):
     def from_outside(self, call: Callable[[], object]) -> None:
         """Have the event loop call `call`, while there is one."""
 
+    def before_standing_still(self) -> str:
+        """What the shell's screen is to say while the process stands still."""
+
 
 class LastingDriver(LinuxDriver):
     """The driver of an app that is `Told`."""
@@ -90,12 +93,18 @@ class LastingDriver(LinuxDriver):
         if self._outlet is None:
             os.kill(os.getpid(), signal.SIGSTOP)
         else:
-            self._told.from_outside(self._stand_still)
+            self._told.from_outside(lambda: self.stand_still(os.getpid()))
 
-    def _stand_still(self) -> None:
+    def stand_still(self, pid: int) -> None:
+        """Give the terminal back, and have process `pid` stand still; 0 is this one with all that the shell started it with.
+
+        These take their signal only then: once they stand still the shell has the terminal, and nobody else may touch it.
+        """
         if self._outlet is not None and self._auto_restart:
-            self.suspend_application_mode()
-        os.kill(os.getpid(), signal.SIGSTOP)
+            self.stop_application_mode()
+            self.write(self._told.before_standing_still())
+            self.close()
+        os.kill(pid, signal.SIGSTOP)
 
     def _sigcont_application(self, *_: object) -> None:
         """The process goes on. Slurm and systemd send this also to one that never stood still, and before they end it."""

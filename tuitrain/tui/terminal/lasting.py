@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -53,6 +54,18 @@ class LastingApp(ThriftyApp[Result]):
     def terminal_caught_up(self) -> None:
         """From the driver's thread: the terminal takes output again, after some was dropped."""
         self.from_outside(self.action_repaint)
+
+    def before_standing_still(self) -> str:
+        """What the shell's screen is to say while the process stands still."""
+        return ""
+
+    def action_suspend_process(self) -> None:
+        """Stand still until the shell lets the app go on; without one that can, say so."""
+        # A shell gives each job a process group of its own; only a program that is alone on its terminal is in the session's first.
+        if self._driver is None or not hasattr(self._driver, "stand_still") or os.getpgrp() == os.getsid(0):
+            self.notify("No shell started tuitrain on this terminal that could let it go on again.", severity="warning")
+        else:
+            self._driver.stand_still(0)
 
     def hang_up(self) -> None:
         """Nobody sees the screen any more."""
