@@ -1,6 +1,6 @@
 """Training without torch's compiler in the process: torch imports it also where nothing is compiled.
 
-That import takes 1 to 2 seconds in each process, in which a screen stutters, and 100 MB. It only serves to hide functions of torch's own
+That import takes 1 to 2 seconds in each process, in which a screen stutters, and 70 to 100 MB. It only serves to hide functions of torch's own
 from the compiler. Where a torch release does it in another way, nothing here changes anything.
 """
 
