@@ -1,7 +1,7 @@
 """Training without torch's compiler in the process: torch imports it also where nothing is compiled.
 
-That import takes 1 to 2 seconds in each process, in which a screen stutters, and 70 to 100 MB. It only serves to hide functions of torch's own
-from the compiler. Where a torch release does it in another way, nothing here changes anything.
+That import takes 1 to 2 seconds and 70 to 100 MB in each process, and a screen stutters meanwhile. It only serves to hide functions of
+torch's own from the compiler. Where a torch release does it in another way, nothing here changes anything.
 """
 
 from __future__ import annotations
