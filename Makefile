@@ -32,6 +32,7 @@ bench: .venv/installed-dev
 	$(PYTHON) -m venv .venv
 
 .venv/installed: .venv/bin/pip pyproject.toml constraints.txt
+	@echo "Installing tuitrain and torch into .venv; the first time that takes some minutes."
 	$(BIN)/pip install -q -c constraints.txt -e '.[vision]'
 	@touch $@
 

@@ -119,11 +119,13 @@ async def test_f_fetches_with_progress_and_takes_the_data(
         download.say(Progress(phase="unpacking CIFAR-10"))
         await shows(pilot, "unpacking CIFAR-10… · f cancels")
         download.say("done")
+        # The files are there a moment before the download has ended.
+        await until(pilot, lambda: app.fetch.state == "arrived")
         await shows(pilot, "from disk: 50,000 images")
+        await until(pilot, lambda: "f CIFAR-10" not in screen_text(app))
         text = screen_text(app)
         assert "--data cifar10" in text
         assert "Enter trains seed-cnn on cpu with CIFAR-10, from disk" in text
-        assert "f CIFAR-10" not in text
         assert "f fetches" not in text
         await pilot.press("f")
         assert download.started == 1
