@@ -17,6 +17,8 @@ _CLOSE = 3
 """Strokes so many dots apart look connected."""
 _BITS = ((0x40, 0x04, 0x02, 0x01), (0x80, 0x20, 0x10, 0x08))
 """Of a braille cell's left and right dots, from the bottom up."""
+_RUNS = [[[sum(bits[low : high + 1]) for high in range(4)] for low in range(4)] for bits in _BITS]
+"""By side, lowest and highest dot of a run of them."""
 _BRAILLE, _PLAIN = 0x2800, "."
 
 
@@ -57,9 +59,10 @@ def band_cells(
         if not 0 <= stroke.x < columns * wide:
             continue
         column, side = divmod(stroke.x, wide)
-        for row in range(max(stroke.low, 0) // high, min(stroke.high, rows * high - 1) // high + 1):
-            bits = _BITS[side][max(stroke.low - row * high, 0) : min(stroke.high - row * high, high - 1) + 1]
-            masks[column, row] = masks.get((column, row), 0) | sum(bits)
+        bottom, top, runs = max(stroke.low, 0), min(stroke.high, rows * high - 1), _RUNS[side]
+        for row in range(bottom // high, top // high + 1):
+            place, below = (column, row), row * high
+            masks[place] = masks.get(place, 0) | runs[max(bottom - below, 0)][min(top - below, high - 1)]
     return {place: chr(_BRAILLE + mask) if braille else _PLAIN for place, mask in masks.items()}
 
 

@@ -6,7 +6,10 @@ just those and puts them in place; cell for cell the result is what `draw` would
 
 from __future__ import annotations
 
+import copy
+import functools
 import math
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -26,6 +29,7 @@ Points = Sequence[tuple[float, float]]
 _LABEL_WIDTH = 5
 # Colours are carried through plotext as marks (number, 0, 0) and replaced by styles afterwards; lines and dots count on from these.
 _AXES, _RAW, _FIRST = 1, 2, 3
+_INKED = re.compile("[^ ]+")
 
 
 class Line(msgspec.Struct, frozen=True):
@@ -145,10 +149,18 @@ def _patched(line: Strip, patch: Strip, start: int) -> Strip:
     return Strip.join([line.crop(0, start), patch, line.crop(end)]).simplify()
 
 
-def _new_plot(width: int, height: int) -> Any:
+@functools.cache
+def _figure() -> Any:
+    """plotext's frame around a plot. Making one takes half a millisecond, for plots within plots, which there are none of."""
     from textual_plotext.plot import Plot
 
-    plot: Any = Plot()
+    return Plot()
+
+
+def _new_plot(width: int, height: int) -> Any:
+    plot = copy.copy(_figure())
+    plot.monitor = type(plot.monitor)()
+    plot.monitor.set_date(plot.date)
     plot.monitor.set_size((width, height))  # whatever plotext believes the terminal's to be
     plot.axes_color("default")
     plot.canvas_color("default")
@@ -230,16 +242,22 @@ def _to_strips(matrix: Any, drawing: Drawing, palette: Palette, columns: slice =
     styles: dict[object, Style] = {_mark(number): style for number, style in enumerate(inks, _AXES)}
     strips = []
     for markers, colours in zip(reversed(matrix.marker), reversed(matrix.fullground), strict=True):
-        markers, colours = markers[columns], colours[columns]
+        line, colours = "".join(markers[columns]), colours[columns]
         segments: list[Segment] = []
-        text, current = "", PLAIN
-        for marker, colour in zip(markers, colours, strict=True):
-            style = PLAIN if marker == " " else styles.get(colour, PLAIN)
-            if style is not current and text:
-                segments.append(Segment(text, current))
-                text = ""
-            current = style
-            text += marker
-        segments.append(Segment(text, current))
-        strips.append(Strip(segments, len(markers)))
+        shown = 0
+        # Most cells are blank.
+        for run in _INKED.finditer(line):
+            if run.start() > shown:
+                segments.append(Segment(line[shown : run.start()], PLAIN))
+            begin, style = run.start(), styles.get(colours[run.start()], PLAIN)
+            for end in range(begin + 1, run.end()):
+                another = styles.get(colours[end], PLAIN)
+                if another is not style:
+                    segments.append(Segment(line[begin:end], style))
+                    begin, style = end, another
+            segments.append(Segment(line[begin : run.end()], style))
+            shown = run.end()
+        if shown < len(line):
+            segments.append(Segment(line[shown:], PLAIN))
+        strips.append(Strip(segments, len(line)))
     return strips
