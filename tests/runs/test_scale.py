@@ -69,8 +69,8 @@ def test_a_long_run_opens_zooms_and_reads_off_without_looking_at_its_rows(long_r
         for lo, hi in ((1, STEPS), (STEPS / 3, STEPS / 2), (70_000, 70_300), (123_456, 123_456), (1, 64**3)):
             work[0] = 0
             assert 1 <= len(curve.thin(lo, hi, 100)) <= 100
-            # 64 * 100 rows at most, a dozen instructions for each.
-            assert work[0] * 100 < 64 * 100 * 15, (lo, hi)
+            # 64 * 100 rows at most, and SQLite takes some sixty instructions to gather each; all rows would be thirty times as much.
+            assert work[0] * 100 < 64 * 100 * 65, (lo, hi)
         work[0] = 0
         assert curve.at(STEPS / 2 + 0.5)[0] == STEPS / 2
         assert work[0] * 100 < 1000

@@ -6,7 +6,7 @@ import math
 import sqlite3
 import threading
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from types import TracebackType
@@ -139,13 +139,12 @@ class MetricsReader:
             return [Bin(step, value, value, value) for step, value in self._query(_finite(column), (first, last))]
         bins: list[Bin | None] = []
         tally, filling, begin, end = Tally(), 0, first, first
-        for start, stop, count, total, low, high in self._buckets(column, first, last, columns):
-            into = min(int(((start + stop) / 2 - lo) / (hi - lo) * columns), columns - 1)
+        for into, start, stop, count, total, low, high in self._gathered(column, cover(first, last, columns), lo, hi, columns):
             if into != filling:
                 bins.append(tally.as_bin((begin + end) / 2))
                 tally, filling, begin = Tally(), into, start
             end = stop
-            tally.add(count, total, low, high)
+            tally.add(count, _number(total), low, high)
         bins.append(tally.as_bin((begin + end) / 2))
         return [found for found in bins if found is not None]
 
@@ -233,18 +232,15 @@ class MetricsReader:
         except msgspec.MsgspecError as error:
             raise self._damaged(error) from None
 
-    def _buckets(self, column: Column, first: int, last: int, columns: int) -> Iterator[tuple[int, int, int, float, float, float]]:
-        """First and last step, count, sum, least and greatest of buckets that together hold the steps `first` to `last`."""
-        for segment in cover(first, last, columns):
-            width = FACTOR**segment.level
-            if segment.level:
-                rows = self._query(_buckets(column), (segment.level, segment.first, segment.last))
-                for bucket, count, low, mean, high in rows:
-                    if count:
-                        yield bucket * width + 1, (bucket + 1) * width, count, mean * count, low, high
-            else:
-                for step, value in self._query(_finite(column), (segment.first + 1, segment.last + 1)):
-                    yield step, step, 1, value, value, value
+    def _gathered(self, column: Column, segments: Sequence[Segment], lo: float, hi: float, columns: int) -> Iterator[tuple[Any, ...]]:
+        """Bin, first and last step, count, sum, least and greatest of what the segments hold, in the order of the steps.
+
+        The file's own library gathers them: thousands of rows, for which it lets other threads run.
+        """
+        for segment in segments:
+            query = _gathered_buckets(column) if segment.level else _gathered_steps(column)
+            where = {"level": segment.level, "width": FACTOR**segment.level, "first": segment.first, "last": segment.last}
+            yield from self._query(query, {**where, "lo": float(lo), "hi": float(hi), "columns": columns})
 
     def _pages(self, query: str, after: int = 0) -> Iterator[list[tuple[Any, ...]]]:
         """The rows of a query with the parameters (places after this one, how many), whose first column is the place, like the step."""
@@ -252,7 +248,7 @@ class MetricsReader:
             yield rows
             after = rows[-1][0]
 
-    def _query(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+    def _query(self, query: str, values: Sequence[Any] | Mapping[str, Any] = ()) -> list[tuple[Any, ...]]:
         try:
             with self._lock:
                 return self._connection.execute(query, values).fetchall()
@@ -275,8 +271,25 @@ def _finite(column: Column) -> str:
     return f"SELECT step, {column.name} FROM {column.table} WHERE step BETWEEN ? AND ? AND {column.name} IS NOT NULL ORDER BY step"
 
 
-def _buckets(column: Column) -> str:
-    return f"SELECT bucket, count, min, mean, max FROM {column.pyramid} WHERE level = ? AND bucket BETWEEN ? AND ? ORDER BY bucket"
+def _gathered_steps(column: Column) -> str:
+    name = column.name
+    return f"""
+SELECT {_into("step")} AS bin, min(step), max(step), count(*), total({name}), min({name}), max({name})
+FROM {column.table} WHERE step BETWEEN :first + 1 AND :last + 1 AND {name} IS NOT NULL GROUP BY bin ORDER BY bin
+"""
+
+
+def _gathered_buckets(column: Column) -> str:
+    start, stop = "(bucket * :width + 1)", "((bucket + 1) * :width)"
+    return f"""
+SELECT {_into(f"({start} + {stop}) / 2.0")} AS bin, min{start}, max{stop}, sum(count), total(mean * count), min(min), max(max)
+FROM {column.pyramid} WHERE level = :level AND bucket BETWEEN :first AND :last AND count > 0 GROUP BY bin ORDER BY bin
+"""
+
+
+def _into(middle: str) -> str:
+    """The bin that a step, or the middle of a bucket, counts for."""
+    return f"min(CAST(({middle} - :lo) / (:hi - :lo) * :columns AS INTEGER), :columns - 1)"
 
 
 def _number(stored: float | None) -> float:
