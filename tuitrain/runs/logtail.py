@@ -43,11 +43,6 @@ class LogTail:
             self.total += 1
         return line
 
-    def clear(self) -> None:
-        """Keep none of the lines so far; they still count."""
-        with self._lock:
-            self._lines.clear()
-
     def since(self, seen: int) -> tuple[list[LogLine], int]:
         """The kept lines that were added after the first `seen` ones, and the `total` that belongs to them."""
         with self._lock:

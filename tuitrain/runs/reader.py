@@ -193,7 +193,7 @@ class MetricsReader:
         """Time and event of every checkpoint that was announced; its folder may be gone since."""
         folder = self._path.parent / CHECKPOINTS
         rows = self._query("SELECT time, step, folder, kind FROM checkpoints ORDER BY time, rowid")
-        return [(time, Checkpoint(step=step, path=str(folder / name), kind=kind)) for time, step, name, kind in rows]
+        return [(time, Checkpoint(step=step, path=f"{folder}/{name}", kind=kind)) for time, step, name, kind in rows]
 
     def notices(self) -> list[tuple[float, Notice]]:
         """Time and event of every notice."""

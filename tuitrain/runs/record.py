@@ -135,9 +135,13 @@ class RunRecord:
         self._rate_step = step
 
     def apply(self, event: events.Event) -> None:
-        """Take in one event; only one thread may call this."""
+        """Take in one event, and log it; only one thread may call this."""
         if line := describe(event):
             self.log.add(*line)
+        self.take(event)
+
+    def take(self, event: events.Event) -> None:
+        """Take in one event that the log has already; only one thread may call this."""
         match event:
             case events.RunStarted():
                 self._start(event)

@@ -74,7 +74,6 @@ def take_up(record: RunRecord, path: Path) -> int:
     while kept.behind:
         record.devices = kept.devices()
     record.parameters, record.predictions = kept.parameters.get(), kept.predictions.get()
-    record.log.clear()
     for line in kept.log().tail(LOG_LINES):
         record.log.add(line.level, line.text, line.time)
     return record.log.total
@@ -84,21 +83,21 @@ def _replay(record: RunRecord, status: RunStatus, reader: MetricsReader) -> RunR
     """The record, to which everything happened that is more than a curve."""
     record.ran_before(_running_seconds(reader.states(), status))
     if (started := status.as_started()) is not None:
-        record.apply(started)
+        record.take(started)
     evals = reader.evals()
     for timed in (reader.notices(), reader.checkpoints(), evals):
         for _, event in timed:
-            record.apply(event)
+            record.take(event)
     for newest in (reader.replicas(), reader.replica_stats(), reader.step_times(), reader.clock()):
         if newest is not None:
-            record.apply(newest)
+            record.take(newest)
     paces = reader.last_paces(_PACE_EVENTS)
     if paces:
         record.begin_after(paces[0][0] - 1)
     for step, samples_per_second in paces:
         record.pace(step, samples_per_second)
     for newest_step in reader.last_step_events(1):
-        record.apply(newest_step)
+        record.take(newest_step)
     if last := reader.last_loss():
         record.step, record.epoch, record.last_loss = last
     record.eval_seconds = _eval_seconds(evals, reader)
