@@ -12,12 +12,13 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
 import pexpect
+import psutil
 import pyte
 
 T = TypeVar("T")
@@ -102,14 +103,23 @@ class Screen:
                 return held
 
     def close(self) -> None:
-        """End the program, whatever it does: as one is asked to, and by force where it has not ended within `ENDING_SECONDS`."""
+        """End the program, whatever it does: as one is asked to, and by force where it has not ended within `ENDING_SECONDS`.
+
+        What it started and left behind is ended too: W&B LEET draws in a process that would go on beside all that is measured later.
+        """
+        family: list[psutil.Process] = []
         if self.child.isalive():
+            with suppress(psutil.NoSuchProcess):
+                family = psutil.Process(self.child.pid).children(recursive=True)
             self.child.kill(signal.SIGTERM)
         end = time.perf_counter() + ENDING_SECONDS
         while self.child.isalive() and time.perf_counter() < end:
             if not self.read(0.02):
                 time.sleep(0.01)
         self.child.close(force=True)
+        for process in family:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
 
     def _take(self, seconds: float) -> bytes:
         data: bytes = self.child.read_nonblocking(65536, timeout=seconds)
