@@ -107,24 +107,35 @@ class Screen:
 
         What it started and left behind is ended too: W&B LEET draws in a process that would go on beside all that is measured later.
         """
-        family: list[psutil.Process] = []
+        family = started_by(self.child.pid)
         if self.child.isalive():
-            with suppress(psutil.NoSuchProcess):
-                family = psutil.Process(self.child.pid).children(recursive=True)
             self.child.kill(signal.SIGTERM)
         end = time.perf_counter() + ENDING_SECONDS
         while self.child.isalive() and time.perf_counter() < end:
             if not self.read(0.02):
                 time.sleep(0.01)
         self.child.close(force=True)
-        for process in family:
-            with suppress(psutil.NoSuchProcess):
-                process.kill()
+        end_all(family)
 
     def _take(self, seconds: float) -> bytes:
         data: bytes = self.child.read_nonblocking(65536, timeout=seconds)
         self.received += len(data)
         return data
+
+
+def started_by(pid: int) -> list[psutil.Process]:
+    """What a process has started, and what that has; nothing where it is gone."""
+    try:
+        return list(psutil.Process(pid).children(recursive=True))
+    except psutil.NoSuchProcess:
+        return []
+
+
+def end_all(processes: Sequence[psutil.Process]) -> None:
+    """By force, where they have not ended."""
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from typing import NamedTuple, Protocol
 
 import psutil
 
-from benchmarks.programs import AS_NICE, HERE, SHORT_SPIN, Screen, Training, loop_command, runs_dir, step_times
+from benchmarks.programs import AS_NICE, HERE, SHORT_SPIN, Screen, Training, end_all, loop_command, runs_dir, started_by, step_times
 
 POLL_SECONDS = 0.1
 SETTLE_SECONDS = 0.5
@@ -163,12 +163,14 @@ class _Piped:
         return self._process.poll() is not None
 
     def close(self) -> None:
+        family = started_by(self.pid)
         self._process.terminate()
         try:
             self._process.wait(ENDING_SECONDS)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+        end_all(family)
 
 
 class _OnScreen:

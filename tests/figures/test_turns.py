@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from itertools import pairwise
 from pathlib import Path
 
+import psutil
 import pytest
 
 from benchmarks.turns import Span, Trainee, Turn, in_turns, lines_of, seconds_per_step, whole_rounds
@@ -40,6 +41,15 @@ def test_only_one_trains_at_a_time(tmp_path: Path) -> None:
     changes = sum(first[1] != second[1] for first, second in pairwise(marked))
     # In the order one two, two one, one two; both train only until both have begun.
     assert changes < len(marked) / 4
+    left = [process for process in psutil.process_iter() if str(tmp_path) in " ".join(words_of(process))]
+    assert psutil.wait_procs(left, timeout=60)[1] == []
+
+
+def words_of(process: psutil.Process) -> list[str]:
+    try:
+        return list(process.cmdline())
+    except psutil.Error:
+        return []
 
 
 def test_one_that_does_not_train_is_said(tmp_path: Path) -> None:
