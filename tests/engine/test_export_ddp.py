@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import socket
 import subprocess
 import sys
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -50,9 +52,12 @@ Expected = tuple[str, dict[int, float], list[Eval], float, float]
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """One that stays free until it is used: the system gives those from 32768 on to whoever connects anywhere meanwhile."""
+    while True:
+        port = random.SystemRandom().randrange(10_000, 29_000)
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("", port))
+            return port
 
 
 def printed_by(scripts: list[str], folder: Path) -> list[str]:
