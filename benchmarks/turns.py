@@ -221,8 +221,7 @@ def _let(program: _Program, seconds: float) -> Span:
 def _tell(program: _Program, number: signal.Signals) -> None:
     """A signal to the program and all that it started, as the ranks of a group."""
     if not program.ended():
-        whole = psutil.Process(program.pid)
-        for each in (whole, *whole.children(recursive=True)):
+        for each in (psutil.Process(program.pid), *started_by(program.pid)):
             each.send_signal(number)
 
 

@@ -10,7 +10,7 @@ import copy
 import functools
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -240,24 +240,26 @@ def _to_strips(matrix: Any, drawing: Drawing, palette: Palette, columns: slice =
     """The lines of a matrix, or only some `columns` of it. plotext keeps rows from the bottom up, with a colour for each cell."""
     inks = [palette.dim, palette.raw, *(curve.style for curve in drawing.curves)]
     styles: dict[object, Style] = {_mark(number): style for number, style in enumerate(inks, _AXES)}
-    strips = []
-    for markers, colours in zip(reversed(matrix.marker), reversed(matrix.fullground), strict=True):
-        line, colours = "".join(markers[columns]), colours[columns]
-        segments: list[Segment] = []
-        shown = 0
-        # Most cells are blank.
-        for run in _INKED.finditer(line):
-            if run.start() > shown:
-                segments.append(Segment(line[shown : run.start()], PLAIN))
-            begin, style = run.start(), styles.get(colours[run.start()], PLAIN)
-            for end in range(begin + 1, run.end()):
-                another = styles.get(colours[end], PLAIN)
-                if another is not style:
-                    segments.append(Segment(line[begin:end], style))
-                    begin, style = end, another
-            segments.append(Segment(line[begin : run.end()], style))
-            shown = run.end()
-        if shown < len(line):
-            segments.append(Segment(line[shown:], PLAIN))
-        strips.append(Strip(segments, len(line)))
-    return strips
+    rows = zip(reversed(matrix.marker), reversed(matrix.fullground), strict=True)
+    lines = [("".join(markers[columns]), colours[columns]) for markers, colours in rows]
+    return [Strip(_segments(line, colours, styles), len(line)) for line, colours in lines]
+
+
+def _segments(line: str, colours: Sequence[object], styles: Mapping[object, Style]) -> list[Segment]:
+    """A line by the style of its cells. Most of them are blank, and those have none."""
+    segments: list[Segment] = []
+    shown = 0
+    for inked in _INKED.finditer(line):
+        begin, style = inked.start(), styles.get(colours[inked.start()], PLAIN)
+        if begin > shown:
+            segments.append(Segment(line[shown:begin], PLAIN))
+        for end in range(begin + 1, inked.end()):
+            another = styles.get(colours[end], PLAIN)
+            if another is not style:
+                segments.append(Segment(line[begin:end], style))
+                begin, style = end, another
+        shown = inked.end()
+        segments.append(Segment(line[begin:shown], style))
+    if shown < len(line):
+        segments.append(Segment(line[shown:], PLAIN))
+    return segments
