@@ -16,6 +16,7 @@ from small_runs import STARTED, losses, make_run
 from tuitrain.config import ConfigError
 from tuitrain.paths import METRICS
 from tuitrain.runs import catalogue, reader, report, schema
+from tuitrain.runs.errors import RunError
 from tuitrain.runs.export import export_metrics
 from tuitrain.runs.label import annotate
 from tuitrain.runs.saved import load_record
@@ -190,6 +191,8 @@ def test_a_folder_without_permission_is_a_row(as_another_user):
             for path in (closed, unreadable):
                 with pytest.raises(ConfigError, match="Permission denied"):
                     load_record(path)
+            with pytest.raises(RunError, match=r"metrics\.sqlite cannot be read: Permission denied\."):
+                MetricsReader(closed / METRICS)
 
         as_another_user(look)
     finally:

@@ -9,13 +9,14 @@ import sqlite3
 import subprocess
 import sys
 import threading
+from contextlib import closing
 
 import msgspec
 import pytest
 from small_runs import STARTED, losses, small_run, step
 
 from tuitrain.config import ConfigError
-from tuitrain.events import Checkpoint, GpuSample
+from tuitrain.events import Checkpoint, GpuSample, Phases, ReplicaStats, StepTimes
 from tuitrain.runs.errors import RunError
 from tuitrain.runs.reader import cover
 from tuitrain.runs.schema import FACTOR
@@ -225,6 +226,44 @@ def test_a_locked_store_keeps_everything_for_the_next_commit(path, monkeypatch):
     other.close()
 
 
+def test_what_a_full_disk_has_made_long_is_written_part_by_part(path, monkeypatch):
+    monkeypatch.setattr("tuitrain.runs.store.AT_ONCE", 2)
+    writer, write_one, full = MetricsWriter(path), MetricsWriter._write, True
+
+    def write_if_there_is_room(self, now, event):
+        if full and event.first_step == 4:
+            raise sqlite3.OperationalError("database or disk is full")
+        write_one(self, now, event)
+
+    monkeypatch.setattr(MetricsWriter, "_write", write_if_there_is_room)
+    writer.append([losses(step, [float(step)]) for step in range(1, 6)])
+    assert not writer.commit()
+    assert writer.error == "database or disk is full"
+    assert rows(path, "SELECT step FROM losses") == [(1,), (2,)]
+    assert rows(path, "SELECT count FROM pyramid WHERE level = 1") == [(2,)]
+    full = False
+    assert writer.close() == 0
+    assert rows(path, "SELECT step FROM losses") == [(1,), (2,), (3,), (4,), (5,)]
+    assert rows(path, "SELECT count FROM pyramid WHERE level = 1") == [(5,)]
+
+
+def test_a_mistake_in_the_middle_leaves_nothing_half_written(path, monkeypatch):
+    writer, write_one = MetricsWriter(path), MetricsWriter._write
+
+    def mistaken(self, now, event):
+        write_one(self, now, event)
+        raise ZeroDivisionError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(MetricsWriter, "_write", mistaken)
+        writer.append([losses(1, [1.0])])
+        with pytest.raises(ZeroDivisionError):
+            writer.commit()
+        assert rows(path, "SELECT count(*) FROM losses") == [(0,)]
+    assert writer.close() == 0
+    assert rows(path, "SELECT count(*) FROM losses") == [(1,)]
+
+
 def test_at_the_end_a_lock_is_waited_for_longer_than_a_full_disk(path, monkeypatch):
     monkeypatch.setattr("tuitrain.runs.store.BUSY_SECONDS", 0.0)
     writer = MetricsWriter(path)
@@ -356,6 +395,28 @@ def test_damage_is_a_sentence(path):
     with pytest.raises(RunError, match="there is no metrics"):
         MetricsReader(path)
     assert issubclass(RunError, ConfigError)
+
+
+def test_text_that_is_none_is_damage_too(path):
+    times = StepTimes(strategy="single", devices=("cpu",), steps=1, samples=64, phases=Phases())
+    write(path, *small_run(), times)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        for table in ("replicas", "step_times"):
+            connection.execute(f"UPDATE {table} SET event = ?", (b'{"step": 1, "devices": ["\xff"], "replicas": ["\xff"]}',))
+    with MetricsReader(path) as reader:
+        for read in (reader.replicas, reader.step_times):
+            with pytest.raises(RunError, match=r"metrics\.sqlite cannot be read: "):
+                read()
+    write(path, times)
+    with MetricsReader(path) as reader:
+        assert reader.step_times() == times
+
+
+def test_of_the_replicas_statistics_the_newest_alone_take_room(path):
+    write(path, *(ReplicaStats(step=step, replicas=()) for step in range(1, 4)))
+    with MetricsReader(path) as reader:
+        assert reader.replica_stats() == ReplicaStats(step=3, replicas=())
+    assert rows(path, "SELECT step FROM replica_stats") == [(3,)]
 
 
 def test_a_store_of_a_newer_version_is_left_alone(path):

@@ -70,11 +70,11 @@ class MetricsReader:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._lock = threading.Lock()
-        if not path.is_file():
-            raise RunError(f"{clean(path.parent.name)}: there is no {path.name}.")
         try:
+            if not path.is_file():
+                raise RunError(f"{clean(path.parent.name)}: there is no {path.name}.")
             self._connection = _connect(path)
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OSError) as error:
             raise self._damaged(error) from None
         self._close = weakref.finalize(self, self._connection.close)
         version = self._query("PRAGMA user_version")[0][0]
@@ -229,7 +229,7 @@ class MetricsReader:
         rows = self._query(f"SELECT event FROM {table} ORDER BY {by} DESC LIMIT 1")
         try:
             return msgspec.json.decode(rows[0][0], type=kind) if rows else None
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise self._damaged(error) from None
 
     def _gathered(self, column: Column, segments: Sequence[Segment], lo: float, hi: float, columns: int) -> Iterator[tuple[Any, ...]]:
@@ -256,7 +256,8 @@ class MetricsReader:
             raise self._damaged(error) from None
 
     def _damaged(self, error: Exception) -> RunError:
-        return RunError(f"{clean(self._path.parent.name)}: {self._path.name} cannot be read: {clean(str(error))}.")
+        why = (isinstance(error, OSError) and error.strerror) or str(error)
+        return RunError(f"{clean(self._path.parent.name)}: {self._path.name} cannot be read: {clean(why)}.")
 
 
 # What a reader needs of a step event, first of all the step; its loss and epoch are those of the step.

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import sqlite3
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -42,6 +42,8 @@ __all__ = ["MetricsReader", "MetricsWriter"]
 BUSY_SECONDS = 0.5
 # A full disk stays full; a lock goes, and then nothing of the run is lost.
 LOCKED_SECONDS = 45.0
+# So that a try on a disk that stays full costs the same however long it does.
+AT_ONCE = 2_000
 # Only ends of tables are written to. SQLite's own 2 MB would fill up while the file grows.
 CACHE_KIB = 256
 
@@ -66,9 +68,13 @@ class MetricsWriter:
         """Why the last commit wrote nothing, `None` when it wrote."""
         try:
             self._connection = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+        except sqlite3.Error as error:
+            raise _unopened(path, error) from None
+        try:
             self._prepare(path)
         except sqlite3.Error as error:
-            raise RunError(f"{path.name}: the metrics cannot be opened: {error}.") from None
+            self._connection.close()
+            raise _unopened(path, error) from None
 
     def append(self, batch: Iterable[Event]) -> None:
         """Keep events for the next commit; what is not a metric is passed over."""
@@ -80,27 +86,19 @@ class MetricsWriter:
         self._buffer.append((moment, events.State(state="queued")))
 
     def commit(self) -> bool:
-        """Write what was appended, in one transaction.
+        """Write what was appended: in one transaction, or in several where a disk that was full has made it long.
 
         Returns:
-            Whether it is written. If not (`error` says why: a lock that lasts, a full disk), all of it is kept for the next commit.
+            Whether it is written. If not (`error` says why: a lock that lasts, a full disk), what is left is kept for the next commit.
         """
-        if not self._buffer:
-            return True
-        self._first_changed = {}
-        try:
-            self._connection.execute("BEGIN IMMEDIATE")
-            for now, event in self._buffer:
-                self._write(now, event)
-            for column in GATHERED:
-                if column.table in self._first_changed:
-                    self._update_pyramid(column, self._first_changed[column.table])
-            self._connection.execute("COMMIT")
-        except sqlite3.Error as error:
-            self.error = str(error)
-            self._roll_back()
-            return False
-        self._buffer.clear()
+        while self._buffer:
+            batch = self._buffer[:AT_ONCE]
+            try:
+                self._write_all(batch)
+            except sqlite3.Error as error:
+                self.error = str(error)
+                return False
+            del self._buffer[: len(batch)]
         self.error = None
         return True
 
@@ -145,9 +143,23 @@ class MetricsWriter:
                 self._update_pyramid(column, 1)
                 self._connection.execute("COMMIT")
 
-    def _roll_back(self) -> None:
-        if self._connection.in_transaction:
-            self._connection.execute("ROLLBACK")
+    def _write_all(self, batch: Sequence[tuple[float, Event]]) -> None:
+        """In one transaction, or not at all."""
+        self._first_changed = {}
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+            for now, event in batch:
+                self._write(now, event)
+            for column in GATHERED:
+                if column.table in self._first_changed:
+                    self._update_pyramid(column, self._first_changed[column.table])
+            self._connection.execute("COMMIT")
+        except BaseException:
+            # Where even this fails, the next transaction does not begin either, and it is tried again after that.
+            with suppress(sqlite3.Error):
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+            raise
 
     def _write(self, now: float, event: Event) -> None:
         match event:
@@ -161,6 +173,8 @@ class MetricsWriter:
             case events.Replicas():
                 self._insert("replicas", event.step, msgspec.json.encode(event))
             case events.ReplicaStats():
+                # Of those before nobody reads.
+                self._connection.execute("DELETE FROM replica_stats")
                 self._insert("replica_stats", event.step, msgspec.json.encode(event))
             case events.StepTimes():
                 self._add_times(event)
@@ -187,7 +201,7 @@ class MetricsWriter:
     def _add_times(self, event: events.StepTimes) -> None:
         rows = self._connection.execute("SELECT event FROM step_times").fetchall()
         before = None
-        with suppress(msgspec.MsgspecError):  # what is damaged begins anew
+        with suppress(msgspec.MsgspecError, UnicodeDecodeError):  # what is damaged begins anew
             before = msgspec.json.decode(rows[0][0], type=events.StepTimes) if rows else None
         self._insert("step_times", 1, msgspec.json.encode(sum_of(before, event)))
 
@@ -217,6 +231,10 @@ class MetricsWriter:
             values = {"level": level, "bucket": bucket}
             self._connection.execute(forget_buckets(column), values)
             self._connection.execute(gather_buckets(column, level), values)
+
+
+def _unopened(path: Path, error: sqlite3.Error) -> RunError:
+    return RunError(f"{path.name}: the metrics cannot be opened: {error}.")
 
 
 def _finite(value: float) -> float | None:
