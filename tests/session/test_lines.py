@@ -19,10 +19,12 @@ from tuitrain.events import Event, Notice, Replica, Replicas, RunEnded, RunStart
 from tuitrain.paths import control_sockets
 from tuitrain.runs import catalogue
 from tuitrain.runs.errors import RunError
+from tuitrain.runs.record import RunRecord
 from tuitrain.runs.status import read_status
 from tuitrain.session.control import Control
 from tuitrain.session.lines import commands, connection, place, server
 from tuitrain.session.lines.client import RunLine, decode
+from tuitrain.session.lines.endpoint import Endpoint
 from tuitrain.session.lines.server import ControlServer
 from tuitrain.session.worker import WorkerSession
 
@@ -115,6 +117,19 @@ def test_the_run_counts_its_screens(tmp_path: Path, heard: Heard) -> None:
     session.stop()
     assert session.join(BOUND)
     assert (read_status(folder).state, read_status(folder).attached) == ("stopped", 0)
+
+
+def test_the_server_of_an_earlier_run_counts_no_screens_of_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For a second after a run's end its viewers may still read what they were told, and go one by one."""
+    counts: list[Callable[[int], None]] = []
+    monkeypatch.setattr(server, "ControlServer", lambda folder, obey, watched: counts.append(watched))
+    endpoint, records = Endpoint(lambda command: None), [RunRecord(DEFAULTS), RunRecord(DEFAULTS)]
+    for record in records:
+        endpoint.open(tmp_path, record)
+    earlier, latest = counts
+    latest(2)
+    earlier(1)
+    assert [record.attached for record in records] == [0, 2]
 
 
 def test_nothing_is_left_of_it(tmp_path: Path, heard: Heard, runtime_dir: Path) -> None:

@@ -262,3 +262,14 @@ def test_leaving_the_app_waits_for_the_command_and_says_so(tmp_path: Path, heard
     assert wiring._end(session)
     assert (tmp_path / "ran").exists()
     assert "waiting for on_end" in capsys.readouterr().err
+
+
+def test_it_follows_a_run_that_no_other_process_took_over(tmp_path: Path, heard: Heard) -> None:
+    session = session_of(count_to(5), tmp_path, heard)
+    session.start(with_changes(DEFAULTS, {"on_end": "echo $TUITRAIN_STATE $TUITRAIN_STEP"}))
+    heard.wait_for(Step, 5)
+    assert session.let_go(BOUND)
+    assert output(session) == [], "the run goes on elsewhere"
+    session.stop_after_all()
+    assert session.join(BOUND)
+    assert output(session) == ["stopped 5"]

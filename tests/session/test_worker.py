@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from small_sessions import BOUND, Heard, count_to, session_of, started
+from small_sessions import BOUND, Heard, count_to, session_of, started, until
 
-from tuitrain.config import DEFAULTS, ConfigError, RunConfig
-from tuitrain.events import Event, GpuSample, Losses, Notice, Parameter, Parameters, Predictions, RunEnded, State, Step
+from tuitrain.config import DEFAULTS, ConfigError, RunConfig, with_changes
+from tuitrain.events import Event, GpuSample, Losses, Notice, Parameter, Parameters, Predictions, RunEnded, RunStarted, State, Step
 from tuitrain.paths import METRICS
+from tuitrain.runs.record import RunRecord
 from tuitrain.runs.saved import load_record
 from tuitrain.runs.series import Series
 from tuitrain.runs.store import MetricsReader
@@ -253,3 +254,80 @@ def test_what_an_engine_waits_for_is_on_disk_at_once(tmp_path: Path, heard: Hear
     session.start(DEFAULTS)
     assert session.join(BOUND)
     assert kept == [1, 2, 3, 4]
+
+
+def mistaken_about(step: int) -> Callable[[RunRecord, Event], None]:
+    """An `apply` that has a mistake about one step."""
+    apply = RunRecord.apply
+
+    def applied(record: RunRecord, event: Event) -> None:
+        if isinstance(event, Step) and event.step == step:
+            raise ZeroDivisionError("a mistake")
+        apply(record, event)
+
+    return applied
+
+
+def test_a_mistake_about_one_event_does_not_end_the_writing(tmp_path: Path, heard: Heard, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(RunRecord, "apply", mistaken_about(3))
+    record = stopped_at(5, tmp_path, heard).record
+    assert heard.over.is_set()
+    assert record is not None
+    assert record.path is not None
+    assert (record.state, load_record(record.path).state) == ("stopped", "stopped")
+    with MetricsReader(record.path / METRICS) as reader:
+        assert reader.last_step() == 5
+
+
+def test_without_tensorboard_a_run_is_kept_and_says_so_once(tmp_path: Path, heard: Heard, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where protobuf does not fit it, which is a TypeError at the import."""
+    tries: list[Path] = []
+
+    def broken(folder: Path, earlier: Sequence[Event]) -> None:
+        tries.append(folder)
+        raise TypeError("Descriptors cannot be created directly.")
+
+    monkeypatch.setattr(archive, "TensorBoardWriter", broken)
+    record = stopped_at(250, tmp_path, heard).record
+    assert record is not None
+    assert record.path is not None
+    said = "The run's TensorBoard file cannot be written: Descriptors cannot be created directly. Training goes on without it."
+    assert [notice.text for notice in record.notices] == [said]
+    with MetricsReader(record.path / METRICS) as reader:
+        assert [notice.text for _, notice in reader.notices()] == [said]
+    assert len(tries) == 1
+
+
+def test_a_run_is_let_go_of_while_the_command_after_an_earlier_one_runs(tmp_path: Path, heard: Heard) -> None:
+    session = session_of(count_to(5), tmp_path, heard)
+    session.start(with_changes(DEFAULTS, {"on_end": "exec sleep 1000"}))
+    session.stop()
+    until(lambda: session.state == "ended")
+    session.start(DEFAULTS)
+    heard.wait_for(Step, 10)
+    assert session.let_go(BOUND / 4)
+    session.stop_after_all()
+    session.interrupt()
+    assert session.join(BOUND)
+
+
+def test_a_run_that_comes_to_the_end_of_no_step_is_not_let_go_of_later(tmp_path: Path, heard: Heard) -> None:
+    go_on = threading.Event()
+
+    def train(config: RunConfig, control: Control) -> Iterator[Event]:
+        yield started(1)
+        assert go_on.wait(BOUND)
+        assert control.take(wait=True) == "stop"
+        yield RunEnded(state="stopped", step=1)
+
+    session = session_of(train, tmp_path, heard)
+    session.start(DEFAULTS)
+    heard.wait_for(RunStarted)
+    with pytest.raises(ConfigError, match=r"did not come to the end of a step within 0 s; it stops at the next one\.$"):
+        session.let_go(0.01)
+    go_on.set()
+    assert session.join(BOUND)
+    assert isinstance(heard.events[-1], RunEnded)
+    assert session.record is not None
+    assert session.record.path is not None
+    assert load_record(session.record.path).state == "stopped"

@@ -17,7 +17,6 @@ from tuitrain.session.lines.endpoint import Endpoint
 from tuitrain.session.recorder import Recorder
 
 if TYPE_CHECKING:
-    from tuitrain.runs.folder import RunFolder
     from tuitrain.session.on_end import OnEnd
     from tuitrain.session.owned import Owned
 
@@ -74,7 +73,7 @@ class Hold:
         self._owned = queued = QueuedRun(again.absolute(), self._record) if again else QueuedRun.new(self._runs_dir, self._record)
         self._listen(queued.folder.path)
         self._recorder.beat, self._recorder.release = queued.beat, self._end
-        self._do_on_end(self._record.config, queued.folder)
+        self._recorder.afterwards = self.do_on_end
         return queued.folder.id
 
     def wait_for_turn(self) -> bool:
@@ -119,7 +118,7 @@ class Hold:
         self._recorder.archive = archive
         if not listening:
             self._listen(folder.path)
-        self._do_on_end(resolved, folder)
+        self._recorder.afterwards = self.do_on_end
         return msgspec.structs.replace(started, run=folder.id)
 
     def end_stopped(self) -> None:
@@ -129,6 +128,16 @@ class Hold:
         with suppress(OSError):
             folder.write_state(folder.status.with_record(self._record))
         self._owned.end("stopped")
+
+    def do_on_end(self) -> None:
+        """The run has ended and is archived: its command follows, where it has one. From any thread."""
+        if self._owned is None or self._record.config.on_end is None:
+            return
+        from tuitrain.session.on_end import OnEnd
+
+        command = OnEnd(self._record.config.on_end, self._record, self._owned.folder, self._tell)
+        self._commands = [*(earlier for earlier in self._commands if not earlier.join(0)), command]
+        command.start()
 
     def end_commands(self) -> None:
         """End what runs after the ends of runs. From any thread."""
@@ -150,15 +159,3 @@ class Hold:
         except OSError as error:
             text = f"Other terminals cannot reach this run: no control socket can be made ({error.strerror or error})."
             self._recorder.put(Notice(level="warning", text=text))
-
-    def _do_on_end(self, config: RunConfig, folder: RunFolder) -> None:
-        if config.on_end is not None:
-            self._recorder.afterwards = lambda: self._run_on_end(folder)
-
-    def _run_on_end(self, folder: RunFolder) -> None:
-        """On the recorder's thread, when the run has ended and is archived."""
-        from tuitrain.session.on_end import OnEnd
-
-        command = OnEnd(self._record.config.on_end or "", self._record, folder, self._tell)
-        self._commands = [*(earlier for earlier in self._commands if not earlier.join(0)), command]
-        command.start()

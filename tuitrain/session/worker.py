@@ -52,6 +52,8 @@ class WorkerSession:
         self._endpoint = Endpoint(self._obey)
         self._hold = Hold(runs_dir, self._endpoint, self._tell)
         self._letting_go = self._let_go = False
+        # Whoever lets a run go may run out of patience at the moment at which it is let go of.
+        self._lock = threading.Lock()
 
     @property
     def screen_attached(self) -> bool:
@@ -136,20 +138,29 @@ class WorkerSession:
         Raises:
             ConfigError: it is not at a step boundary within `timeout` seconds; it stops at the next one.
         """
+        assert self._thread is not None
+        assert self._recorder is not None
         self._letting_go = True
         self._ask("stop")
-        if not self.join(timeout):
+        self._thread.join(timeout)
+        with self._lock:
             self._letting_go = False
-            raise ConfigError(f"the run did not come to the end of a step within {timeout:.0f} s; it stops at the next one.")
+            if self._thread.is_alive() and not self._let_go:
+                raise ConfigError(f"the run did not come to the end of a step within {timeout:.0f} s; it stops at the next one.")
+        # Only what it did is still written, which ends by itself; the `on_end` of earlier runs is nothing to wait for.
+        self._thread.join()
+        self._recorder.join()
+        self._endpoint.join(timeout)
         return self._let_go
 
     def stop_after_all(self) -> None:
-        """No process goes on with the run that was let go of: it is stopped."""
+        """No process goes on with the run that was let go of: it is stopped, and its `on_end` follows."""
         assert self.record is not None
         ended = RunEnded(run=self.record.run, state="stopped", step=self.record.step)
         self.record.apply(ended)
         self._hold.end_stopped()
         tell(self._listeners, [ended])
+        self._hold.do_on_end()
 
     def subscribe(self, listener: Listener) -> None:
         """Call `listener` with each batch of events of the runs started from now on, from the recorder's thread; it must not block.
@@ -209,9 +220,8 @@ class WorkerSession:
                     event = self._hold.open(config, event)
                     run, begun = event.run, True
                 elif isinstance(event, RunEnded):
-                    if self._letting_go and event.state == "stopped":
+                    if event.state == "stopped" and self._lets_go():
                         recorder.afterwards = recorder.release = None
-                        self._let_go = True
                         continue
                     if run and not begun and event.state == "interrupted":
                         self._hold.back_to_the_queue()
@@ -229,6 +239,12 @@ class WorkerSession:
                 self.refusal = reason
         finally:
             recorder.finish()
+
+    def _lets_go(self) -> bool:
+        """Whether another process is to go on with the run that ends here; on the training thread."""
+        with self._lock:
+            self._let_go = self._letting_go
+            return self._let_go
 
     def _engine(self) -> Train:
         if self._loaded is None:

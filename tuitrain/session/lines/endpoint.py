@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tuitrain.events import Event
@@ -55,7 +56,7 @@ class Endpoint:
         with self._lock:
             self._record, self._viewers = record, 0
             self._count()
-        self._server = ControlServer(folder, self._obey, self._watched)
+        self._server = ControlServer(folder, self._obey, partial(self._watched, record))
 
     def tell(self, batch: Sequence[Event]) -> None:
         """Hand events on to the viewers; with an empty batch, hang up when they have read what they were told. Never waits."""
@@ -70,10 +71,12 @@ class Endpoint:
         """Wait until nobody is connected any more and the socket is gone; whether it is so."""
         return self._server is None or self._server.join(timeout)
 
-    def _watched(self, viewers: int) -> None:
+    def _watched(self, record: RunRecord, viewers: int) -> None:
         with self._lock:
-            self._viewers = viewers
-            self._count()
+            # The server of the run before may still let its viewers read the end.
+            if record is self._record:
+                self._viewers = viewers
+                self._count()
 
     def _count(self) -> None:
         if self._record is not None:
