@@ -7,14 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tuitrain.events import Eval, Event, Notice, Parameters, Predictions
+from tuitrain.events import Checkpoint, Eval, Event, Notice, Parameters, Predictions, RunEnded, RunStarted, Step
 from tuitrain.paths import METRICS, TENSORBOARD
+from tuitrain.runs.errors import RunError
 from tuitrain.runs.folder import RunFolder
 from tuitrain.runs.network import write_network
 from tuitrain.runs.record import RunRecord
 from tuitrain.runs.store import MetricsWriter
 from tuitrain.runs.tensorboard import TensorBoardWriter
 from tuitrain.session.threads import lasting_imports
+from tuitrain.text import clean
+
+_CURVES = (RunStarted, Step, Eval, Checkpoint, RunEnded)
+"""What TensorBoard shows something of."""
 
 
 class Archive:
@@ -37,7 +42,8 @@ class Archive:
         if waited_since is not None:
             self._metrics.note_waiting(waited_since)
         self._tensorboard: TensorBoardWriter | None = None
-        self._curves: list[Event] = []
+        self._curves: list[Event] | None = []
+        """`None` where tensorboard cannot be imported."""
         self._network: dict[type, Parameters | Predictions] = {}
         self._logged = logged
         self._said: set[str] = set()
@@ -45,16 +51,18 @@ class Archive:
     def append(self, batch: Sequence[Event]) -> None:
         """Keep the events for the next `commit`."""
         self._metrics.append(batch)
-        self._curves += batch
+        if self._curves is not None:
+            self._curves += [event for event in batch if isinstance(event, _CURVES)]
         self._network |= {type(event): event for event in batch if isinstance(event, (Parameters, Predictions))}
 
     def commit(self, record: RunRecord) -> list[Notice]:
-        """Write what is kept. What cannot be written is tried again next time; a notice says so the first time."""
-        problems = [] if self._metrics.commit() else self._complain("metrics", self._metrics.error or "unknown reason")
+        """Write what is kept. What cannot be written is tried again next time; a notice says so the first time, also in the metrics."""
+        problems = self._try("metrics", self._write_metrics)
         problems += self._try("TensorBoard file", self._write_curves)
         problems += self._try("parameters and predictions", self._write_network)
         problems += self._try("log", lambda: self._write_log(record))
         problems += self._try("state", lambda: self._folder.write_state(self._folder.status.with_record(record)))
+        self._metrics.append(problems)
         return problems
 
     def close(self, record: RunRecord) -> list[Notice]:
@@ -68,11 +76,23 @@ class Archive:
             problems += self._try("TensorBoard file", self._tensorboard.close)
         return problems
 
+    def _write_metrics(self) -> None:
+        if not self._metrics.commit():
+            raise RunError(self._metrics.error or "unknown reason")
+
     def _write_curves(self) -> None:
+        if self._curves is None:
+            return
         # Made here and not in __init__: tensorboard takes a tenth of a second to import, which the training thread need not wait for.
         if self._tensorboard is None:
-            with lasting_imports():
-                self._tensorboard = TensorBoardWriter(self._folder.path / TENSORBOARD, self._earlier)
+            try:
+                with lasting_imports():
+                    self._tensorboard = TensorBoardWriter(self._folder.path / TENSORBOARD, self._earlier)
+            except OSError:
+                raise
+            except Exception:  # tensorboard, or what is under it, does not fit this Python, and will not the next time
+                self._curves = None
+                raise
         # What cannot be written now it keeps itself for the next time.
         curves, self._curves = self._curves, []
         self._tensorboard.write(curves)
@@ -90,12 +110,15 @@ class Archive:
     def _try(self, what: str, write: Callable[[], None]) -> list[Notice]:
         try:
             write()
+        except (OSError, RunError) as error:
+            return self._complain(what, getattr(error, "strerror", None) or str(error), "; it is tried again")
         except Exception as error:  # also what a library under the file raises: a run must not end for its log
-            return self._complain(what, (isinstance(error, OSError) and error.strerror) or str(error))
+            reason = str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
+            return self._complain(what, reason, " without it")
         return []
 
-    def _complain(self, what: str, reason: str) -> list[Notice]:
+    def _complain(self, what: str, reason: str, how: str) -> list[Notice]:
         if what in self._said:
             return []
         self._said.add(what)
-        return [Notice(level="warning", text=f"The run's {what} cannot be written: {reason}. Training goes on; it is tried again.")]
+        return [Notice(level="warning", text=f"The run's {what} cannot be written: {clean(reason)}. Training goes on{how}.")]

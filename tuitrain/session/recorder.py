@@ -77,7 +77,7 @@ class Recorder:
         while more:
             batch, more = self._next_batch()
             for event in batch:
-                self._record.apply(event)
+                self._apply(event)
             if self.archive is not None:
                 self.archive.append(batch)
                 if (
@@ -124,5 +124,11 @@ class Recorder:
         """Write to disk; the notices of what could not be written."""
         problems = archive.close(self._record) if last else archive.commit(self._record)
         for problem in problems:
-            self._record.apply(problem)
+            self._apply(problem)
         return list(problems)
+
+    def _apply(self, event: Event) -> None:
+        try:
+            self._record.apply(event)
+        except Exception as error:  # a mistake about one event must not end the writing, and with it the run
+            print_error(error)
