@@ -7,10 +7,11 @@ import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import IO
 
 import pytest
 import small_host
-from small_sessions import SMALL_HOST, Heard, session_of, until
+from small_sessions import BOUND, SMALL_HOST, Heard, session_of, until
 
 from tuitrain.config import DEFAULTS, ConfigError
 from tuitrain.events import Event, Losses, Notice, Progress, RunEnded
@@ -159,6 +160,28 @@ def test_a_run_that_nobody_takes_has_stopped(
     run = detached.start(DEFAULTS, runs_dir, resume=summary.path)
     assert run == summary.run
     commands.stop(catalogue.find(runs_dir, run))
+
+
+def test_without_a_place_for_temporary_files_the_run_stays_where_it_is(
+    runs_dir: Path, heard: Heard, small: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a disk that is full."""
+
+    def full() -> IO[bytes]:
+        raise FileNotFoundError(2, "No usable temporary directory found")
+
+    session = session_of(small_host.train, runs_dir, heard)
+    session.start(DEFAULTS)
+    until(lambda: session.state == "running")
+    monkeypatch.setattr(detached.tempfile, "TemporaryFile", full)
+    sentence = r"^no process can be started in the background: No usable temporary directory found\.$"
+    with pytest.raises(ConfigError, match=sentence):
+        detached.hand_over(session)
+    assert session.state == "running"
+    session.stop()
+    assert session.join(BOUND)
+    with pytest.raises(ConfigError, match=sentence):
+        detached.start(DEFAULTS, runs_dir)
 
 
 def test_there_must_be_a_run_to_hand_over(runs_dir: Path, heard: Heard, small: Callable[[str], None]) -> None:

@@ -101,6 +101,15 @@ def test_a_crash_is_one_sentence(torch_is: Callable[[str], Path], code: str, sen
     assert left(pid) == []
 
 
+def test_without_a_place_for_temporary_files_the_measurement_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(**options: object) -> None:
+        raise FileNotFoundError(2, "No usable temporary directory found")
+
+    monkeypatch.setattr(module.tempfile, "TemporaryDirectory", full)
+    measured = ProcessTrials().measure(RunConfig(), CPU, threading.Event())
+    assert measured == Measured(error="The trial's process cannot be started: No usable temporary directory found.")
+
+
 def test_what_a_plan_forbids_needs_no_process(torch_is: Callable[[str], Path]) -> None:
     pid = torch_is("")
     answer = ProcessTrials().measure(RunConfig(compile=True), Plan("dp", ("cuda:0", "cuda:1")), threading.Event())

@@ -9,7 +9,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar, cast
@@ -155,20 +155,21 @@ class _Child:
 
     def __init__(self, command_name: str = _HOST, *, cwd: str | None = None) -> None:
         _children[:] = [child for child in _children if child.poll() is None]
-        self._complaints = tempfile.TemporaryFile()  # noqa: SIM115 - closed in __exit__
         command = [sys.executable, "-c", _PROGRAM, str(Path(__file__).parents[2]), command_name]
         try:
-            self._process = subprocess.Popen(
-                command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=self._complaints,
-                start_new_session=True,
-                bufsize=0,
-                cwd=cwd,
-            )
+            with ExitStack() as undo:
+                self._complaints = undo.enter_context(tempfile.TemporaryFile())
+                self._process = subprocess.Popen(
+                    command,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=self._complaints,
+                    start_new_session=True,
+                    bufsize=0,
+                    cwd=cwd,
+                )
+                undo.pop_all()
         except OSError as error:
-            self._complaints.close()
             raise ConfigError(f"no process can be started in the background: {error.strerror or error}.") from None
         _children.append(self._process)
 

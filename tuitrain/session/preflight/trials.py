@@ -87,18 +87,21 @@ class ProcessTrials:
         return self._ask(config, self._steps, stop)
 
     def _ask(self, config: RunConfig, steps: int, stop: threading.Event) -> Measured:
-        with tempfile.TemporaryDirectory(prefix="tuitrain-", ignore_cleanup_errors=True) as folder:
-            trial = Trial(
-                config=config,
-                folder=folder,
-                steps=steps,
-                warmup=WARMUP,
-                seconds=self._seconds,
-                largest=self._largest,
-                free=self._free,
-            )
-            # The warm-up may be as slow as the counted steps, and one of them slower than all of the limit.
-            return answer_of(msgspec.json.encode(trial), folder, 2 * self._seconds + START_SECONDS, stop)
+        try:
+            with tempfile.TemporaryDirectory(prefix="tuitrain-", ignore_cleanup_errors=True) as folder:
+                trial = Trial(
+                    config=config,
+                    folder=folder,
+                    steps=steps,
+                    warmup=WARMUP,
+                    seconds=self._seconds,
+                    largest=self._largest,
+                    free=self._free,
+                )
+                # The warm-up may be as slow as the counted steps, and one of them slower than all of the limit.
+                return answer_of(msgspec.json.encode(trial), folder, 2 * self._seconds + START_SECONDS, stop)
+        except OSError as error:
+            return Measured(error=f"The trial's process cannot be started: {error.strerror or error}.")
 
 
 def answer_of(request: bytes, folder: str, seconds: float, stop: threading.Event) -> Measured:
@@ -110,15 +113,13 @@ def answer_of(request: bytes, folder: str, seconds: float, stop: threading.Event
 
     Raises:
         Cancelled: `stop` was set.
+        OSError: the process cannot be started.
     """
     command = [sys.executable, "-c", _PROGRAM, str(Path(__file__).parents[3])]
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        try:
-            process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=out, stderr=err, env=_environment(folder), start_new_session=True, bufsize=0
-            )
-        except OSError as error:
-            return Measured(error=f"The trial's process cannot be started: {error.strerror or error}.")
+        process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=out, stderr=err, env=_environment(folder), start_new_session=True, bufsize=0
+        )
         try:
             in_time = _wait(process, request, seconds, stop)
         finally:
