@@ -6,6 +6,7 @@ import os
 import shutil
 import socket
 import sys
+import threading
 from pathlib import Path
 from types import ModuleType
 
@@ -18,10 +19,12 @@ from textual.screen import Screen
 
 from tuitrain.runs.catalogue import RunSummary
 from tuitrain.runs.label import annotate, rename
+from tuitrain.runs.record import RunRecord
 from tuitrain.runs.series import Bin
 from tuitrain.tui import format as words
 from tuitrain.tui.app import TuitrainApp
 from tuitrain.tui.browse import run_rows
+from tuitrain.tui.browse.runs_reader import Reading, RunsReader, Wish
 from tuitrain.tui.screens.ask import Ask
 from tuitrain.tui.screens.opened import OpenedScreen
 from tuitrain.tui.screens.runs import RunsScreen
@@ -152,6 +155,35 @@ async def test_damaged_runs_are_lost_and_opening_one_gives_its_sentence(session:
         shutil.rmtree(gone)
         await pilot.press("enter")
         await until_shown(pilot, f"✗ {THIRD}: state.json cannot be read: No such file or directory.")
+
+
+async def test_what_a_reading_runs_into_is_said_once_and_it_reads_on(
+    session: FakeSession, sampler: FakeSampler, runs_dir: Path, three: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, asked, mended = RunsReader.read, threading.Semaphore(0), threading.Event()
+
+    def broken(reader: RunsReader, wish: Wish, own: RunRecord | None) -> Reading:
+        if mended.is_set() or not wish.listing:
+            return read(reader, wish, own)
+        asked.release()
+        raise PermissionError(13, "Permission [b]denied[/b]\x1b[2J")
+
+    monkeypatch.setattr(RunsReader, "read", broken)
+    app = make(session, sampler, runs_dir)
+    async with app.run_test(size=WIDE) as pilot:
+        await pilot.press("r")
+        await until_told(pilot, "This could not be read: [Errno 13] Permission [b]denied[/b]")
+        screen = app.screen
+        assert isinstance(screen, RunsScreen)
+        for _ in range(2):
+            await until(pilot, lambda: asked.acquire(blocking=False))
+            await until(pilot, lambda: not screen._busy)
+            screen._look(listing=True)
+        assert len(app._notifications) == 1
+        mended.set()
+        await until(pilot, lambda: not screen._busy)
+        screen._look(listing=True)
+        await until_shown(pilot, "Runs 3", "alpha", "beta", "gamma")
 
 
 async def test_the_own_run_is_current_and_enter_goes_to_its_screen(session: FakeSession, sampler: FakeSampler, runs_dir: Path) -> None:

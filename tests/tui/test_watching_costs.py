@@ -74,7 +74,7 @@ async def watched(pilot: Pilot[None]) -> OpenedScreen:
     await until_shown(pilot, "space Pause", "Devices")
     screen = pilot.app.screen
     assert isinstance(screen, OpenedScreen)
-    await until(pilot, lambda: screen._curve._plot.columns > 0 and not screen._curve._later._running and not screen._reading)
+    await until(pilot, lambda: screen._curve._plot.columns > 0 and not screen._curve._later._running and not screen._busy)
     await pilot.pause()
     return screen
 
@@ -100,7 +100,7 @@ async def test_a_reading_is_drawn_once_and_only_where_it_changed_something(
             screen._beats = _BEATS - 1
             screen.beat()
             await until_shown(pilot, f"{last:,}/")
-            await until(pilot, lambda: done["Plot._drawn"] > 0 and not screen._reading)
+            await until(pilot, lambda: done["Plot._drawn"] > 0 and not screen._busy)
             await pilot.pause()
         assert done == {"OpenedScreen.on_opened_screen_read": 1, "Plot._drawn": 1}
 

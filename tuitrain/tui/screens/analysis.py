@@ -55,7 +55,6 @@ class AnalysisScreen(PaneScreen):
     def __init__(self, run: RunLike) -> None:
         super().__init__(run)
         self._pane = AnalysisPane(run)
-        self._reading = False
         self._searching: Path | None = None
         self._scrolled = False
 
@@ -94,13 +93,12 @@ class AnalysisScreen(PaneScreen):
     def _follow(self) -> None:
         """Read a run again that another process trains; the screen below does that only while it is on top."""
         run = self.run
-        if isinstance(run, OpenedRun) and run.alive and not self._reading:
-            self._reading = True
-            self.run_worker(lambda: self.post_message(self.Read(run.read())), thread=True, exit_on_error=False, group="read")
+        if isinstance(run, OpenedRun) and run.alive and not self._busy:
+            self._read_apart(lambda: self.post_message(self.Read(run.read())))
 
     def on_analysis_screen_read(self, message: Read) -> None:
         """Show what was read."""
-        self._reading = False
+        self._busy = False
         if isinstance(self.run, OpenedRun):
             self.run.take(message.reading)
         self._redraw()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import ClassVar
 
@@ -10,8 +10,10 @@ from textual import events
 from textual.app import ComposeResult
 from textual.screen import Screen
 from textual.widget import Widget
+from textual.worker import Worker, WorkerState
 
 from tuitrain.config import RunConfig
+from tuitrain.text import clean
 from tuitrain.tui.layout import fits
 from tuitrain.tui.run_view import RunLike
 from tuitrain.tui.terminal.clipboard import hand_to_tmux
@@ -26,6 +28,7 @@ Help = tuple[tuple[str, str], ...]
 
 BEAT_SECONDS = 1.0
 """Where training uses every core, each redraw is taken from it."""
+_READING = "read"
 
 
 class PaneScreen(Screen[None]):
@@ -48,6 +51,9 @@ class PaneScreen(Screen[None]):
         self._header = Header(run)
         self._too_small = TooSmall(run)
         self._panes: tuple[Widget, ...] = ()
+        self._busy = False
+        """A thread reads for the screen; the message that brings what was read ends this."""
+        self._surprise = ""
 
     def shown_run(self) -> Path | RunConfig | None:
         """What one looks at: the folder of a run, the configuration of one that has no folder yet, or nothing."""
@@ -114,6 +120,21 @@ class PaneScreen(Screen[None]):
         """Repaint everything, for a new theme."""
         for lines in self.query(Lines):
             lines.redraw_all()
+
+    def _read_apart(self, work: Callable[[], object]) -> None:
+        """Read in a thread, which posts what it has found."""
+        self._busy = True
+        self.run_worker(work, thread=True, exit_on_error=False, group=_READING)
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        """What a thread that reads did not expect ends neither the app nor the reading: it is said once, and the next look tries again."""
+        if event.state is not WorkerState.ERROR or event.worker.group != _READING:
+            return
+        self._busy = False
+        surprise = f"This could not be read: {clean(str(event.worker.error))}."
+        if surprise != self._surprise:
+            self._surprise = surprise
+            self.notify(surprise, severity="warning", markup=False)
 
     def _beat(self) -> None:
         if self.app.screen is self:

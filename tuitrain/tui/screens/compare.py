@@ -91,7 +91,6 @@ class CompareScreen(PaneScreen):
         self._smoothing = WEIGHTS.index(self._wanted.weight)
         self._reading: Reading | None = None
         self._wish = 0
-        self._busy = False
         self._next_read = 0.0
         self._table = Differences(len(self._paths))
 
@@ -129,7 +128,6 @@ class CompareScreen(PaneScreen):
     def _read(self, *, anew: bool) -> None:
         """Read in a thread; of several wishes the newest one counts."""
         self._wish += 1
-        self._busy = True
         wish, wanted, own = self._wish, self._wanted, self.run.record
         known = self._reading.entrants if self._reading else ()
 
@@ -143,7 +141,7 @@ class CompareScreen(PaneScreen):
             if wish == self._wish:
                 self.post_message(self.Read(read(entrants, wanted), wish, time.monotonic() - begun, last=True))
 
-        self.run_worker(work, thread=True, exit_on_error=False, group="read")
+        self._read_apart(work)
 
     def on_compare_screen_read(self, message: Read) -> None:
         """Show it, unless something else is wanted by now."""

@@ -128,7 +128,7 @@ class OpenedScreen(PaneScreen):
         self._sampler = sampler
         self._look = look
         self._attachment = Attachment(path, outside, lambda: self.post_message(self.Told()))
-        self._reading = self._read_again = False
+        self._read_again = False
         self._could: tuple[object, ...] = ()
         self._beats = 0
 
@@ -206,11 +206,11 @@ class OpenedScreen(PaneScreen):
             self._attachment.keep()
         if self._beats % _BEATS:
             return
-        late = self._reading
+        late = self._busy
         if self._attachment.stirred or not self._attachment.attached or self._beats % _QUIET_BEATS == 0:
             self._attachment.stirred = False
             self._read()
-        if late or not self._reading:
+        if late or not self._busy:
             # Otherwise they are painted together with what is read.
             self._devices.sample()
 
@@ -219,11 +219,10 @@ class OpenedScreen(PaneScreen):
         self._read()
 
     def _read(self) -> None:
-        if self._reading:
+        if self._busy:
             self._read_again = True
             return
-        self._reading, self._read_again = True, False
-
+        self._read_again = False
         ahead = self._curve.ahead()
 
         def read() -> None:
@@ -231,11 +230,11 @@ class OpenedScreen(PaneScreen):
             reading = self.opened.read()
             self.post_message(self.Read(reading, None if reading.record is None else ahead(reading.record)))
 
-        self.run_worker(read, thread=True, exit_on_error=False, group="read")
+        self._read_apart(read)
 
     async def on_opened_screen_read(self, message: Read) -> None:
         """Show what was read."""
-        self._reading, said = False, self.opened.problem
+        self._busy, said = False, self.opened.problem
         first = self.opened.record is None
         self.opened.take(message.reading)
         if first and self.opened.alive and self.opened.here:

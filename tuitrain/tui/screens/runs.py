@@ -93,7 +93,6 @@ class RunsScreen(PaneScreen):
         self._table = RunsTable()
         self._detail = RunDetail()
         self._beats = 0
-        self._reading = False
         self._list_wanted = False
         self._wish: Wish | None = None
         self._listed: list[RunRow] | None = None
@@ -156,21 +155,21 @@ class RunsScreen(PaneScreen):
         self._list_wanted |= listing
         runs = self._table.list
         wish = Wish(tuple(runs.in_view), self._table.curve_cells, runs.selected, self._detail.sketched)
-        if self._reading or not (self._list_wanted or wish != self._wish):
+        if self._busy or not (self._list_wanted or wish != self._wish):
             return
-        self._reading, self._wish = True, wish
+        self._wish = wish
         wish, self._list_wanted = msgspec.structs.replace(wish, listing=self._list_wanted), False
         own = self.run.record
 
         def read() -> None:
             self.post_message(self.Read(self._reader.read(wish, own)))
 
-        self.run_worker(read, thread=True, exit_on_error=False, group="read")
+        self._read_apart(read)
 
     def on_runs_screen_read(self, message: Read) -> None:
         """Show what was read."""
         reading, was_empty = message.reading, self._table.empty
-        self._reading = False
+        self._busy = False
         if reading.rows is not None and (reading.rows is not self._listed or reading.problem != self._table.problem):
             self._listed = reading.rows
             self._table.show([self._own(row) for row in reading.rows], reading.problem)
