@@ -30,6 +30,8 @@ class Fetch:
         self._download = download
         self._changed: Callable[[], None] = lambda: None
         self._ending = threading.Event()
+        # A download may end while it is asked to.
+        self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
 
     @property
@@ -58,8 +60,9 @@ class Fetch:
 
     def cancel(self) -> None:
         """Ask it to end."""
-        if self.state == "running":
-            self.state = "cancelling"
+        with self._lock:
+            if self.state == "running":
+                self.state = "cancelling"
         self._ending.set()
 
     def join(self, timeout: float) -> bool:
@@ -80,5 +83,6 @@ class Fetch:
             state = "cancelled" if ending.is_set() else "failed"
             first = str(error).strip().partition("\n")[0] or type(error).__name__
             self.error = clean(first).removeprefix("data: ")
-        self.state = state
+        with self._lock:
+            self.state = state
         self._changed()
