@@ -1,11 +1,13 @@
-"""Words: the one door for strings from outside (names, files, logs, GPU names), what a misspelt one may have meant, and signals by name."""
+"""Words: the one door for strings from outside (names, files, logs, GPU names), and what a misspelt one may have meant."""
 
 from __future__ import annotations
 
 import difflib
+import os
 import re
 import sys
 from collections.abc import Iterable
+from pathlib import Path
 
 # C0 and C1 controls (a terminal obeys them) and the bidirectional marks (they reorder what a person reads).
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -33,6 +35,11 @@ def print_error(error: BaseException) -> None:
     import traceback  # not for every command
 
     sys.stderr.write(clean_lines("".join(traceback.format_exception(error))))
+
+
+def readable(path: Path) -> str:
+    """A path as text that JSON can hold, also where a name in it is not UTF-8."""
+    return os.fsencode(path).decode("utf-8", errors="replace")
 
 
 def nearest(word: str, words: Iterable[str]) -> str:

@@ -23,7 +23,7 @@ from tuitrain.engine.optim import autocast, make_criterion, make_optimizer, upda
 from tuitrain.engine.predictions import Answers
 from tuitrain.engine.snapshot import Snapshot
 from tuitrain.engine.strategies.single import Single
-from tuitrain.events import Checkpoint, Notice, RunEnded, State
+from tuitrain.events import Checkpoint, Notice, RunEnded, State, encode
 
 CPU = torch.device("cpu")
 
@@ -173,6 +173,14 @@ def test_a_failing_save_leaves_nothing_and_training_goes_on(tmp_path: Path, monk
     assert events[-1] == RunEnded(state="finished", step=7)
     assert not (tmp_path / "checkpoints" / "step-00000002").exists()
     assert [path.name for path in (tmp_path / "checkpoints").iterdir() if path.name.startswith(".")] == []
+
+
+def test_a_folder_whose_name_is_not_utf_8_can_be_told(tmp_path: Path) -> None:
+    folder = tmp_path / os.fsdecode(b"r\xe9seau")
+    folder.mkdir()
+    events = run(small_config(epochs=1), FakeControl(folder))
+    assert checkpoint.load(folder / "checkpoints" / "step-00000007")
+    assert "r\ufffdseau/checkpoints/step-00000007" in encode(of(Checkpoint, events)[0])
 
 
 def test_an_unwritable_folder_is_a_warning(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from tuitrain.engine.failures import first_line
 from tuitrain.engine.snapshot import Snapshot
 from tuitrain.events import Checkpoint, CheckpointKind, Notice
 from tuitrain.paths import BEST
+from tuitrain.text import readable
 
 Told = Checkpoint | Notice
 
@@ -142,10 +143,10 @@ class Shelf:
                 self._verified.discard(folder.name)
                 snapshot.write(self._parent, kind, taken)
                 self.saved = position
-            told.append(Checkpoint(step=position.step, path=str(folder), kind=kind))
+            told.append(Checkpoint(step=position.step, path=readable(folder), kind=kind))
             if best:
                 snapshot.write_text(self._parent / BEST, f"{folder.name}\n")
-                told.append(Checkpoint(step=position.step, path=str(folder), kind="best"))
+                told.append(Checkpoint(step=position.step, path=readable(folder), kind="best"))
             self._delete_old()
         except Exception as error:  # a full disk, and whatever else: the run goes on
             told.append(_not_saved(position, error))

@@ -16,7 +16,7 @@ from tuitrain.paths import BEST, CHECKPOINTS, CONFIG, MANIFEST, STATE
 from tuitrain.runs.errors import RunError
 from tuitrain.runs.label import read_label
 from tuitrain.runs.status import InQueue, RunStatus, has_process, is_lost, read_status
-from tuitrain.text import clean, nearest
+from tuitrain.text import clean, nearest, readable
 
 _ID_TIME = re.compile(r"(\d{4})(\d{2})(\d{2})-(\d{2})(\d{2})-")
 _SHOWN_CANDIDATES = 5
@@ -162,7 +162,7 @@ def checkpoints(folder: Path) -> list[dict[str, Any]]:
             # Only a checkpoint with a whole manifest can be used, so only such a one is listed.
             continue
         kind = "best" if manifest.parent.name == best else clean(content.kind)
-        found.append({"step": content.step, "kind": kind, "path": _readable(manifest.parent)})
+        found.append({"step": content.step, "kind": kind, "path": readable(manifest.parent)})
     return sorted(found, key=lambda checkpoint: checkpoint["step"])
 
 
@@ -209,11 +209,6 @@ def _best(folder: Path) -> str | None:
         return (folder / CHECKPOINTS / BEST).read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError):
         return None
-
-
-def _readable(path: Path) -> str:
-    """A path as text that JSON can hold, also where a name in it is not UTF-8."""
-    return os.fsencode(path).decode("utf-8", errors="replace")
 
 
 def summarize(folder: Path, now: float) -> RunSummary:

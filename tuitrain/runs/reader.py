@@ -19,7 +19,7 @@ from tuitrain.paths import CHECKPOINTS
 from tuitrain.runs.errors import RunError
 from tuitrain.runs.schema import FACTOR, LEVELS, LOSS, VERSION, Column
 from tuitrain.runs.series import Bin, Series, Tally
-from tuitrain.text import clean
+from tuitrain.text import clean, readable
 
 PAGE_ROWS = 10_000
 BUSY_SECONDS = 5.0
@@ -193,7 +193,7 @@ class MetricsReader:
         """Time and event of every checkpoint that was announced; its folder may be gone since."""
         folder = self._path.parent / CHECKPOINTS
         rows = self._query("SELECT time, step, folder, kind FROM checkpoints ORDER BY time, rowid")
-        return [(time, Checkpoint(step=step, path=f"{folder}/{name}", kind=kind)) for time, step, name, kind in rows]
+        return [(time, Checkpoint(step=step, path=readable(folder / name), kind=kind)) for time, step, name, kind in rows]
 
     def notices(self) -> list[tuple[float, Notice]]:
         """Time and event of every notice."""
