@@ -7,7 +7,7 @@ Steps and epochs count from 1; a non-finite float is `null` in JSON.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 import msgspec
 
@@ -17,6 +17,7 @@ DataKind = Literal["cifar10", "imagefolder", "synthetic", "random", "custom"]
 CheckpointKind = Literal["epoch", "last", "best", "manual"]
 
 LIVE_STATES: tuple[RunState, ...] = ("queued", "running", "paused")
+END_STATES: tuple[EndState, ...] = get_args(EndState)
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="event"):

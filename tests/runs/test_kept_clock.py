@@ -7,8 +7,9 @@ import pytest
 from small_runs import STARTED, losses, make_run, small_run
 
 from tuitrain.events import Clock
+from tuitrain.runs.reader import MetricsReader
 from tuitrain.runs.saved import load_record
-from tuitrain.runs.store import MetricsReader, MetricsWriter
+from tuitrain.runs.store import MetricsWriter
 
 FIRST = Clock(step=5, seconds=1.5, target=0.94)
 SECOND = Clock(step=10, seconds=3.25, target=0.94, crossed_epoch=1, crossed_seconds=3.25)

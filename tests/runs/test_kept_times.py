@@ -12,9 +12,10 @@ from tuitrain.recipes import load_recipe
 from tuitrain.runs.errors import RunError
 from tuitrain.runs.history import DeviceHistory
 from tuitrain.runs.one_device import find_one_device
+from tuitrain.runs.reader import MetricsReader
 from tuitrain.runs.record import RunRecord
 from tuitrain.runs.saved import load_record
-from tuitrain.runs.store import MetricsReader, MetricsWriter
+from tuitrain.runs.store import MetricsWriter
 
 
 def times(steps=10, seconds=1.0, devices=("cpu",), strategy="single", replicas=0):

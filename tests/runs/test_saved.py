@@ -20,7 +20,6 @@ FIELDS = [
     "lr",
     "evals",
     "best_accuracy",
-    "best_step",
     "replicas",
     "replica_stats",
     "checkpoints",

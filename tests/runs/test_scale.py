@@ -19,9 +19,10 @@ from tuitrain.runs import catalogue, reader, report, schema
 from tuitrain.runs.errors import RunError
 from tuitrain.runs.export import export_metrics
 from tuitrain.runs.label import annotate
+from tuitrain.runs.reader import MetricsReader
 from tuitrain.runs.saved import load_record
 from tuitrain.runs.shelf import Shelf
-from tuitrain.runs.store import MetricsReader, MetricsWriter
+from tuitrain.runs.store import MetricsWriter
 from tuitrain.session.resume import plan
 
 STEPS = 200_000

@@ -15,9 +15,9 @@ from small_sessions import BOUND, Heard, session_of, started
 from tuitrain.config import DEFAULTS, RunConfig
 from tuitrain.events import Event, Losses, Notice, RunEnded, State
 from tuitrain.paths import METRICS
+from tuitrain.runs.reader import MetricsReader
 from tuitrain.runs.schema import LOSS
 from tuitrain.runs.status import read_status
-from tuitrain.runs.store import MetricsReader
 from tuitrain.session.control import Control
 
 LOCKS = """

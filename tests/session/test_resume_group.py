@@ -12,7 +12,7 @@ from small_sessions import Heard
 from tuitrain.config import RunConfig, with_changes
 from tuitrain.events import Checkpoint, Notice, Progress, RunEnded, RunStarted, State
 from tuitrain.recipes import load_recipe
-from tuitrain.runs.store import MetricsReader
+from tuitrain.runs.reader import MetricsReader
 from tuitrain.session.worker import WorkerSession
 
 STEPS = 24

@@ -20,10 +20,10 @@ from tuitrain.recipes import load_recipe
 from tuitrain.runs import catalogue
 from tuitrain.runs.catalogue import RunSummary
 from tuitrain.runs.made_with import environment_of
+from tuitrain.runs.reader import MetricsReader
 from tuitrain.runs.record import RunRecord
 from tuitrain.runs.saved import load_record
 from tuitrain.runs.status import read_status, this_process
-from tuitrain.runs.store import MetricsReader
 from tuitrain.session.control import Control
 from tuitrain.session.owned import TakenRun
 from tuitrain.session.resume import plan

@@ -12,10 +12,10 @@ from small_sessions import BOUND, Heard, count_to, session_of, started, until
 from tuitrain.config import DEFAULTS, ConfigError, RunConfig, with_changes
 from tuitrain.events import Event, GpuSample, Losses, Notice, Parameter, Parameters, Predictions, RunEnded, RunStarted, State, Step
 from tuitrain.paths import METRICS
+from tuitrain.runs.reader import MetricsReader
 from tuitrain.runs.record import RunRecord
 from tuitrain.runs.saved import load_record
 from tuitrain.runs.series import Series
-from tuitrain.runs.store import MetricsReader
 from tuitrain.session import archive
 from tuitrain.session.control import Control
 from tuitrain.session.worker import WorkerSession

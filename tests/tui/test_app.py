@@ -586,7 +586,7 @@ async def test_strings_from_outside_are_shown_as_they_are(session: FakeSession) 
         text = screen_text(app)
         assert "[/]深層[bold]x[/bold]" in text
         assert "[red]GPU 深[/]" in text
-        assert "[@click=app.quit]" in text.replace("│", "").replace("\n", "") or "[@click" in text
+        assert "[@click=a" in text, "the rest is on the next line of the log"
         assert "\x1b" not in text
         assert "\x9b" not in text
         assert "\u202e" not in text

@@ -64,7 +64,7 @@ def test_every_set_of_values_has_an_axis(values: list[float]) -> None:
 def test_a_log_axis_ignores_what_has_no_logarithm() -> None:
     axis = value_axis([0.0, -1.0, 0.1, 10.0], 18, log=True)
     assert (axis.low, axis.high) == (-1.0, 1.0)
-    assert [label for _, label in axis.ticks] == ["0.1", "1", "10"] or "10" in [label for _, label in axis.ticks]
+    assert {"0.1", "1", "10"} <= {label for _, label in axis.ticks}
 
 
 def test_round_up() -> None:

@@ -33,11 +33,6 @@ class MemorySplit(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     unseen: int
     estimated: bool = False
 
-    @property
-    def ours(self) -> int:
-        """What our own run holds."""
-        return self.tensors + self.cache + (self.context or 0)
-
 
 def split_memory(card: DeviceSample, own: OwnMemory, pid: int, context: int | None = None) -> MemorySplit | None:
     """The card's used memory by who holds it; the parts are never negative and add up to it.

@@ -69,7 +69,6 @@ class RunRecord:
         """The newest of each CUDA device, by its name; replaced whole."""
         self.evals: list[events.Eval] = []
         self.best_accuracy: float | None = None
-        self.best_step: int | None = None
         self.replicas: events.Replicas | None = None
         """The newest pattern of shapes."""
         self.replica_stats: events.ReplicaStats | None = None
@@ -198,8 +197,7 @@ class RunRecord:
                 setattr(self, name, curve.up_to(step))
         self.evals = [kept for kept in self.evals if kept.step <= step]
         self.checkpoints = [kept for kept in self.checkpoints if kept.step <= step]
-        best = max(self.evals, key=lambda kept: kept.accuracy, default=None)
-        self.best_step, self.best_accuracy = (None, None) if best is None else (best.step, best.accuracy)
+        self.best_accuracy = max((kept.accuracy for kept in self.evals), default=None)
 
     def _enter(self, state: RunState) -> None:
         if state == "running":
@@ -240,7 +238,7 @@ class RunRecord:
         self.eval_seconds = self._clock() - self._stepped_at
         self.phase = None
         if event.accuracy > (-math.inf if self.best_accuracy is None else self.best_accuracy):
-            self.best_step, self.best_accuracy = event.step, event.accuracy
+            self.best_accuracy = event.accuracy
         self.evals.append(event)
 
     def _samples_per_step(self, started: events.RunStarted) -> float:

@@ -20,7 +20,6 @@ import msgspec
 from tuitrain import events
 from tuitrain.events import Event
 from tuitrain.runs.errors import RunError
-from tuitrain.runs.reader import MetricsReader
 from tuitrain.runs.schema import (
     CLOCK,
     FACTOR,
@@ -35,8 +34,6 @@ from tuitrain.runs.schema import (
     pyramid_schema,
 )
 from tuitrain.runs.times import sum_of
-
-__all__ = ["MetricsReader", "MetricsWriter"]
 
 # Long enough for a reader to finish, short enough that the thread that commits stays in step with the run.
 BUSY_SECONDS = 0.5

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -111,14 +112,15 @@ class _Group:
         if not self._started or not self._control.folder.is_absolute() or not self._unkept:
             return
         lines, self._unkept = self._unkept, []
-        folder = self._control.folder / LOGS
+        folder, said = self._control.folder / LOGS, defaultdict[str, list[str]](list)
+        for line in lines:
+            rank = _PREFIX.match(line)
+            said[f"rank-{rank[1]}.log" if rank else "launcher.log"].append(clean(line[rank.end() :] if rank else line) + "\n")
         with suppress(OSError):  # a full disk: the run's log has them
             folder.mkdir(exist_ok=True)
-            for line in lines:
-                rank = _PREFIX.match(line)
-                name = f"rank-{rank[1]}.log" if rank else "launcher.log"
+            for name, own in said.items():
                 with (folder / name).open("a", encoding="utf-8") as file:
-                    file.write(clean(line[rank.end() :] if rank else line) + "\n")
+                    file.writelines(own)
 
     def _take(self, peer: Peer, message: Event) -> Iterator[Event]:
         match message:

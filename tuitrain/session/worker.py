@@ -12,7 +12,7 @@ from typing import Literal
 import msgspec
 
 from tuitrain.config import ConfigError, RunConfig
-from tuitrain.events import Event, GpuSample, Notice, Progress, RunEnded, RunStarted
+from tuitrain.events import END_STATES, Event, GpuSample, Notice, Progress, RunEnded, RunStarted
 from tuitrain.runs.record import RunRecord
 from tuitrain.session.control import Control, Request
 from tuitrain.session.hold import Hold
@@ -71,7 +71,7 @@ class WorkerSession:
             return "idle"
         if not self._alive():
             return "ended"
-        if self._control.ending or self.record.state in ("finished", "stopped", "failed", "interrupted"):
+        if self._control.ending or self.record.state in END_STATES:
             return "stopping"
         if self.record.started is None:
             return "preparing"

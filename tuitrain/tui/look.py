@@ -74,7 +74,6 @@ class Palette(msgspec.Struct, frozen=True):
     dim: Style
     faint: Style
     frame: Style
-    frame_focus: Style
     title: Style
     title_focus: Style
     primary: Style
@@ -138,7 +137,6 @@ def _make_palette(theme: Theme) -> Palette:
         dim=style("dim", "text-muted"),
         faint=style("faint", "panel"),
         frame=style("faint", "panel"),
-        frame_focus=style("dim", "foreground"),
         title=style("foreground", bold=True),
         title_focus=style("primary", bold=True),
         primary=style("primary"),

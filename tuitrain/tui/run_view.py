@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from tuitrain.events import END_STATES
+
 if TYPE_CHECKING:
     from tuitrain.runs.record import RunRecord
     from tuitrain.session import Session
 
-ENDED = ("finished", "stopped", "failed", "interrupted", "lost")
+ENDED = (*END_STATES, "lost")
 
 
 class RunLike(Protocol):

@@ -86,7 +86,7 @@ def diagnose(facts: Facts) -> Report:
     if loss is not None and loss.cause is None:
         checks.append(_unexplained(loss))
         loss = msgspec.structs.replace(loss, cause=checks[-1])
-    return Report(conclusion=_conclude(facts, ladder, checks, loss), counts=ladder, checks=(_versions(facts), *checks))
+    return Report(conclusion=_conclude(ladder, checks, loss), counts=ladder, checks=(_versions(facts), *checks))
 
 
 class _Loss(msgspec.Struct, frozen=True, kw_only=True):
@@ -153,7 +153,7 @@ def _unexplained(loss: _Loss) -> Check:
     )
 
 
-def _conclude(facts: Facts, ladder: Sequence[Count], checks: Sequence[Check], loss: _Loss | None) -> str:
+def _conclude(ladder: Sequence[Count], checks: Sequence[Check], loss: _Loss | None) -> str:
     if loss is not None and loss.cause is not None and loss.cause.verdict != "ok":
         return _sentence(loss.cause.found if loss.cause.check == UNEXPLAINED.check else f"{loss.words}: {loss.cause.found}")
     problem = next((check for check in checks if check.verdict == "problem" and check.check in _ABOUT_GPUS), None)

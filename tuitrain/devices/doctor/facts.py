@@ -145,7 +145,6 @@ class TerminalFacts(msgspec.Struct, frozen=True, kw_only=True):
     locale: str = ""
     tmux: bool = False
     screen: bool = False
-    ssh: bool = False
 
 
 class StorageFacts(msgspec.Struct, frozen=True, kw_only=True):

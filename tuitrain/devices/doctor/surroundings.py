@@ -41,7 +41,6 @@ def read_terminal(environ: Mapping[str, str]) -> TerminalFacts:
         locale=clean(environ.get("LC_ALL") or environ.get("LANG") or environ.get("LC_CTYPE") or ""),
         tmux="TMUX" in environ,
         screen="STY" in environ,
-        ssh="SSH_TTY" in environ or "SSH_CONNECTION" in environ,
     )
 
 

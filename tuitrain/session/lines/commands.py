@@ -7,7 +7,7 @@ import socket
 import time
 from collections.abc import Callable
 
-from tuitrain.events import RunState
+from tuitrain.events import END_STATES, RunState
 from tuitrain.runs.catalogue import RunSummary
 from tuitrain.runs.errors import RunError
 from tuitrain.runs.status import RunStatus, has_process, read_status
@@ -21,7 +21,6 @@ OBEY_SECONDS = 60.0
 CLOSE_SECONDS = 10.0
 """How long its process may take to let go of a run that has ended."""
 _POLL_SECONDS = 0.05
-_ENDED: tuple[RunState, ...] = ("finished", "stopped", "failed", "interrupted")
 
 
 def stop(run: RunSummary) -> str:
@@ -36,7 +35,7 @@ def stop(run: RunSummary) -> str:
         return take_out(run)
     with reach(run, "stop") as line:
         line.ask("stop")
-        ended = _wait(run, "stop", lambda status: status.state in _ENDED)
+        ended = _wait(run, "stop", lambda status: status.state in END_STATES)
         # Whoever stops a run may want to go on with it next: its process must have let go of it.
         line.wait_for_end(CLOSE_SECONDS)
     return f"{run.run} {ended.state} at step {ended.step:,}"
@@ -89,7 +88,7 @@ def _change(run: RunSummary, command: Command, state: RunState) -> str:
         return f"{run.run} is {state} at step {run.step:,}"
     with reach(run, command) as line:
         line.ask(command)
-    status = _wait(run, command, lambda status: status.state in (state, *_ENDED))
+    status = _wait(run, command, lambda status: status.state in (state, *END_STATES))
     return f"{run.run} {'is ' if status.state == state else ''}{status.state} at step {status.step:,}"
 
 
