@@ -39,9 +39,10 @@ _SAFE = re.compile(r"\x1b\[[0-9]*[AB]\x08{0,3}|\x1b\[[0-9;]*[CDHm]|[^\x00-\x1f\x
 
 
 class OnTerminal(TuitrainApp):
-    """The app with an emulated terminal behind it."""
+    """The app with an emulated terminal behind it. Runs take no time: a clock may tick between what was painted and what is compared."""
 
     def __init__(self, session: FakeSession, sampler: FakeSampler, size: tuple[int, int] = SIZE) -> None:
+        session.clock = lambda: 1000.0
         super().__init__(session, sampler, seed_cnn(), Path("runs"), write_script=fake_script)
         self.terminal = pyte.Screen(*size)
         self.stream = pyte.Stream(self.terminal)
