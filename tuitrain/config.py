@@ -148,10 +148,11 @@ def check_field(field: str, value: Any, *, from_text: bool = False) -> Any:
         hint = nearest(field, FIELDS) or f" It must be one of {', '.join(FIELDS)}."
         raise ConfigError(f"{clean(field)}: there is no such field.{hint}")
     hint = _HINTS[field]
-    if from_text and isinstance(value, str):
-        value = value.strip() if field not in ("name", "note") else value
-        if value.lower() in ("none", "null") and _is_optional(hint):
-            return None
+    if from_text and isinstance(value, str) and field not in ("name", "note"):
+        value = value.strip()
+    # TOML has no null, so a file says it in the same words.
+    if isinstance(value, str) and value.lower() in ("none", "null") and _is_optional(hint):
+        return None
     if field in ("name", "note") and isinstance(value, str):
         return clean(value)
     typed = _as_in_json(value) if from_text and isinstance(value, str) and _is_number(hint) else value

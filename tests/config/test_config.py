@@ -240,6 +240,28 @@ def test_toml_out_and_in_again_is_the_same_configuration(tmp_path: Path) -> None
     assert load_recipe(str(path)) == config
 
 
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_what_is_none_stays_so_whatever_the_recipe_says(tmp_path: Path, recipe: str) -> None:
+    nothing = dict.fromkeys((field for field in FIELDS if getattr(DEFAULTS, field) is None), "none")
+    config = with_changes(load_recipe(recipe), nothing, from_text=True)
+    path = tmp_path / "run.toml"
+    path.write_text(to_toml(config), encoding="utf-8")
+    assert config.max_steps is None
+    assert load_recipe(str(path)) == config
+
+
+def test_a_run_toml_names_nothing_that_is_none_in_its_recipe_too() -> None:
+    fields = [line.split(" = ")[0] for line in to_toml(DEFAULTS).splitlines()]
+    assert fields == [field for field in FIELDS if getattr(DEFAULTS, field) is not None]
+
+
+def test_a_toml_file_takes_a_value_of_its_recipe_away(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text('recipe = "speedrun-94"\nmax_steps = "none"\nlr_schedule = "none"\n', encoding="utf-8")
+    config = load_recipe(str(path))
+    assert (config.max_steps, config.lr_schedule, config.target_accuracy) == (None, "none", 0.94)
+
+
 def test_a_toml_file_starts_from_the_recipe_it_names(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text('recipe = "multi-gpu"\nepochs = 2\n', encoding="utf-8")

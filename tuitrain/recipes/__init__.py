@@ -24,6 +24,9 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
+_NONE = "none"
+"""How a file and a command line say that a field has no value."""
+
 
 def recipe_summary(text: str) -> str:
     """The line that describes a recipe: the first comment of its TOML text."""
@@ -112,8 +115,13 @@ def recipe_of(config: RunConfig) -> RunConfig:
 
 
 def to_toml(config: RunConfig, environment: Mapping[str, Any] | None = None) -> str:
-    """The whole configuration as TOML; fields that are `None` are left out. `environment` becomes a table of that name."""
-    table = {field: value for field in FIELDS if (value := getattr(config, field)) is not None}
+    """The whole configuration as TOML; fields that are `None` are left out where they are that in the recipe it started from too.
+
+    `environment` becomes a table of that name.
+    """
+    base = recipe_of(config)
+    said = [field for field in FIELDS if getattr(config, field) is not None or getattr(base, field) is not None]
+    table = {field: _NONE if (value := getattr(config, field)) is None else value for field in said}
     if environment:
         table["environment"] = dict(environment)
     return tomli_w.dumps(table)
@@ -132,6 +140,6 @@ def command_line(config: RunConfig) -> str:
         value = getattr(config, field)
         if field == "recipe" or value == getattr(base, field):
             continue
-        text = "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+        text = _NONE if value is None else str(value).lower() if isinstance(value, bool) else str(value)
         words += [f"--{field.replace('_', '-')}", text] if field in OPTIONS else ["--set", f"{field}={text}"]
     return shlex.join(words)
