@@ -8,7 +8,7 @@ from pathlib import Path
 
 import platformdirs
 
-from tuitrain.config import DATA, ConfigError, allowed, is_import_string
+from tuitrain.config import DATA, ConfigError, allowed, check_field, is_import_string
 from tuitrain.events import DataKind
 from tuitrain.text import clean, nearest
 
@@ -99,7 +99,8 @@ def data_folder(value: str) -> Path | None:
             return None
     else:
         if stat.S_ISDIR(mode):
-            return folder
+            # Of a relative one the rest comes from the working directory, and run.toml gets all of it.
+            return Path(check_field("data", str(folder)))
         raise ConfigError(f"data: {shown} is a file; it must be {allowed('data')}.")
     if os.sep in value or value.startswith(("~", ".")):
         raise ConfigError(f"data: the folder {shown} does not exist.{_nearest_folder(folder)}")

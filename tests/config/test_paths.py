@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -58,6 +59,15 @@ def test_any_other_folder_holds_images_and_is_named_by_its_absolute_path(here: P
     put(here / "pictures" / paths.CIFAR10_FOLDER)
     assert paths.batches_folder(here / "pictures") is None
     assert paths.expected_data("pictures") == (str(here / "pictures"), "imagefolder")
+
+
+@pytest.mark.parametrize(("name", "shown"), [("a\u202eb", "a·b"), ("a\x1bb", "a·b"), (os.fsdecode(b"a\xffb"), "a·b")])
+def test_a_folder_below_a_name_that_no_file_may_hold_is_refused(here: Path, monkeypatch: pytest.MonkeyPatch, name: str, shown: str) -> None:
+    put(here / name / "pictures" / "train")
+    monkeypatch.chdir(here / name)
+    with pytest.raises(ConfigError) as raised:
+        paths.data_folder("./pictures")
+    assert str(raised.value).startswith(f"data: '{here / shown / 'pictures'}' holds control characters; it must be ")
 
 
 @pytest.fixture
