@@ -3,6 +3,7 @@ from __future__ import annotations
 import atexit
 import gc
 import os
+import pwd
 import shutil
 import tempfile
 import traceback
@@ -53,3 +54,15 @@ def as_another_user() -> Callable[[Callable[[], object]], None]:
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
     return call
+
+
+@pytest.fixture
+def homeless(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A user of whom neither the environment nor the system knows a home, as in a container under any number."""
+
+    def unknown(number: int) -> pwd.struct_passwd:
+        raise KeyError(number)
+
+    monkeypatch.setattr(pwd, "getpwuid", unknown)
+    for name in ("HOME", "TUITRAIN_RUNS", "XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME"):
+        monkeypatch.delenv(name, raising=False)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 import platformdirs
@@ -38,21 +40,63 @@ def saved_folders(parent: Path) -> list[Path]:
 
 
 def runs_dir(option: str | None = None) -> Path:
-    """The folder that holds the runs: `--runs-dir`, else TUITRAIN_RUNS, else the user's data folder."""
-    chosen = option or os.environ.get("TUITRAIN_RUNS")
-    if chosen:
-        return Path(chosen).expanduser().absolute()
-    return platformdirs.user_data_path("tuitrain") / "runs"
+    """The folder that holds the runs: `--runs-dir`, else TUITRAIN_RUNS, else the user's data folder.
+
+    Raises:
+        ConfigError: nobody can tell which folder that is.
+    """
+    if option:
+        return _runs_dir("--runs-dir", option)
+    if chosen := os.environ.get("TUITRAIN_RUNS"):
+        return _runs_dir("TUITRAIN_RUNS", chosen)
+    try:
+        return _folder_of_user(platformdirs.user_data_path) / "runs"
+    except OSError as error:
+        raise ConfigError(f"--runs-dir: {error.strerror}, or name the folder for the runs.") from None
+
+
+def _runs_dir(given_as: str, value: str) -> Path:
+    try:
+        return Path(value).expanduser().absolute()
+    except RuntimeError:
+        reason = "begins with a home folder that nobody knows; it must be the path of a folder"
+    except OSError:
+        reason = "is below the working directory, which has gone; it must be an absolute path"
+    raise ConfigError(f"{given_as}: {clean(value)!r} {reason}.")
+
+
+def _folder_of_user(find: Callable[[str], Path]) -> Path:
+    """Where the user keeps what `find` of platformdirs is about.
+
+    Raises:
+        OSError: nobody knows the user's home.
+    """
+    try:
+        folder = find("tuitrain")
+    except RuntimeError:
+        folder = Path("~")
+    # Some versions of platformdirs leave a home that nobody knows in the path.
+    if not folder.is_absolute():
+        raise FileNotFoundError(errno.ENOENT, "nobody knows this user's home folder; set HOME")
+    return folder
 
 
 def cache_dir() -> Path:
-    """The folder for what can be made again: downloaded and decoded data."""
-    return platformdirs.user_cache_path("tuitrain")
+    """The folder for what can be made again: downloaded and decoded data.
+
+    Raises:
+        OSError: nobody knows the user's home.
+    """
+    return _folder_of_user(platformdirs.user_cache_path)
 
 
 def cifar10_dirs() -> tuple[Path, ...]:
     """Where CIFAR-10 is looked for, in this order: our cache, then `./data`, torchvision's custom."""
-    return (cache_dir() / "cifar10" / CIFAR10_FOLDER, Path("data") / CIFAR10_FOLDER)
+    beside = Path("data") / CIFAR10_FOLDER
+    try:
+        return (cache_dir() / "cifar10" / CIFAR10_FOLDER, beside)
+    except OSError:
+        return (beside,)
 
 
 def find_cifar10() -> Path | None:
@@ -136,10 +180,18 @@ def control_sockets(run_folder: Path) -> tuple[Path, ...]:
 
 
 def last_launch() -> Path:
-    """The file that holds the configuration last started from the app."""
-    return platformdirs.user_state_path("tuitrain") / "last-launch.toml"
+    """The file that holds the configuration last started from the app.
+
+    Raises:
+        OSError: nobody knows the user's home.
+    """
+    return _folder_of_user(platformdirs.user_state_path) / "last-launch.toml"
 
 
 def theme() -> Path:
-    """The file that holds the name of the theme last chosen."""
-    return platformdirs.user_state_path("tuitrain") / "theme"
+    """The file that holds the name of the theme last chosen.
+
+    Raises:
+        OSError: nobody knows the user's home.
+    """
+    return _folder_of_user(platformdirs.user_state_path) / "theme"

@@ -1,4 +1,4 @@
-"""What a `data` value leads to, before anything of it is read."""
+"""Where things are: what a `data` value leads to, before anything of it is read, and the folders of the user."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import platformdirs
 import pytest
 
 from tuitrain import paths
@@ -68,6 +69,49 @@ def test_a_folder_below_a_name_that_no_file_may_hold_is_refused(here: Path, monk
     with pytest.raises(ConfigError) as raised:
         paths.data_folder("./pictures")
     assert str(raised.value).startswith(f"data: '{here / shown / 'pictures'}' holds control characters; it must be ")
+
+
+# -- folders of the user --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("homeless")
+def test_without_a_home_the_folder_of_the_runs_must_be_named(here: Path) -> None:
+    with pytest.raises(ConfigError, match=r"^--runs-dir: nobody knows this user's home folder; set HOME, or name "):
+        paths.runs_dir()
+    assert paths.runs_dir("runs") == here / "runs"
+
+
+@pytest.mark.usefixtures("homeless")
+def test_without_a_home_cifar10_is_looked_for_beside_and_the_rest_has_no_place(here: Path) -> None:
+    assert paths.expected_data("auto") == ("synthetic", "synthetic")
+    put(here / "data" / paths.CIFAR10_FOLDER, *paths.CIFAR10_BATCHES)
+    assert paths.find_cifar10() == Path("data") / paths.CIFAR10_FOLDER
+    for place in (paths.cache_dir, paths.theme, paths.last_launch):
+        with pytest.raises(OSError, match="set HOME"):
+            place()
+
+
+@pytest.mark.usefixtures("homeless")
+def test_a_version_of_platformdirs_that_leaves_the_home_in_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(platformdirs, "user_cache_path", lambda name: Path("~/.cache") / name)
+    with pytest.raises(OSError, match="set HOME"):
+        paths.cache_dir()
+
+
+def test_a_home_that_nobody_knows_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ConfigError, match=r"^--runs-dir: '~no-such-user/x' begins with a home folder that nobody knows; "):
+        paths.runs_dir("~no-such-user/x")
+    monkeypatch.setenv("TUITRAIN_RUNS", "~no-such-user/y")
+    with pytest.raises(ConfigError, match=r"^TUITRAIN_RUNS: '~no-such-user/y' begins with "):
+        paths.runs_dir()
+
+
+def test_a_relative_folder_below_one_that_has_gone_is_a_sentence(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(put(here / "gone"))
+    (here / "gone").rmdir()
+    monkeypatch.setenv("TUITRAIN_RUNS", "runs")
+    with pytest.raises(ConfigError, match=r"^TUITRAIN_RUNS: 'runs' is below the working directory, which has gone; "):
+        paths.runs_dir()
 
 
 @pytest.fixture

@@ -319,6 +319,11 @@ def test_a_cache_that_cannot_be_written(tmp_path: Path, server: Server) -> None:
     assert "cannot be written" in refused("cifar10")
 
 
+@pytest.mark.usefixtures("homeless")
+def test_without_a_home_a_download_has_no_place() -> None:
+    assert refused("cifar10").startswith("data: there is no place for CIFAR-10: nobody knows this user's home folder; set HOME, or use ")
+
+
 def test_without_torchvision_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vision.importlib.util, "find_spec", lambda _name: None)
     assert refused("cifar10") == "data: the CIFAR-10 download needs torchvision, which is not installed: pip install 'tuitrain[vision]'."

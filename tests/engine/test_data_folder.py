@@ -222,6 +222,13 @@ def test_a_cache_that_cannot_be_written_is_a_warning(folder: Path, cache: Path) 
     assert [event.level for event in events if isinstance(event, Notice)] == ["warning"]
 
 
+@pytest.mark.usefixtures("homeless")
+def test_without_a_home_nothing_is_kept_and_a_warning_says_so(folder: Path, cache: Path) -> None:
+    dataset, events = loaded(folder)
+    assert len(dataset.train) == 40
+    assert any(isinstance(event, Notice) and event.level == "warning" and "set HOME" in event.text for event in events)
+
+
 def test_a_failed_save_leaves_nothing(folder: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")

@@ -16,6 +16,7 @@ from textual.theme import Theme
 from tuitrain import paths
 from tuitrain.tui import kept_theme
 from tuitrain.tui.app import TuitrainApp
+from tuitrain.tui.launch import last
 from tuitrain.tui.look import DARK, LIGHT, for_terminal, palette_of
 
 WORDS = {"truecolor": ColorSystem.TRUECOLOR, "256": ColorSystem.EIGHT_BIT, "standard": ColorSystem.STANDARD}
@@ -117,6 +118,18 @@ async def test_a_damaged_theme_is_the_usual_one(session: FakeSession, sampler: F
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.pause()
         assert "seed-cnn" in screen_text(app)
+
+
+@pytest.mark.usefixtures("homeless")
+async def test_without_a_home_the_app_has_the_usual_theme_and_keeps_nothing(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    assert app.theme == DARK.name
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        app.theme = LIGHT.name
+        await pilot.pause()
+        assert "seed-cnn" in screen_text(app)
+    assert (app.theme, kept_theme.read(), last.read()) == (LIGHT.name, None, None)
 
 
 async def test_a_theme_that_cannot_be_kept_is_used_all_the_same(session: FakeSession, sampler: FakeSampler, tmp_path: Path) -> None:

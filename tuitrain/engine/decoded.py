@@ -37,8 +37,8 @@ class Decoded:
 
 def load(folder: Path, fingerprint: str) -> Decoded | None:
     """What was decoded from `folder` when its files had this `fingerprint`; `None` when that is not there or damaged."""
-    path = _cache_file(folder, fingerprint)
     try:
+        path = _cache_file(folder, fingerprint)
         with safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in _NAMES}

@@ -44,7 +44,7 @@ def fetch_cifar10(ending: Callable[[], bool]) -> Generator[Progress, None, Path]
     if found is not None:
         return found
     torchvision = import_torchvision("data: the CIFAR-10 download")
-    target = cache_dir() / "cifar10" / FOLDER
+    target = _target()
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         remove_leftovers(target.parent, ".download-*")
@@ -58,6 +58,13 @@ def fetch_cifar10(ending: Callable[[], bool]) -> Generator[Progress, None, Path]
     finally:
         download.cancel()
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _target() -> Path:
+    try:
+        return cache_dir() / "cifar10" / FOLDER
+    except OSError as error:
+        raise ConfigError(f"data: there is no place for CIFAR-10: {error.strerror}, or {_WAY_OUT}.") from None
 
 
 def _follow(download: _Download, ending: Callable[[], bool]) -> Generator[Progress, None, None]:

@@ -25,8 +25,8 @@ def keep(name: str, path: Path | None = None) -> None:
 
 def read(path: Path | None = None) -> str | None:
     """The name that was kept, which may be one that nobody knows any more; `None` where there is none."""
-    path = path or paths.theme()
     try:
+        path = path or paths.theme()
         # A device or a pipe in its place could make the first frame wait for ever.
         if not path.is_file():
             return None

@@ -39,8 +39,8 @@ def keep(config: RunConfig, path: Path | None = None) -> None:
 
 def read(path: Path | None = None) -> LastLaunch | None:
     """The last launch; `None` where there is none or its file is damaged."""
-    path = path or paths.last_launch()
     try:
+        path = path or paths.last_launch()
         return LastLaunch(load_recipe(str(path)), path.stat().st_mtime)
     except (ConfigError, OSError):
         return None
