@@ -133,5 +133,9 @@ def sync_folder(path: Path) -> None:
 def to_nowhere(descriptor: int) -> None:
     """Let nothing be read from or written to a file descriptor, so that nobody meets an error there."""
     nowhere = os.open(os.devnull, os.O_RDWR)
+    if nowhere == descriptor:
+        # It was closed, and the lowest free number is its own.
+        os.set_inheritable(descriptor, True)
+        return
     os.dup2(nowhere, descriptor)
     os.close(nowhere)

@@ -81,7 +81,9 @@ def test_a_run_goes_on_when_what_it_prints_to_is_full(kept: dict[str, str]) -> N
     assert shell(kept, f"tuitrain {' '.join(RUN)} --json 2>/dev/full | tail -1").stdout.startswith('{"event":"run_ended"')
 
 
-def test_json_has_standard_output_to_itself(kept: dict[str, str], tmp_path: Path) -> None:
+@pytest.fixture
+def talking(tmp_path: Path) -> Path:
+    """The folder of `talking.py`, whose model prints."""
     (tmp_path / "talking.py").write_text(
         "import os\nfrom torch import nn\n"
         "class Net(nn.Linear):\n"
@@ -91,15 +93,34 @@ def test_json_has_standard_output_to_itself(kept: dict[str, str], tmp_path: Path
         "        return super().forward(x)\n"
         "def make(config):\n    return Net(5, 2)\n"
     )
-    done = tuitrain(kept, *RUN, "--set", "model=talking:make", "--json", cwd=tmp_path)
+    return tmp_path
+
+
+def test_json_has_standard_output_to_itself(kept: dict[str, str], talking: Path) -> None:
+    done = tuitrain(kept, *RUN, "--set", "model=talking:make", "--json", cwd=talking)
     assert done.returncode == 0
     told = [json.loads(line)["event"] for line in done.stdout.splitlines()]
     assert (told[0], told[-1]) == ("run_started", "run_ended")
     words = done.stderr.splitlines()
     assert "a word of Python" in words
     assert "a word of C" in words
-    plain = tuitrain(kept, *RUN, "--set", "model=talking:make", cwd=tmp_path)
+    plain = tuitrain(kept, *RUN, "--set", "model=talking:make", cwd=talking)
     assert "a word of C" in plain.stdout.splitlines()
+
+
+def test_nothing_meant_for_a_closed_standard_error_comes_on_standard_output(kept: dict[str, str], talking: Path) -> None:
+    wrong = shell(kept, "tuitrain run no-such-recipe 2>&-")
+    assert (wrong.returncode, wrong.stdout) == (2, "")
+    done = shell(kept, f"cd {talking} && tuitrain {' '.join(RUN)} --set model=talking:make --json 2>&-")
+    told = [json.loads(line)["event"] for line in done.stdout.splitlines()]
+    assert (done.returncode, told[0], told[-1]) == (0, "run_started", "run_ended")
+
+
+@pytest.mark.parametrize("closed", ["<&-", "2>&-", "<&- >&- 2>&-"])
+def test_the_app_without_standard_streams_needs_a_terminal(kept: dict[str, str], closed: str) -> None:
+    words = "tuitrain: the app needs a terminal; without one use `tuitrain run RECIPE`.\n"
+    refused = shell(kept, f"tuitrain {closed}")
+    assert (refused.returncode, refused.stdout, refused.stderr) == (2, "", "" if "2>&-" in closed else words)
 
 
 @pytest.mark.parametrize("format_", ["csv", "json", "py", "pt"])

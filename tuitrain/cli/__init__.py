@@ -15,7 +15,7 @@ import click
 from tuitrain.cli import kept, machine, training
 from tuitrain.cli.app import open_app
 from tuitrain.cli.options import USAGE_ERROR, runs_dir_option, runs_folder
-from tuitrain.cli.output import standard_output
+from tuitrain.cli.output import open_closed_streams, standard_output
 from tuitrain.text import clean_lines, nearest
 
 FIRST_RANK_SECONDS = 5.0
@@ -24,6 +24,7 @@ FIRST_RANK_SECONDS = 5.0
 
 def main() -> None:
     """The `tuitrain` command: every mistake of usage or configuration is one sentence on stderr and exit code 2."""
+    open_closed_streams()
     with standard_output():
         _run_command()
 

@@ -1,4 +1,4 @@
-"""Standard output, and what becomes of the program when it cannot be written to."""
+"""The standard streams, and what becomes of the program when one is closed or standard output cannot be written to."""
 
 from __future__ import annotations
 
@@ -43,6 +43,19 @@ class _Descriptor(io.RawIOBase):
             except OSError as error:
                 self.failure = error
                 raise
+
+
+def open_closed_streams() -> None:
+    """A standard input and a standard error that are closed lead nowhere from now on.
+
+    Python has nothing there, in the place of which `print` takes standard output; and the next file that is opened would get their number.
+    """
+    for name, number, mode in (("stdin", 0, "r"), ("stderr", 2, "w")):
+        if getattr(sys, name) is None:
+            to_nowhere(number)
+            stream = open(number, mode, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
+            setattr(sys, name, stream)
+            setattr(sys, f"__{name}__", stream)
 
 
 @contextlib.contextmanager
