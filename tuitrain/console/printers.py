@@ -235,4 +235,5 @@ def printer_for(*, json: bool) -> Printer:
     """The printer that fits stdout."""
     if json:
         return JsonPrinter()
-    return BarPrinter() if sys.stdout.isatty() else PlainPrinter()
+    # On a terminal that cannot go back in a line, such as one in an editor (TERM=dumb), Rich shows no bar before the end.
+    return BarPrinter() if sys.stdout.isatty() and Console().is_interactive else PlainPrinter()

@@ -1,0 +1,36 @@
+"""Which printer fits what `tuitrain run` prints to."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
+
+import pytest
+
+from tuitrain.console.printers import BarPrinter, JsonPrinter, PlainPrinter, Printer, printer_for
+
+
+@contextmanager
+def a_terminal() -> Iterator[None]:
+    """A terminal in the place of stdout."""
+    ours, its = os.openpty()
+    with open(its, "w", encoding="utf-8") as stream, redirect_stdout(stream):
+        yield
+    os.close(ours)
+
+
+@pytest.mark.parametrize(
+    ("term", "kind"), [("xterm-256color", BarPrinter), ("linux", BarPrinter), ("dumb", PlainPrinter), ("unknown", PlainPrinter)]
+)
+def test_a_terminal_that_cannot_redraw_a_bar_gets_plain_lines(monkeypatch: pytest.MonkeyPatch, term: str, kind: type[Printer]) -> None:
+    monkeypatch.setenv("TERM", term)
+    with a_terminal():
+        printer = printer_for(json=False)
+        printer.close()
+    assert isinstance(printer, kind)
+
+
+def test_a_pipe_gets_plain_lines_and_json_where_it_is_asked_for() -> None:
+    assert isinstance(printer_for(json=False), PlainPrinter)
+    assert isinstance(printer_for(json=True), JsonPrinter)
