@@ -100,7 +100,9 @@ def test_the_run_can_be_listed_shown_exported_and_deleted(
     assert weights.stat().st_size > 4 * 145_578
     assert "import tuitrain" not in tuitrain(env, "export", run, "--format", "py").stdout
     assert not tuitrain(env, "show", run[:-1]).returncode
-    assert tuitrain(env, "delete", run).returncode == 130, "nobody is there to answer"
+    unanswered = tuitrain(env, "delete", run)
+    assert (unanswered.returncode, unanswered.stderr.count("\n")) == (2, 1)
+    assert "--yes" in unanswered.stderr
     declined = subprocess.run(
         [TUITRAIN, "delete", run], env={**os.environ, **env}, input="n\n", capture_output=True, text=True, check=False
     )

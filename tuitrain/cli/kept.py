@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import click
@@ -113,12 +114,24 @@ def delete(parent_runs_dir: str | None, run: str, yes: bool, runs_dir: str | Non
 
     folder = runs_folder(runs_dir, parent_runs_dir)
     found = catalogue.find(folder, run)
-    if not yes and not click.confirm(f"Delete {found.run} with its checkpoints and metrics?"):
+    if not yes and not _agreed(f"Delete {found.run} with its checkpoints and metrics?"):
         click.echo(f"kept {found.run}", err=True)
         return 1
     catalogue.delete(folder, found.run)
     click.echo(f"deleted {found.run}")
     return 0
+
+
+def _agreed(question: str) -> bool:
+    """What a person answers, or a pipe."""
+    try:
+        return click.confirm(question)
+    except click.Abort as abort:
+        if sys.stdin.isatty() or not isinstance(abort.__context__, EOFError):
+            raise
+        # The question ends its line.
+        click.echo()
+        raise click.UsageError("nobody is there to answer whether to delete the run; use --yes to delete it without a question.") from None
 
 
 COMMANDS = (runs, show, attach, pause, stop, export, delete)
