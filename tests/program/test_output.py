@@ -81,6 +81,20 @@ def test_a_run_goes_on_when_what_it_prints_to_is_full(kept: dict[str, str]) -> N
     assert shell(kept, f"tuitrain {' '.join(RUN)} --json 2>/dev/full | tail -1").stdout.startswith('{"event":"run_ended"')
 
 
+@pytest.mark.parametrize("encoding", ["latin-1", "ascii", "utf-8"])
+def test_what_is_for_programs_is_utf8_in_every_locale(tmp_path: Path, encoding: str) -> None:
+    env = {**os.environ, "TUITRAIN_RUNS": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path), "PYTHONIOENCODING": encoding}
+
+    def said(*args: str) -> str:
+        return subprocess.run([TUITRAIN, *args], env=env, capture_output=True, check=True, stdin=subprocess.DEVNULL).stdout.decode("utf-8")
+
+    events = said(*RUN, "--name", "Größe×", "--set", "note=20 °C", "--json")
+    assert [json.loads(line)["event"] for line in events.splitlines()][-1] == "run_ended"
+    assert [run["name"] for run in json.loads(said("runs", "--json"))] == ["Größe×"]
+    assert json.loads(said("show", "last", "--json"))["config"]["note"] == "20 °C"
+    assert "Größe×" in said("export", "last", "--format", "py")
+
+
 @pytest.fixture
 def talking(tmp_path: Path) -> Path:
     """The folder of `talking.py`, whose model prints."""

@@ -9,6 +9,7 @@ import click
 
 from tuitrain.cli.app import open_app
 from tuitrain.cli.options import json_option, runs_dir_option, runs_folder
+from tuitrain.cli.output import write_utf8
 
 
 @click.command()
@@ -81,6 +82,8 @@ def export(parent_runs_dir: str | None, run: str, format_: str, output: str | No
 
     csv and json are its metrics, pt its weights, py a plain PyTorch script that does the same.
     """
+    if output in (None, "-"):
+        write_utf8()
     if output == "":
         raise click.UsageError("-o: '' is not allowed; it must be the name of a file.")
     from tuitrain.runs import catalogue

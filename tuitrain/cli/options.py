@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
+
+from tuitrain.cli.output import write_utf8
+
+FC = TypeVar("FC", bound=Callable[..., Any])
 
 USAGE_ERROR = 2
 
@@ -21,9 +26,20 @@ class WholeNumber(click.IntRange):
         return number
 
 
+def json_flag(help_: str) -> Callable[[FC], FC]:
+    """The option `--json`: what is for programs is UTF-8 in every locale."""
+
+    def choose_encoding(ctx: click.Context, param: click.Parameter, as_json: bool) -> bool:
+        if as_json:
+            write_utf8()
+        return as_json
+
+    return click.option("--json", "as_json", is_flag=True, callback=choose_encoding, help=help_)
+
+
 runs_dir_option = click.option("--runs-dir", metavar="DIR", help="Where the runs are kept (or TUITRAIN_RUNS).")
 detach_option = click.option("--detach", is_flag=True, help="Train in the background, print the run's id and return.")
-json_option = click.option("--json", "as_json", is_flag=True, help="JSON instead of text.")
+json_option = json_flag("JSON instead of text.")
 
 
 def runs_folder(option: str | None, of_the_group: str | None) -> Path:

@@ -96,6 +96,12 @@ def standard_output() -> Iterator[None]:
         sys.exit(1)
 
 
+def write_utf8() -> None:
+    """Standard output is for a program from now on, which reads UTF-8 whatever a terminal here would show."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8")
+
+
 @contextlib.contextmanager
 def printer(*, as_json: bool) -> Iterator[Printer]:
     """What shows a run. As JSON it has standard output to itself: while entered, what anybody else prints, C code too, goes to stderr."""

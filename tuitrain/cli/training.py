@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from tuitrain.cli.app import open_app
-from tuitrain.cli.options import USAGE_ERROR, detach_option, runs_dir_option, runs_folder
+from tuitrain.cli.options import USAGE_ERROR, detach_option, json_flag, runs_dir_option, runs_folder
 from tuitrain.cli.output import printer
 from tuitrain.cli.wiring import session_and_sampler
 
@@ -50,7 +50,7 @@ def _run_options(command: Callable[..., Any]) -> Callable[..., Any]:
 @_run_options
 @click.option("--set", "settings", metavar="FIELD=VALUE", multiple=True, help="Any field of the configuration; may be repeated.")
 @runs_dir_option
-@click.option("--json", "as_json", is_flag=True, help="One JSON event a line.")
+@json_flag("One JSON event a line.")
 @click.option("--tui", is_flag=True, help="Start the run inside the app.")
 @detach_option
 @click.option("--queue", is_flag=True, help="Train in the background when the devices are free, after the runs that were queued before.")
@@ -149,7 +149,7 @@ def _run_as_rank(world: World, config: RunConfig, runs_dir: Path, *, as_json: bo
 @click.option("--epochs", metavar="N", help="How many in all, from the run's first step.")
 @click.option("--max-steps", metavar="N", help="How many steps in all, from the run's first.")
 @runs_dir_option
-@click.option("--json", "as_json", is_flag=True, help="One JSON event a line.")
+@json_flag("One JSON event a line.")
 @click.option("--tui", is_flag=True, help="Go on inside the app.")
 @detach_option
 @click.pass_obj
