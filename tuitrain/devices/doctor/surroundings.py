@@ -15,6 +15,7 @@ from pathlib import Path
 
 from tuitrain.devices.doctor.bounded import within
 from tuitrain.devices.doctor.facts import LogoutFacts, StorageFacts, TerminalFacts, Versions
+from tuitrain.locales import named_locale
 from tuitrain.text import clean
 
 STORAGE_SECONDS = 2.5
@@ -38,7 +39,7 @@ def read_terminal(environ: Mapping[str, str]) -> TerminalFacts:
         term=clean(environ.get("TERM", "")),
         colorterm=clean(environ.get("COLORTERM", "")),
         encoding=getattr(sys.__stdout__, "encoding", None) or "utf-8",
-        locale=clean(environ.get("LC_ALL") or environ.get("LANG") or environ.get("LC_CTYPE") or ""),
+        locale=clean(named_locale(environ)),
         tmux="TMUX" in environ,
         screen="STY" in environ,
     )

@@ -9,7 +9,7 @@ from tuitrain.devices.doctor.model import Check
 from tuitrain.devices.doctor.subject import Subject
 
 COLOURS = Subject("terminal-colours", "Colours of the terminal", "TERM and COLORTERM")
-UNICODE = Subject("terminal-unicode", "Characters of the terminal", "TERM, LC_ALL, LANG, LC_CTYPE and Python's output encoding")
+UNICODE = Subject("terminal-unicode", "Characters of the terminal", "TERM, LC_ALL, LC_CTYPE, LANG and Python's output encoding")
 SIZE = Subject("terminal-size", "Size of the terminal", "the terminal's own answer")
 _TMUX = "`echo 'set -g default-terminal tmux-256color' >> ~/.tmux.conf && tmux source-file ~/.tmux.conf`, then open a new window in it."
 _SCREEN = "`echo 'term screen-256color' >> ~/.screenrc`, then start screen anew."

@@ -14,6 +14,8 @@ from rich.segment import Segment
 from textual.color import Color
 from textual.filter import LineFilter
 
+from tuitrain.locales import named_locale
+
 if TYPE_CHECKING:
     from textual.app import App
 
@@ -66,10 +68,9 @@ def draws_ascii(app: App[None]) -> bool:
 def speaks_utf8(environment: Mapping[str, str] = os.environ, encoding: str | None = None) -> bool:
     """Whether the terminal shows UTF-8 and has the glyphs.
 
-    Python turns the C locale into C.UTF-8 for itself, so the words that the person set count, not Python's encoding. No word at all is
-    taken as UTF-8: containers set none, and their terminals are modern.
+    The words that the person set count, not Python's encoding. No word at all is taken as UTF-8: containers set none, and their terminals
+    are modern.
     """
     if environment.get("TERM") in ("linux", "dumb") or (encoding or "utf-8").lower().replace("-", "") not in ("utf8", "ascii"):
         return False
-    named = environment.get("LC_ALL") or environment.get("LANG") or environment.get("LC_CTYPE") or "UTF-8"
-    return "utf8" in named.lower().replace("-", "")
+    return "utf8" in (named_locale(environment) or "UTF-8").lower().replace("-", "")
