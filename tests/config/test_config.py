@@ -268,6 +268,12 @@ def test_a_toml_file_starts_from_the_recipe_it_names(tmp_path: Path) -> None:
     assert load_recipe(str(path)) == msgspec.structs.replace(load_recipe("multi-gpu"), epochs=2)
 
 
+def test_a_toml_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text('name = "größer"\n', encoding="utf-8-sig")
+    assert load_recipe(str(path)).name == "größer"
+
+
 def test_a_toml_file_without_a_recipe_is_called_by_its_name(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text('model = "my_nets:tiny"\n', encoding="utf-8")
