@@ -201,8 +201,11 @@ class RunEnded(Event, frozen=True, kw_only=True, tag="run_ended"):
     error: str | None = None
 
 
+BYTES = "B"
+
+
 class Progress(Event, frozen=True, kw_only=True, tag="progress"):
-    """How far a phase without steps is ("decoding images", "evaluating"); `total` is `None` where nobody knows."""
+    """How far a phase without steps is ("decoding images", "evaluating"); `total` is `None` where nobody knows, `unit` may be `BYTES`."""
 
     phase: str
     done: int = 0

@@ -9,6 +9,7 @@ from contextlib import contextmanager, redirect_stdout
 import pytest
 
 from tuitrain.console.printers import BarPrinter, JsonPrinter, PlainPrinter, Printer, printer_for
+from tuitrain.events import BYTES, Progress
 
 
 @contextmanager
@@ -29,6 +30,13 @@ def test_a_terminal_that_cannot_redraw_a_bar_gets_plain_lines(monkeypatch: pytes
         printer = printer_for(json=False)
         printer.close()
     assert isinstance(printer, kind)
+
+
+def test_the_bar_of_a_download_counts_in_megabytes(capsys: pytest.CaptureFixture[str]) -> None:
+    printer = BarPrinter()
+    printer.show([Progress(phase="downloading CIFAR-10", done=42_000_000, total=170_498_071, unit=BYTES)])
+    printer.close()
+    assert "42/170 MB" in capsys.readouterr().out
 
 
 def test_a_pipe_gets_plain_lines_and_json_where_it_is_asked_for() -> None:

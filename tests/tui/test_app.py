@@ -10,7 +10,7 @@ from fakes import RUN, FakeSampler, FakeSession, busy_card, card, screen_text, s
 from textual.pilot import Pilot
 
 from tuitrain.config import RunConfig
-from tuitrain.events import Notice, Progress, Replica, Replicas
+from tuitrain.events import BYTES, Notice, Progress, Replica, Replicas
 from tuitrain.tui.app import TuitrainApp
 from tuitrain.tui.screens.ask import QuitDialog
 from tuitrain.tui.screens.help import HelpScreen
@@ -376,6 +376,15 @@ async def test_preparing_counts_what_it_decodes(session: FakeSession, sampler: F
         await settle(pilot)
         assert "decoding images…" in screen_text(app)
         assert "12,000/50,000 images" in screen_text(app)
+
+
+async def test_a_download_counts_in_megabytes(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=WIDE) as pilot:
+        await pilot.press("enter")
+        session.say(Progress(phase="downloading CIFAR-10", done=42_000_000, total=170_498_071, unit=BYTES))
+        await settle(pilot)
+        assert " 42/170 MB" in screen_text(app)
 
 
 @pytest.mark.parametrize("size", SIZES)

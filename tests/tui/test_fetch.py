@@ -14,7 +14,7 @@ from textual.pilot import Pilot
 
 from tuitrain import paths
 from tuitrain.config import ConfigError, RunConfig
-from tuitrain.events import Progress
+from tuitrain.events import BYTES, Progress
 from tuitrain.recipes import load_recipe
 from tuitrain.tui.app import TuitrainApp
 from tuitrain.tui.launch.fetch import Fetch
@@ -67,7 +67,7 @@ def put_on_disk() -> None:
 
 
 def at(megabytes: int) -> Progress:
-    return Progress(phase="downloading CIFAR-10", done=megabytes * 10**6, total=TOTAL, unit="B")
+    return Progress(phase="downloading CIFAR-10", done=megabytes * 10**6, total=TOTAL, unit=BYTES)
 
 
 def make(session: FakeSession, sampler: FakeSampler, download: FakeDownload | None, config: RunConfig | None = None) -> TuitrainApp:

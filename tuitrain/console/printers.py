@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from tuitrain import events
-from tuitrain.events import Checkpoint, Clock, Eval, Event, Notice, Replicas, RunEnded, RunStarted, State, Step
+from tuitrain.events import BYTES, Checkpoint, Clock, Eval, Event, Notice, Replicas, RunEnded, RunStarted, State, Step
 from tuitrain.text import clean
 
 
@@ -144,6 +144,8 @@ class BarPrinter:
 
 
 def _amount(event: events.Progress) -> str:
+    if event.total and event.unit == BYTES:
+        return f"{event.done / 1e6:.0f}/{event.total / 1e6:.0f} MB"
     return f"{event.done:,}/{event.total:,} {event.unit}".rstrip() if event.total else ""
 
 

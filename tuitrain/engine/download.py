@@ -20,7 +20,7 @@ from tuitrain.engine.decoded import remove_leftovers
 from tuitrain.engine.imports import one_line
 from tuitrain.engine.samples import Interrupted
 from tuitrain.engine.vision import import_torchvision
-from tuitrain.events import Progress
+from tuitrain.events import BYTES, Progress
 from tuitrain.paths import cache_dir, find_cifar10
 from tuitrain.text import clean
 
@@ -69,7 +69,7 @@ def _target() -> Path:
 
 def _follow(download: _Download, ending: Callable[[], bool]) -> Generator[Progress, None, None]:
     """Runs the download to its end and says how far it is, at most ten times a second."""
-    yield Progress(phase="downloading CIFAR-10", done=0, total=ARCHIVE_BYTES, unit="B")
+    yield Progress(phase="downloading CIFAR-10", done=0, total=ARCHIVE_BYTES, unit=BYTES)
     download.start()
     size, changed = 0, time.monotonic()
     while download.is_alive():
@@ -81,7 +81,7 @@ def _follow(download: _Download, ending: Callable[[], bool]) -> Generator[Progre
             yield Progress(phase="unpacking CIFAR-10")
         elif size != before:
             changed = time.monotonic()
-            yield Progress(phase="downloading CIFAR-10", done=size, total=max(size, ARCHIVE_BYTES), unit="B")
+            yield Progress(phase="downloading CIFAR-10", done=size, total=max(size, ARCHIVE_BYTES), unit=BYTES)
         elif size < ARCHIVE_BYTES and time.monotonic() - changed > STALLED_SECONDS:
             raise ConfigError(f"data: the CIFAR-10 download stalled: no byte came for {STALLED_SECONDS:.0f} s; try again, {_WAY_OUT}.")
     if download.error is not None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len
 from textual.strip import Strip
 
+from tuitrain.events import BYTES
 from tuitrain.tui import format as words
 from tuitrain.tui.look import state_look
 from tuitrain.tui.run_view import RunLike
@@ -88,9 +89,7 @@ class Progress(Pane):
         if not phase.total:
             done = f"{phase.done:,} {phase.unit}".rstrip() if phase.done else ""
             return row.add(done, palette.dim).strip(width)
-        counted = f"{phase.done:>{len(f'{phase.total:,}')},}/{phase.total:,} {phase.unit}".rstrip()
-        if phase.unit == "bytes":
-            counted = f"{phase.done / 1e6:.0f}/{phase.total / 1e6:.0f} MB"
+        counted = _counted(phase.done, phase.total, phase.unit)
         length = max(min(width - row.width - len(counted) - 2, 40), 4)
         return (
             row.join(rail(phase.done / phase.total, length, palette.primary, palette.faint)).add(f"  {counted}", palette.text).strip(width)
@@ -160,3 +159,11 @@ def _subject(record: RunRecord) -> str:
     count = len(started.device)
     where = f"{started.device[0]} · {started.strategy}" if count == 1 else f"{started.strategy} over {count}"
     return f" · {data} ({started.train_samples:,}) · {where}"
+
+
+def _counted(done: int, total: int, unit: str) -> str:
+    """How far a phase is, as wide as at its end."""
+    if unit == BYTES:
+        megabytes = f"{total / 1e6:.0f}"
+        return f"{done / 1e6:>{len(megabytes)}.0f}/{megabytes} MB"
+    return f"{done:>{len(f'{total:,}')},}/{total:,} {unit}".rstrip()
