@@ -157,14 +157,20 @@ def test_a_lost_run_is_deleted(runs_dir):
     assert os.listdir(runs_dir) == []
 
 
-def test_a_run_that_cannot_be_removed_is_a_sentence(runs_dir, run_folder, monkeypatch):
+def test_a_run_that_cannot_be_removed_is_a_sentence_and_can_be_deleted_later(runs_dir, run_folder, monkeypatch):
+    saved = save_checkpoint(run_folder.path, 10, "last")
+
     def refuse(path):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(catalogue.shutil, "rmtree", refuse)
-    with pytest.raises(ConfigError, match="cannot be removed: "):
-        delete(runs_dir, run_folder.id)
-    assert list_runs(runs_dir) == []
+    with monkeypatch.context() as patched:
+        patched.setattr(catalogue.shutil, "rmtree", refuse)
+        with pytest.raises(ConfigError, match="cannot be removed: "):
+            delete(runs_dir, run_folder.id)
+    assert saved.is_dir()
+    assert os.listdir(runs_dir) == [run.run for run in list_runs(runs_dir)] == [run_folder.id]
+    delete(runs_dir, run_folder.id)
+    assert os.listdir(runs_dir) == []
 
 
 def test_what_a_state_file_says_is_cleaned(runs_dir):

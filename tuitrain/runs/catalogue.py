@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -169,6 +170,8 @@ def checkpoints(folder: Path) -> list[dict[str, Any]]:
 def delete(runs_dir: Path, ref: str) -> RunSummary:
     """Remove a run with all its files, or the link to it; it is gone from every list before the first file goes.
 
+    What cannot be removed whole takes its name again, so that it is listed and can be deleted later.
+
     Returns:
         The run as it was.
 
@@ -180,13 +183,28 @@ def delete(runs_dir: Path, ref: str) -> RunSummary:
     hidden = run.path.with_name(f".deleted-{os.urandom(4).hex()}-{run.path.name}")
     try:
         run.path.rename(hidden)
-        if hidden.is_symlink():
-            hidden.unlink()
-        else:
-            shutil.rmtree(hidden)
+        try:
+            _remove(hidden)
+        except BaseException:
+            with suppress(OSError):
+                hidden.rename(run.path)
+            raise
     except OSError as error:
         raise RunError(f"RUN: {run.run} cannot be removed: {clean(str(error))}.") from None
     return run
+
+
+def _remove(folder: Path) -> None:
+    """Remove a run's folder, or the link to it; the files by which it is known to be one go last."""
+    if folder.is_symlink():
+        folder.unlink()
+        return
+    for path in folder.iterdir():
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        elif path.name not in (STATE, CONFIG):
+            path.unlink()
+    shutil.rmtree(folder)
 
 
 def check_deletable(run: RunSummary) -> None:
