@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import subprocess
 import sys
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -207,3 +210,36 @@ def test_a_lock_ends_with_its_process(tmp_path: Path) -> None:
     assert subprocess.run([sys.executable, "-c", LEAVES, str(tmp_path)], timeout=60).returncode == 9
     with queue.locked(tmp_path) as alone:
         assert alone
+
+
+@pytest.fixture
+def shared() -> Iterator[Path]:
+    """A folder in which everybody may make runs, as /tmp lets them."""
+    # pytest's own folders are closed to other users.
+    folder = Path(tempfile.mkdtemp())
+    folder.chmod(0o1777)
+    yield folder
+    shutil.rmtree(folder)
+
+
+def test_users_of_one_folder_have_one_lock(shared: Path, as_another_user: Callable[[Callable[[], object]], None]) -> None:
+    def other_has(wanted: bool) -> None:
+        with queue.locked(shared) as also:
+            assert also is wanted
+
+    with queue.locked(shared) as alone:
+        assert alone
+        as_another_user(lambda: other_has(False))
+    as_another_user(lambda: other_has(True))
+
+
+def test_without_leave_to_read_the_lock_the_order_alone_decides(
+    shared: Path, as_another_user: Callable[[Callable[[], object]], None]
+) -> None:
+    (shared / queue.LOCK).touch(mode=0)
+
+    def look() -> None:
+        with queue.locked(shared) as alone:
+            assert alone
+
+    as_another_user(look)

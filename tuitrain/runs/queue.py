@@ -24,7 +24,8 @@ from tuitrain.runs.catalogue import RunSummary, folders, summarize
 
 LOCK = ".queue.lock"
 _LIVE = tuple(f'"state":"{state}"'.encode() for state in LIVE_STATES)
-_NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP)
+_NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EBADF)
+"""What a file system says that knows no locks, or none on a file that is open for reading alone."""
 
 
 class Standing(msgspec.Struct, frozen=True):
@@ -135,11 +136,25 @@ def _marked(runs_dir: Path, marks: Sequence[bytes]) -> Iterator[RunSummary]:
 @contextmanager
 def locked(runs_dir: Path) -> Iterator[bool]:
     """One process at a time decides that a turn has come; `False` while another one does. The lock ends with its process."""
-    descriptor = os.open(runs_dir / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    descriptor = _opened(runs_dir / LOCK)
+    # Where there is no lock to have, the order of the queue alone decides.
+    if descriptor is None:
+        yield True
+        return
     try:
         yield _lock(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _opened(lock: Path) -> int | None:
+    """The file of the lock, made where there is none; another user's is opened for reading alone, and `None` where that is forbidden."""
+    for flags in (os.O_RDWR | os.O_CREAT, os.O_RDONLY):
+        try:
+            return os.open(lock, flags | os.O_CLOEXEC, 0o644)
+        except PermissionError:
+            pass
+    return None
 
 
 def _lock(descriptor: int) -> bool:
@@ -150,7 +165,6 @@ def _lock(descriptor: int) -> bool:
     except OSError as error:
         if error.errno not in _NO_LOCKS:
             raise
-        # The order of the queue alone decides on a file system that knows no locks.
     return True
 
 
