@@ -1,12 +1,15 @@
 """A record read from a run folder says what the live record said."""
 
+import contextlib
 import shutil
+import sqlite3
 
 import pytest
 from small_runs import STARTED, losses, make_run, small_run
 
 from tuitrain.config import ConfigError
-from tuitrain.events import State
+from tuitrain.events import RunEnded, State
+from tuitrain.paths import METRICS
 from tuitrain.recipes import load_recipe
 from tuitrain.runs.record import RunRecord
 from tuitrain.runs.saved import load_record
@@ -49,6 +52,18 @@ def test_a_run_without_a_step_loads(runs_dir):
     assert (loaded.state, loaded.error, loaded.step, loaded.last_loss) == ("failed", "out of memory", 0, None)
     assert loaded.loss.thin(0, 10, 10) == []
     assert loaded.eta_seconds() is None
+
+
+@pytest.mark.parametrize(
+    ("moments", "seconds"),
+    [((100.0, 160.0, 200.0, 230.0), 90.0), ((100.0, 40.0, 200.0, 230.0), 30.0), ((100.0, 160.0, 200.0, 10.0), 60.0)],
+)
+def test_a_clock_that_was_set_back_takes_no_running_time_away(runs_dir, moments, seconds):
+    states = ("running", "paused", "running")
+    folder = make_run(runs_dir, batch=[*(State(state=state) for state in states), RunEnded(state="finished", step=0)])
+    with contextlib.closing(sqlite3.connect(folder.path / METRICS)) as file, file:
+        file.executemany("UPDATE states SET time = ? WHERE id = ?", [(moment, 1 + index) for index, moment in enumerate(moments)])
+    assert load_record(folder.path).running_seconds == seconds
 
 
 def test_a_run_whose_process_is_gone_is_lost(runs_dir):

@@ -114,10 +114,13 @@ def _eval_seconds(evals: Sequence[tuple[float, Eval]], reader: MetricsReader) ->
 
 
 def _running_seconds(states: Iterable[tuple[float, State]], status: RunStatus) -> float:
-    """How long the run was in the state "running"; one that was cut off ran until its last heartbeat."""
+    """How long the run was in the state "running"; one that was cut off ran until its last heartbeat.
+
+    A span that is negative is one in which somebody set the clock back, and nobody knows how long it was.
+    """
     seconds, since = 0.0, None
-    for moment, event in states:
+    for moment, state in [*((moment, event.state) for moment, event in states), (status.heartbeat, None)]:
         if since is not None:
-            seconds += moment - since
-        since = moment if event.state == "running" else None
-    return seconds + (max(status.heartbeat - since, 0.0) if since is not None else 0.0)
+            seconds += max(moment - since, 0.0)
+        since = moment if state == "running" else None
+    return seconds
