@@ -4,10 +4,13 @@ import atexit
 import gc
 import os
 import pwd
+import random
 import shutil
+import socket
 import tempfile
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -29,6 +32,20 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 20, 20)
+
+
+@pytest.fixture
+def free_port() -> Callable[[], int]:
+    """Gives a port that stays free until it is used: the system gives those from 32768 on to whoever connects anywhere meanwhile."""
+
+    def find() -> int:
+        while True:
+            port = random.SystemRandom().randrange(10_000, 29_000)
+            with socket.socket() as probe, suppress(OSError):
+                probe.bind(("", port))
+                return port
+
+    return find
 
 
 @pytest.fixture

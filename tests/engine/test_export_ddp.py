@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import random
-import socket
 import subprocess
 import sys
-from contextlib import suppress
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -51,16 +49,7 @@ Expected = tuple[str, dict[int, float], list[Eval], float, float]
 """A script; the losses and evaluations to find in what it prints; the relative difference that is allowed, and of how small a loss."""
 
 
-def free_port() -> int:
-    """One that stays free until it is used: the system gives those from 32768 on to whoever connects anywhere meanwhile."""
-    while True:
-        port = random.SystemRandom().randrange(10_000, 29_000)
-        with socket.socket() as probe, suppress(OSError):
-            probe.bind(("", port))
-            return port
-
-
-def printed_by(scripts: list[str], folder: Path) -> list[str]:
+def printed_by(scripts: list[str], folder: Path, free_port: Callable[[], int]) -> list[str]:
     """What rank 0 prints in each of the scripts, all of them started by one torchrun."""
     plan = []
     for number, text in enumerate(scripts):
@@ -112,7 +101,7 @@ def like_its_run(folder: Path, config: RunConfig, monkeypatch: pytest.MonkeyPatc
     return text, losses_of(events), of(Eval, events), 1e-9, 0.0
 
 
-def test_torchrun_does_what_the_run_did(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_torchrun_does_what_the_run_did(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free_port: Callable[[], int]) -> None:
     """Uneven parts, a rank without any, dropout, a batch axis of 1, bf16, no test set, and GPUs on a machine without."""
     cases: dict[str, Expected] = {}
 
@@ -132,7 +121,7 @@ def test_torchrun_does_what_the_run_did(tmp_path: Path, monkeypatch: pytest.Monk
     dropping = {"model": "engine_small:make_dropout_net", "precision": "fp64", "batch_size": 10}
     add("dropout", like_its_run, small_config(**dropping), monkeypatch)
 
-    printed = printed_by([text for text, *_ in cases.values()], tmp_path / "work")
+    printed = printed_by([text for text, *_ in cases.values()], tmp_path / "work", free_port)
     for (name, (text, losses, evals, relative, floor)), output in zip(cases.items(), printed, strict=True):
         assert "import tuitrain" not in text
         try:

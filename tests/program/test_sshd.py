@@ -10,7 +10,7 @@ import shutil
 import signal
 import socket
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -74,14 +74,8 @@ class Sshd:
             return there.connect_ex(("127.0.0.1", self._port)) == 0
 
 
-def free_port() -> int:
-    with socket.socket() as there:
-        there.bind(("127.0.0.1", 0))
-        return int(there.getsockname()[1])
-
-
 @pytest.fixture
-def sshd(tmp_path: Path) -> Iterator[Sshd]:
+def sshd(tmp_path: Path, free_port: Callable[[], int]) -> Iterator[Sshd]:
     program = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
     if program is None or shutil.which("ssh") is None:
         pytest.skip("OpenSSH's server or client is missing: each is a Debian package")
