@@ -13,7 +13,7 @@ from engine_small import FakeControl, losses_of, of, run, small_config
 from torch import nn
 
 from tuitrain.config import ConfigError, with_changes
-from tuitrain.engine import checkpoint, losses
+from tuitrain.engine import checkpoint, losses, prepare
 from tuitrain.engine.losses import LossLog
 from tuitrain.engine.seeding import seed_replicas
 from tuitrain.engine.strategies.choose import resolve
@@ -203,6 +203,29 @@ def test_auto_takes_single_for_one_device_and_split_for_several(tmp_path: Path) 
         assert control.devices == started.device
         assert control.resolved is not None
         assert (control.resolved.strategy, control.resolved.device) == (strategy, device)
+
+
+def test_cuda_is_started_before_it_is_asked_also_where_the_cpu_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[bool] = []
+
+    def reset(device: torch.device) -> None:
+        if not started:
+            raise RuntimeError(f"Allocator not initialized for device {device.index}: did you call init?")
+
+    class Reached(Exception):
+        pass
+
+    def copies(config: Any, model: nn.Module, devices: Any) -> Any:
+        raise Reached(devices)
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    monkeypatch.setattr(torch.cuda, "init", lambda: started.append(True))
+    monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", reset)
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
+    monkeypatch.setattr(prepare, "copies", copies)
+    with pytest.raises(Reached, match="cuda"):
+        list(train(small_config(device="cpu,cuda:0"), FakeControl(tmp_path)))
 
 
 def test_a_checkpoint_of_several_replicas_is_that_of_one_model(tmp_path: Path) -> None:

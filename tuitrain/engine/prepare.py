@@ -173,9 +173,7 @@ def _placed(
     """
     first = devices[0]
     try:
-        for device in devices:
-            if device.type == "cuda":
-                torch.cuda.reset_peak_memory_stats(device)
+        _reset_peaks([device for device in devices if device.type == "cuda"])
         dataset = to_device(dataset, first)
         model = model.to(first, model_dtype(config))
         if uses_channels_last(config, dataset):
@@ -183,6 +181,14 @@ def _placed(
         return dataset, copies(config, model.train(), devices)
     except RuntimeError as error:
         raise _no_room(error, " or ".join(map(str, dict.fromkeys(devices)))) from error
+
+
+def _reset_peaks(cards: Sequence[torch.device]) -> None:
+    if cards:
+        # With the CPU as the first device nothing has started CUDA yet, and torch keeps no peaks before.
+        torch.cuda.init()  # type: ignore[no-untyped-call]
+    for card in cards:
+        torch.cuda.reset_peak_memory_stats(card)
 
 
 def _try_out(model: nn.Module, dataset: Dataset, config: RunConfig, device: torch.device) -> None:
