@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 from torch import nn
 
@@ -110,3 +111,13 @@ def fake_step_graphs(made: list[FakeRecorder], **changes: Any) -> Callable[..., 
         return StepGraphs(strategy, model, optimizer, update, config.batch_size, recorder)
 
     return make
+
+
+class _Every:
+    def __contains__(self, model: object) -> bool:
+        return True
+
+
+def count_as_built_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every model is recorded on a GPU, as otherwise only the built-in ones are."""
+    monkeypatch.setattr("tuitrain.engine.graphs.MODELS", _Every())

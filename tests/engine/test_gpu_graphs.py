@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 from engine_small import CLASSES, FakeControl, go_on, losses_of, of, run, small_config
+from fake_recorder import count_as_built_in
 from torch import Tensor, nn
 
 from tuitrain.engine import train as train_module
@@ -19,6 +20,12 @@ pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(),
 
 LARGE = {"data": "engine_small:make_large_images", "epochs": 12, "device": "cuda:0", "lr": 0.003}
 """Two steps an epoch, of 8 and of 4 samples."""
+
+
+@pytest.fixture(autouse=True)
+def small_models_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tests' own models are recorded as built-in ones are."""
+    count_as_built_in(monkeypatch)
 
 
 @pytest.fixture

@@ -10,12 +10,14 @@ import numpy as np
 import pytest
 import torch
 from engine_small import CLASSES, SAMPLES, FakeControl, go_on, losses_of, of, run, small_config
-from fake_recorder import FakeRecorder, fake_step_graphs
+from fake_recorder import FakeRecorder, count_as_built_in, fake_step_graphs
 from torch import Tensor, nn
 
 from tuitrain.engine import checkpoint
-from tuitrain.engine.graphs import WARM_UP, _host_generators
-from tuitrain.engine.optim import make_optimizer, may_fuse
+from tuitrain.engine.graphs import WARM_UP, _host_generators, step_graphs
+from tuitrain.engine.models import build_model
+from tuitrain.engine.optim import autocast, make_optimizer, may_fuse, update
+from tuitrain.engine.strategies.single import Single
 from tuitrain.events import Eval, Event, Notice, Phases, Replicas, RunEnded, StepTimes
 
 WHOLE, UNEVEN = SAMPLES // 8, 1
@@ -227,6 +229,21 @@ def test_nothing_is_recorded_on_the_cpu_or_over_several_replicas(tmp_path: Path,
     monkeypatch.setattr("tuitrain.engine.graphs.CudaRecorder", never)
     for device in ("cpu", "cpu,cpu"):
         assert of(RunEnded, run(small_config(device=device), FakeControl(tmp_path / device)))[0].state == "finished"
+
+
+@pytest.mark.parametrize("model", ["engine_small:make_net", "engine_small:make_dropout_net", "test_gpu_graphs:make_asking"])
+def test_a_persons_own_model_is_not_recorded_on_a_gpu_except_in_the_tests_there(monkeypatch: pytest.MonkeyPatch, model: str) -> None:
+    def asked() -> bool:
+        config, card = small_config(model=model, device="cuda:0"), torch.device("cuda:0")
+        network = build_model(config)
+        single = Single(network, nn.CrossEntropyLoss(), torch.device("cpu"), autocast(config, card))
+        optimizer = make_optimizer(config, network.parameters())
+        return step_graphs(config, single, network, optimizer, update(optimizer), card) is not None
+
+    monkeypatch.setattr("tuitrain.engine.graphs.CudaRecorder", lambda device: None)
+    assert not asked()
+    count_as_built_in(monkeypatch)
+    assert asked()
 
 
 # -- fused updates --------------------------------------------------------------------------------------------------------
