@@ -333,6 +333,20 @@ def test_no_room_on_the_device_is_a_refusal(tmp_path: Path, monkeypatch: pytest.
         list(train(small_config(), FakeControl(tmp_path)))
 
 
+@pytest.mark.parametrize("optimizer", ["sgd", "adam", "adamw"])
+def test_a_run_on_the_cpu_asks_no_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, optimizer: str) -> None:
+    def asked(*given: Any) -> Any:
+        raise AssertionError("CUDA was started")
+
+    monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda *given, **how: torch.device("cuda"))
+    monkeypatch.setattr(torch.accelerator, "current_stream", asked)
+    monkeypatch.setattr(torch.backends.cuda, "is_built", lambda: True)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "is_current_stream_capturing", asked)
+    monkeypatch.setattr(torch.cuda, "_lazy_init", asked)
+    assert ended(run(small_config(optimizer=optimizer), FakeControl(tmp_path))).state == "finished"
+
+
 # -- requests ---------------------------------------------------------------------------------------------------------
 
 

@@ -37,7 +37,18 @@ def make_optimizer(
         momentum, decay = config.momentum, config.weight_decay
         return torch.optim.SGD(parameters, lr=config.lr, momentum=momentum, nesterov=config.nesterov, weight_decay=decay, fused=way)
     kind = torch.optim.Adam if config.optimizer == "adam" else torch.optim.AdamW
-    return kind(parameters, lr=config.lr, weight_decay=config.weight_decay, fused=way)
+    optimizer = kind(parameters, lr=config.lr, weight_decay=config.weight_decay, fused=way)
+    _ask_no_gpu(optimizer)
+    return optimizer
+
+
+def _ask_no_gpu(optimizer: torch.optim.Optimizer) -> None:
+    """Keep an optimizer of parameters on the CPU from CUDA."""
+    if any(one.is_cuda for group in optimizer.param_groups for one in group["params"]):
+        return
+    # In each step Adam asks whether a GPU is recording, wherever its parameters are: on a machine with GPUs that starts CUDA on cuda:0.
+    for name in ("_accelerator_graph_capture_health_check", "_cuda_graph_capture_health_check"):  # earlier releases have the second
+        setattr(optimizer, name, lambda: None)
 
 
 def may_fuse(model: nn.Module) -> bool:
