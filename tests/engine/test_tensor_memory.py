@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
+import torch.distributed as dist
 from engine_small import FakeControl, of, run, small_config
+from torch import Tensor, nn
 
 from tuitrain.engine import losses, memory
 from tuitrain.engine.losses import LossLog
 from tuitrain.engine.replicas import Pattern, Shapes
+from tuitrain.engine.strategies.distributed import Distributed
 from tuitrain.events import ReplicaStats, TensorMemory
 
 
@@ -35,6 +40,7 @@ def cards(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return f"GPU-{device[-1]}", 300, 400
 
     monkeypatch.setattr(memory, "read", read)
+    monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda device: 500 + int(device[-1]))
     return asked
 
 
@@ -61,3 +67,34 @@ def test_a_run_on_the_cpu_says_nothing_of_it(tmp_path: Path, cards: list[str]) -
     assert of(ReplicaStats, events)
     assert not of(TensorMemory, events)
     assert not cards
+
+
+class Ranks:
+    """A group of three, each with what its own allocator says; this process is the first, and the third is on another machine."""
+
+    rank, size, leads = 0, 3, True
+    devices = ("cuda:0", "cuda:1", "other/cuda:0")
+
+    def start_sum(self, loss: Tensor, *, flag: bool) -> Any:
+        return lambda: (loss, flag)
+
+    def gather(self, value: Any) -> list[Any]:
+        own = [memory.memory_of((name,)) for name in ("cuda:0", "cuda:1", "cuda:0")]
+        return [replace(value, memory=one) for one in own]
+
+
+def test_each_rank_asks_its_own_allocator(tmp_path: Path, cards: list[str]) -> None:
+    dist.init_process_group("gloo", init_method=f"file://{tmp_path}/store", rank=0, world_size=1)
+    try:
+        cpu, group = torch.device("cpu"), Ranks()
+        strategy = Distributed(nn.Linear(5, 2), nn.CrossEntropyLoss(), cpu, group.devices, nullcontext(), 0, group, may_skip=False)  # type: ignore[arg-type]
+        log = LossLog(cpu, 1, strategy.fresh_memory)
+        loss = strategy.step(torch.ones(6, 5), torch.zeros(6, dtype=torch.int64))
+        assert cards == ["cuda:0", "cuda:1", "cuda:0"]
+        log.add(1, 1, loss, 6, 0.1, strategy, last=False)
+        assert len(cards) == 3, "what the ranks said is not asked of this process too"
+        told = list(log.rest())
+    finally:
+        dist.destroy_process_group()
+    assert [event.uuid for event in of(TensorMemory, told)] == ["GPU-0", "GPU-1"]
+    assert [replica.memory for replica in of(ReplicaStats, told)[0].replicas] == [500, 501, 500]

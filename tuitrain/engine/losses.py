@@ -17,11 +17,11 @@ from torch import Tensor
 
 from tuitrain.engine.clock import Seconds, step_clock
 from tuitrain.engine.failures import RunFailed
-from tuitrain.engine.memory import tensor_memory
+from tuitrain.engine.memory import Memory, memory_of
 from tuitrain.engine.replicas import Pattern, replicas_event
 from tuitrain.engine.strategies import Strategy
 from tuitrain.engine.target import TargetClock
-from tuitrain.events import Event, Losses, ReplicaStat, ReplicaStats, Step, TensorMemory
+from tuitrain.events import Event, Losses, ReplicaStat, ReplicaStats, Step
 
 DRAIN_SECONDS = 0.1
 STATS_SECONDS = 1.0
@@ -43,8 +43,7 @@ class _Done:
     pattern: Pattern
     replica_seconds: tuple[Seconds | None, ...]
     is_new: bool
-    memory: tuple[int | None, ...] | None
-    held: tuple[TensorMemory, ...]
+    memory: Memory | None
 
 
 @dataclass(frozen=True)
@@ -90,8 +89,8 @@ class LossLog:
     Args:
         device: where the losses are.
         log_every: a `Step` event comes at step 1, every `log_every`-th, every 100th, and where `add` is told `last`.
-        fresh_memory: gives the bytes of tensors on each replica's device in steps after which statistics are told, else `None`; without
-            it this process's devices are asked once a second.
+        fresh_memory: gives the memory of all replicas in steps after which statistics are told, else `None`; without it this process's
+            devices are asked once a second.
         timed: its times are told with the statistics, and its laps begin anew with the clock.
         target: counts the steps' seconds, and tells of them with the losses.
     """
@@ -100,7 +99,7 @@ class LossLog:
         self,
         device: torch.device,
         log_every: int,
-        fresh_memory: Callable[[], tuple[int | None, ...] | None] | None = None,
+        fresh_memory: Callable[[], Memory | None] | None = None,
         timed: Strategy | None = None,
         target: TargetClock | None = None,
     ) -> None:
@@ -140,11 +139,11 @@ class LossLog:
         pattern, is_new = strategy.pattern, strategy.pattern != self._pattern
         self._pattern, self._devices = pattern, strategy.devices
         memory = self._fresh_memory()
-        held = () if memory is None else tensor_memory(self._devices)
-        values = (loss, *(value for value in strategy.replica_losses if value is not None)) if is_new or memory else (loss,)
+        shown = is_new or memory is not None
+        values = (loss, *(value for value in strategy.replica_losses if value is not None)) if shown else (loss,)
         logged = last or step == 1 or step % self._log_every == 0 or step % ALWAYS_EVERY == 0
         took = strategy.replica_seconds
-        self._pending.append(_Done(step, epoch, samples, lr, time.time(), seconds, logged, values, pattern, took, is_new, memory, held))
+        self._pending.append(_Done(step, epoch, samples, lr, time.time(), seconds, logged, values, pattern, took, is_new, memory))
 
     def ready(self) -> Iterator[Event]:
         """The events that are due by now; it never waits for the device.
@@ -173,12 +172,12 @@ class LossLog:
         self._launch()
         yield from self._arrive()
 
-    def _memory_if_due(self) -> tuple[int | None, ...] | None:
+    def _memory_if_due(self) -> Memory | None:
         now = time.monotonic()
         if now - self._stats_at < STATS_SECONDS:
             return None
         self._stats_at = now
-        return tuple(torch.cuda.max_memory_allocated(device) if device.startswith("cuda") else None for device in self._devices)
+        return memory_of(self._devices)
 
     def _launch(self) -> None:
         if not self._pending:
@@ -229,8 +228,8 @@ class LossLog:
             yield Step(step=done.step, epoch=done.epoch, loss=loss, lr=done.lr, samples_per_second=self._since_step.rate)
             self._since_step = _Span()
         if done.memory is not None:
-            yield self._stats(done, replica_losses, done.memory)
-            yield from done.held
+            yield self._stats(done, replica_losses, done.memory.peaks)
+            yield from done.memory.held
             if self._timed is not None and (times := self._timed.times()) is not None:
                 yield times
             self._since_stats.clear()
@@ -246,8 +245,8 @@ class LossLog:
             elif took is not None:
                 self._since_stats[index].add(shapes.outputs[0][0], took())
 
-    def _stats(self, done: _Done, losses: Sequence[float | None], memory: Sequence[int | None]) -> ReplicaStats:
-        return ReplicaStats(step=done.step, replicas=tuple(self._stat(done, *each) for each in enumerate(zip(losses, memory, strict=True))))
+    def _stats(self, done: _Done, losses: Sequence[float | None], peaks: Sequence[int | None]) -> ReplicaStats:
+        return ReplicaStats(step=done.step, replicas=tuple(self._stat(done, *each) for each in enumerate(zip(losses, peaks, strict=True))))
 
     def _stat(self, done: _Done, index: int, found: tuple[float | None, int | None]) -> ReplicaStat:
         loss, memory = found

@@ -4,10 +4,30 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 
 from tuitrain.events import TensorMemory
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What torch's allocator holds for a run.
+
+    Attributes:
+        peaks: for each replica, the most bytes of tensors that there were on its device; `None` on the CPU.
+        held: each CUDA device as it is now.
+    """
+
+    peaks: tuple[int | None, ...]
+    held: tuple[TensorMemory, ...]
+
+
+def memory_of(devices: Sequence[str]) -> Memory:
+    """What this process's allocator holds on its replicas' `devices`."""
+    peaks = tuple(torch.cuda.max_memory_allocated(device) if device.startswith("cuda") else None for device in devices)
+    return Memory(peaks, tensor_memory(devices))
 
 
 def tensor_memory(devices: Sequence[str]) -> tuple[TensorMemory, ...]:

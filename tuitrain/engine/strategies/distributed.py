@@ -16,6 +16,7 @@ from torch.nn.parallel import DistributedDataParallel
 from tuitrain.engine.clock import Seconds, step_clock
 from tuitrain.engine.group import Group
 from tuitrain.engine.laps import Laps, Spent
+from tuitrain.engine.memory import Memory, memory_of
 from tuitrain.engine.outputs import logits
 from tuitrain.engine.replicas import Pattern, Shapes, ShapeWatch
 from tuitrain.engine.uncompiled import hide_nothing, nothing_compiled_yet
@@ -26,12 +27,15 @@ STATS_SECONDS = 1.0
 
 @dataclass(frozen=True)
 class _Part:
-    """What one rank did in the last step, and how long its steps take, `None` where it was idle; what it spent since it last said."""
+    """What one rank did in the last step, and how long its steps take, `None` where it was idle; what it spent since it last said.
+
+    Nobody but the rank itself can ask its allocator for `memory`.
+    """
 
     shapes: Shapes | None
     loss: float | None
     seconds: float | None
-    memory: int | None
+    memory: Memory
     spent: Spent | None
 
 
@@ -76,7 +80,7 @@ class Distributed:
         self._group = group
         self._watch = ShapeWatch(model)
         self._clock = step_clock(device)
-        self._memory: tuple[int | None, ...] | None = None
+        self._memory: Memory | None = None
         self._known: tuple[tuple[int, ...], Shapes | None] | None = None
         self._told = -math.inf
         self._due = False
@@ -166,8 +170,8 @@ class Distributed:
         known = zip(self._spent, ranks, strict=True)
         self._spent = [new if old is None else old if new is None else old + new for old, new in known]
 
-    def fresh_memory(self) -> tuple[int | None, ...] | None:
-        """Bytes of tensors on each rank's device, after a step whose account came from all ranks; else `None`."""
+    def fresh_memory(self) -> Memory | None:
+        """The memory of all ranks, after a step whose account came from all of them; else `None`."""
         return self._memory
 
     def _wants_to_tell(self, whole: tuple[int, ...], shapes: Shapes | None) -> bool:
@@ -181,8 +185,7 @@ class Distributed:
         """Bring the ranks' accounts together; on a GPU it waits for the step."""
         if self._device.type == "cuda":
             torch.cuda.synchronize(self._device)
-        memory = torch.cuda.max_memory_allocated(self._device) if self._device.type == "cuda" else None
-        spent = self.laps.take()
+        memory, spent = memory_of((str(self._device),)), self.laps.take()
         mine = _Part(shapes, None if loss is None else loss.item(), None if seconds is None else seconds(), memory, spent)
         found: list[_Part] = self._group.gather(mine)
         self.pattern = Pattern(whole, None, tuple(part.shapes for part in found))
@@ -191,7 +194,12 @@ class Distributed:
         self._add_up([part.spent for part in found])
         if self._due:
             self._told = time.monotonic()
-            self._memory = tuple(part.memory for part in found)
+            self._memory = self._memory_of_all([part.memory for part in found])
+
+    def _memory_of_all(self, ranks: Sequence[Memory]) -> Memory:
+        """What the ranks tell as one; the cards of other machines are not among those that a screen here shows."""
+        here = (one.held for name, one in zip(self.devices, ranks, strict=True) if "/" not in name)
+        return Memory(tuple(peak for one in ranks for peak in one.peaks), tuple(held for each in here for held in each))
 
 
 def _known(seconds: float) -> Seconds:
