@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import traceback
 from pathlib import Path
 
@@ -10,6 +11,8 @@ import torch
 from tuitrain.text import clean
 
 _LONGEST = 300
+# torch has a kind of error for its own allocator alone; a context, a graph, and the libraries of CUDA take memory without it.
+_NO_MEMORY = re.compile(r"can't allocate memory|error: out of memory|CU[A-Z]+_STATUS_([A-Z_]*_)?ALLOC(ATION)?_FAILED")
 
 
 class RunFailed(Exception):
@@ -33,7 +36,7 @@ def first_line(error: BaseException) -> str:
 
 def is_out_of_memory(error: BaseException) -> bool:
     """Whether `error` says that a device, or the machine, has no memory left."""
-    return isinstance(error, (torch.OutOfMemoryError, MemoryError)) or "can't allocate memory" in str(error)
+    return isinstance(error, (torch.OutOfMemoryError, MemoryError)) or _NO_MEMORY.search(str(error)) is not None
 
 
 def describe(error: BaseException, doing: str, device: torch.device | str) -> str:
