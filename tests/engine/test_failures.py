@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
-import pytest
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
+import pytest
+import torch
+from engine_small import FakeControl, go_on, run, small_config
+
+from tuitrain.config import ConfigError
+from tuitrain.engine import prepare
 from tuitrain.engine.failures import describe, is_out_of_memory
+from tuitrain.engine.run import Run
+from tuitrain.engine.train import train
+from tuitrain.engine.world import World
 
 FULL = [
     "CUDA error: out of memory\nCUDA kernel errors might be asynchronously reported at some other API call",
@@ -30,3 +41,89 @@ def test_a_full_device_is_one_whoever_says_so(text: str) -> None:
 def test_other_errors_do_not_speak_of_memory(text: str) -> None:
     assert not is_out_of_memory(RuntimeError(text))
     assert "memory" not in describe(RuntimeError(text), "training", "cuda:0")
+
+
+# -- before the run has begun ---------------------------------------------------------------------------------------------
+
+CUDAS_OWN = "CUDA error: {}\nCUDA kernel errors might be asynchronously reported at some other API call\nCompile with TORCH_USE_CUDA_DSA"
+BUSY, ALL_GONE = CUDAS_OWN.format("all CUDA-capable devices are busy or unavailable"), CUDAS_OWN.format("out of memory")
+OF_TORCH = "CUDA out of memory. Tried to allocate 2.00 GiB."
+
+
+def raising(error: Exception) -> Callable[..., Any]:
+    def fail(*given: Any, **named: Any) -> Any:
+        raise error
+
+    return fail
+
+
+@pytest.fixture
+def _two_cards(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+
+
+def refusal(config: Any, folder: Path) -> str:
+    with pytest.raises(ConfigError) as refused:
+        list(train(config, FakeControl(folder)))
+    return str(refused.value)
+
+
+@pytest.mark.usefixtures("_two_cards")
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (BUSY, "device: cuda:1 cannot be used: CUDA error: all CUDA-capable devices are busy or unavailable."),
+        (
+            ALL_GONE,
+            "device: cuda:1 has no room for the model and the data (CUDA error: out of memory); "
+            "free some memory there or choose another device.",
+        ),
+    ],
+    ids=["busy", "full"],
+)
+def test_a_card_that_takes_no_context_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, said: str) -> None:
+    monkeypatch.setattr(torch.cuda.device, "__enter__", raising(RuntimeError(text)))
+    assert refusal(small_config(device="cuda:1"), tmp_path) == said
+    monkeypatch.setattr(torch.cuda, "set_device", raising(RuntimeError(text)))
+    with pytest.raises(ConfigError) as refused:
+        World(small_config(device="cuda:0,cuda:1"), FakeControl(tmp_path), torch.device("cuda:1"))
+    assert str(refused.value) == said
+
+
+def test_a_second_card_that_takes_none_is_one_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prepare, "seed_replicas", raising(RuntimeError(BUSY)))
+    said = refusal(small_config(device="cpu,cpu"), tmp_path)
+    assert said == "device: cpu cannot be used: CUDA error: all CUDA-capable devices are busy or unavailable."
+
+
+def test_no_room_to_fit_the_model_is_a_refusal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prepare, "fit", raising(torch.OutOfMemoryError(OF_TORCH)))
+    said = refusal(small_config(), tmp_path)
+    assert said.startswith("device: cpu has no room for the model and the data (CUDA out of memory. Tried to allocate 2.00 GiB);")
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (torch.OutOfMemoryError(OF_TORCH), "device: cuda:0 ran out of memory while warming up; a smaller batch_size needs less ("),
+        (ValueError("not like this"), "model: ValueError while warming up: not like this (test_failures.py, line "),
+    ],
+    ids=["room", "model"],
+)
+def test_what_fails_in_the_warm_up_is_a_refusal(monkeypatch: pytest.MonkeyPatch, error: Exception, said: str) -> None:
+    class Whole:
+        def sizes(self, steps: int) -> list[int]:
+            return [8]
+
+    monkeypatch.setattr(prepare, "warm_up", raising(error))
+    with pytest.raises(ConfigError) as refused:
+        prepare._warm_up(torch.nn.Linear(1, 1), Whole(), 9, small_config(), torch.device("cuda:0"))  # type: ignore[arg-type]
+    assert str(refused.value).startswith(said)
+
+
+def test_no_room_for_what_was_saved_is_a_refusal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(small_config(), FakeControl(tmp_path, {3: ["stop"]}))
+    monkeypatch.setattr(Run, "go_on_from", raising(torch.OutOfMemoryError(OF_TORCH)))
+    with pytest.raises(ConfigError, match="device: cpu has no room for the model and the data"):
+        go_on(small_config(), FakeControl(tmp_path))

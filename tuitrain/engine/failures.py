@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
 
+from tuitrain.config import ConfigError
 from tuitrain.text import clean
 
 _LONGEST = 300
@@ -37,6 +40,29 @@ def first_line(error: BaseException) -> str:
 def is_out_of_memory(error: BaseException) -> bool:
     """Whether `error` says that a device, or the machine, has no memory left."""
     return isinstance(error, (torch.OutOfMemoryError, MemoryError)) or _NO_MEMORY.search(str(error)) is not None
+
+
+def unusable(error: BaseException, devices: Sequence[torch.device]) -> ConfigError:
+    """Why a run cannot begin on `devices`: they have no room, or cannot be used."""
+    names, reason = " or ".join(map(str, dict.fromkeys(devices))), first_line(error).rstrip(".")
+    if is_out_of_memory(error):
+        return ConfigError(
+            f"device: {names} has no room for the model and the data ({reason}); free some memory there or choose another device."
+        )
+    return ConfigError(f"device: {names} cannot be used: {reason}.")
+
+
+@contextmanager
+def reaching(devices: Sequence[torch.device]) -> Iterator[None]:
+    """What is inside is the first that needs `devices`, or much of their memory.
+
+    Raises:
+        ConfigError: there is no room, or a device cannot be used.
+    """
+    try:
+        yield
+    except RuntimeError as error:
+        raise unusable(error, devices) from error
 
 
 def describe(error: BaseException, doing: str, device: torch.device | str) -> str:

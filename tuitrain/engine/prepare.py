@@ -17,7 +17,7 @@ from tuitrain.config import ConfigError, RunConfig
 from tuitrain.engine.batches import Batches
 from tuitrain.engine.control import Control
 from tuitrain.engine.data import Dataset, batch, load_data, rows_of, to_device
-from tuitrain.engine.failures import first_line, is_out_of_memory
+from tuitrain.engine.failures import describe, first_line, is_out_of_memory, reaching, unusable
 from tuitrain.engine.group import Group
 from tuitrain.engine.models import build_model, model_dtype, takes_rows
 from tuitrain.engine.optim import autocast, precision_notices
@@ -113,9 +113,9 @@ def prepare(
     model = build_model(config)
     own = devices if group is None else (group.own(devices),)
     dataset, modules = _placed(model, dataset, resolved, own)
-    seed_replicas(config.seed, own)
     _try_out(modules[own[0]], dataset, config, own[0])
-    fit_seconds = fit(modules[own[0]], dataset.train, config)
+    with reaching(own[:1]):
+        fit_seconds = fit(modules[own[0]], dataset.train, config)
     yield from nature_notices(resolved, model, devices if group is None else own * count)
     resolved = msgspec.structs.replace(resolved, data=dataset.source)
     control.resolved = resolved
@@ -123,7 +123,7 @@ def prepare(
     batches = Batches(dataset.train, resolved)
     if config.target_accuracy is not None and own[0].type == "cuda":
         yield Progress(phase="warming up")
-        warm_up(modules[own[0]], batches, batches.sizes(total), config, own[0])
+        _warm_up(modules[own[0]], batches, total, config, own[0])
     return Prepared(resolved, own, dataset, modules, batches, total, control.environment, fit_seconds, group)
 
 
@@ -166,21 +166,21 @@ def uses_channels_last(config: RunConfig, dataset: Dataset) -> bool:
 def _placed(
     model: nn.Module, dataset: Dataset, config: RunConfig, devices: Sequence[torch.device]
 ) -> tuple[Dataset, dict[torch.device, nn.Module]]:
-    """The data on the first device, and the model there and on every other device that keeps a copy.
+    """The data on the first device, and the model there and on every other device that keeps a copy; each device seeded.
 
     Raises:
         ConfigError: there is no room for them, or a device cannot be used.
     """
     first = devices[0]
-    try:
+    with reaching(devices):
         _reset_peaks([device for device in devices if device.type == "cuda"])
         dataset = to_device(dataset, first)
         model = model.to(first, model_dtype(config))
         if uses_channels_last(config, dataset):
             model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-        return dataset, copies(config, model.train(), devices)
-    except RuntimeError as error:
-        raise _no_room(error, " or ".join(map(str, dict.fromkeys(devices)))) from error
+        modules = copies(config, model.train(), devices)
+        seed_replicas(config.seed, devices)
+    return dataset, modules
 
 
 def _reset_peaks(cards: Sequence[torch.device]) -> None:
@@ -205,7 +205,7 @@ def _try_out(model: nn.Module, dataset: Dataset, config: RunConfig, device: torc
             output = next(tensors(model(inputs)), None)
     except Exception as error:  # whatever the model raises says that the two do not fit
         if is_out_of_memory(error):
-            raise _no_room(error, str(device)) from error
+            raise unusable(error, [device]) from error
         raise ConfigError(f"model: {config.model!r} does not take {given}: {first_line(error).rstrip('.')}.") from error
     finally:
         model.train()
@@ -216,15 +216,15 @@ def _try_out(model: nn.Module, dataset: Dataset, config: RunConfig, device: torc
         raise ConfigError(f"model: {config.model!r} gives {shape} for {given}; it must give {wanted}.")
 
 
+def _warm_up(model: nn.Module, batches: Batches, total_steps: int, config: RunConfig, device: torch.device) -> None:
+    """Raises: ConfigError: there is no room for a whole batch, or the model cannot be trained with one."""
+    try:
+        warm_up(model, batches, batches.sizes(total_steps), config, device)
+    except Exception as error:  # the model's first whole batches: whatever it raises would end the run
+        field = "device" if is_out_of_memory(error) else "model"
+        raise ConfigError(f"{field}: {describe(error, 'warming up', device)}") from error
+
+
 def _highest_label(dataset: Dataset) -> int:
     splits = [dataset.train] if dataset.test is None else [dataset.train, dataset.test]
     return max(int(split.labels.max()) for split in splits)
-
-
-def _no_room(error: BaseException, device: str) -> ConfigError:
-    reason = first_line(error).rstrip(".")
-    if is_out_of_memory(error):
-        return ConfigError(
-            f"device: {device} has no room for the model and the data ({reason}); free some memory there or choose another device."
-        )
-    return ConfigError(f"device: {device} cannot be used: {reason}.")

@@ -6,13 +6,14 @@ import gc
 import hashlib
 import random
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 
 import numpy as np
 import torch
 
 from tuitrain.config import RunConfig
 from tuitrain.engine.allocator import kept_memory
+from tuitrain.engine.failures import reaching
 
 
 def seed_everything(seed: int) -> None:
@@ -46,6 +47,9 @@ def run_settings(config: RunConfig, devices: Sequence[torch.device]) -> Iterator
     The first of the run's devices, where it is a CUDA device, is the current one.
 
     On CUDA the memory that the run leaves in torch's cache is given back, so that other people on the machine can have it.
+
+    Raises:
+        ConfigError: that device cannot be used, or has no room for what CUDA needs there.
     """
     deterministic, benchmark = torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark
     threads = torch.get_num_threads()
@@ -55,7 +59,9 @@ def run_settings(config: RunConfig, devices: Sequence[torch.device]) -> Iterator
     # The current device decides where contexts are made: nothing may touch cuda:0 while a run is on cuda:1.
     current = torch.cuda.device(devices[0]) if devices[0].type == "cuda" else kept_memory()
     try:
-        with current:
+        with ExitStack() as settings:
+            with reaching(devices[:1]):
+                settings.enter_context(current)
             yield
     finally:
         torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark = deterministic, benchmark

@@ -12,7 +12,7 @@ from tuitrain.engine.allocator import HOLES_SECONDS_AT_EPOCH, give_back_holes
 from tuitrain.engine.checkpoint import BadCheckpoint, Contents
 from tuitrain.engine.control import Control as Control
 from tuitrain.engine.data import Interrupted
-from tuitrain.engine.failures import RunFailed, describe, is_out_of_memory
+from tuitrain.engine.failures import RunFailed, describe, is_out_of_memory, unusable
 from tuitrain.engine.group import Group, is_lost_peer
 from tuitrain.engine.parameters import notices, parameters_event
 from tuitrain.engine.placement import place
@@ -125,13 +125,17 @@ def _restored(prepared: Prepared, control: Control, kept: Contents) -> Run:
     """The run as it was when it was saved.
 
     Raises:
-        ConfigError: it was another model.
+        ConfigError: it was another model, or there is no room for what was saved.
     """
-    run = Run(prepared, control)
     try:
+        run = Run(prepared, control)
         run.go_on_from(kept)
     except BadCheckpoint as error:
         raise ConfigError(f"model: {error}") from error
+    except RuntimeError as error:
+        if not is_out_of_memory(error):
+            raise
+        raise unusable(error, prepared.devices) from error
     return run
 
 

@@ -18,6 +18,7 @@ from torch.distributed.rendezvous import rendezvous
 
 from tuitrain.config import FIELDS, ConfigError, RunConfig
 from tuitrain.engine.control import Control
+from tuitrain.engine.failures import reaching
 from tuitrain.engine.group import Group, is_lost_peer
 from tuitrain.engine.train import train
 from tuitrain.events import EndState, Event, RunEnded, RunStarted
@@ -46,13 +47,14 @@ class World:
         device: this rank's own.
 
     Raises:
-        ConfigError: some ranks have GPUs and some have not.
+        ConfigError: this rank's GPU cannot be used, or some ranks have GPUs and some have not.
     """
 
     def __init__(self, config: RunConfig, control: Control, device: torch.device) -> None:
         self._config, self._control = config, control
         if device.type == "cuda":
-            torch.cuda.set_device(device)
+            with reaching([device]):
+                torch.cuda.set_device(device)
         self._store, rank, size = _store()
         _check_kinds(self._store, rank, size, device)
         backend = "nccl" if device.type == "cuda" else "gloo"
