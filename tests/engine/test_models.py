@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -60,6 +61,15 @@ def test_bf16_on_a_processor_without_it_is_a_warning(monkeypatch: pytest.MonkeyP
     for has, expected in ((False, ["warning"]), (True, [])):
         monkeypatch.setattr("tuitrain.engine.optim._has_bf16", lambda device, has=has: has)
         assert [notice.level for notice in precision_notices(config, torch.device("cpu"))] == expected
+
+
+def test_each_gpu_is_asked_for_bf16_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.version, "hip", None)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: SimpleNamespace(major=8 - device.index))
+    config = with_changes(DEFAULTS, {"precision": "bf16"})
+    first, second = (precision_notices(config, torch.device("cuda", index)) for index in range(2))
+    assert first == []
+    assert [notice.text for notice in second] == ["cuda:1 has no bf16 instructions: bf16 is emulated there, and slower than fp32."]
 
 
 # -- devices ----------------------------------------------------------------------------------------------------------

@@ -91,7 +91,8 @@ def precision_notices(config: RunConfig, device: torch.device) -> list[Notice]:
 
 def _has_bf16(device: torch.device) -> bool:
     if device.type == "cuda":
-        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
+        # torch's own question for this is about the current device only.
+        return torch.version.hip is not None or bool(torch.cuda.get_device_properties(device).major >= 8)
     try:
         words = set(Path("/proc/cpuinfo").read_text(encoding="utf-8").split())
     except OSError:
