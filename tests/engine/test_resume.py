@@ -11,10 +11,12 @@ import numpy as np
 import pytest
 import torch
 from engine_small import FakeControl, go_on, losses_of, of, run, small_config
+from torch import nn
 
 from tuitrain.config import ConfigError, RunConfig
 from tuitrain.engine import checkpoint, snapshot
-from tuitrain.engine.resume import newest_valid
+from tuitrain.engine import train as train_module
+from tuitrain.engine.resume import check_fits, newest_valid, unsaved
 from tuitrain.engine.train import train
 from tuitrain.events import Checkpoint, Eval, Notice, Progress, RunEnded, RunStarted
 
@@ -243,6 +245,34 @@ def test_another_torch_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     stopped(small_config(), tmp_path, 3)
     monkeypatch.setattr(torch, "__version__", "9.9.9")
     assert "torch is 9.9.9, and was " in inexact(go_on(small_config(), FakeControl(tmp_path)))
+
+
+@pytest.mark.parametrize(
+    ("layer", "device", "said"),
+    [
+        (nn.LSTM(3, 4, num_layers=2, dropout=0.1), "cuda:1", True),
+        (nn.LSTM(3, 4, num_layers=2, dropout=0.1), "cpu", False),
+        (nn.LSTM(3, 4, num_layers=2), "cuda:1", False),
+        (nn.Dropout(0.1), "cuda:1", False),
+    ],
+    ids=["gpu", "cpu", "no-dropout", "not-recurrent"],
+)
+def test_dropout_that_only_cudnn_knows_is_said(tmp_path: Path, layer: nn.Module, device: str, said: bool) -> None:
+    stopped(small_config(), tmp_path, 3)
+    contents = checkpoint.load(checkpoint.checkpoints(tmp_path / "checkpoints")[-1])
+    missing = unsaved(nn.Sequential(nn.Flatten(), layer), [torch.device("cpu"), torch.device(device)])
+    texts = [notice.text for notice in check_fits(contents, contents.origin, 7, missing)]
+    sentence = (
+        "From step 4 on the losses are not bit for bit those of a run that was never interrupted: "
+        "cuDNN alone knows what the dropout between recurrent layers draws."
+    )
+    assert texts == [sentence] * said
+
+
+def test_a_run_that_goes_on_looks_for_what_was_not_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stopped(small_config(), tmp_path, 3)
+    monkeypatch.setattr(train_module, "unsaved", lambda model, devices: [f"a {type(model).__name__} on {devices[0]}"])
+    assert inexact(go_on(small_config(), FakeControl(tmp_path))).endswith(": a Sequential on cpu.")
 
 
 def test_other_data_is_refused(tmp_path: Path) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
 from tuitrain.config import ConfigError
 from tuitrain.engine.checkpoint import BadCheckpoint, Contents, OtherFormat, load
@@ -100,12 +101,22 @@ def restore_threads(contents: Contents, device: str, strategy: str) -> None:
         torch.set_num_threads(wanted)
 
 
-def check_fits(contents: Contents, origin: dict[str, Any], steps_per_epoch: int) -> Iterator[Notice]:
+def unsaved(model: nn.Module, devices: Sequence[torch.device]) -> list[str]:
+    """What of a run on `devices` no checkpoint has, as parts of a sentence."""
+    recurrent = (module for module in model.modules() if isinstance(module, nn.RNNBase))
+    # On a GPU a recurrent layer of torch's is cuDNN's, and so is the generator of its dropout, which nobody can read or set.
+    if any(module.dropout > 0 for module in recurrent) and any(device.type == "cuda" for device in devices):
+        return ["cuDNN alone knows what the dropout between recurrent layers draws"]
+    return []
+
+
+def check_fits(contents: Contents, origin: dict[str, Any], steps_per_epoch: int, unsaved: Sequence[str] = ()) -> Iterator[Notice]:
     """Check that a checkpoint fits what the run has now; what is no longer exact.
 
     Args:
         origin: what the run trains on now, as `prepare.Prepared.origin` says.
         steps_per_epoch: of the data as it is now.
+        unsaved: what a checkpoint of such a run has not, as the function of that name says.
 
     Raises:
         ConfigError: the data has changed.
@@ -114,7 +125,7 @@ def check_fits(contents: Contents, origin: dict[str, Any], steps_per_epoch: int)
     samples, had = origin["train_samples"], before.get("train_samples", origin["train_samples"])
     if samples != had or at.step != (at.epoch - 1) * steps_per_epoch + at.batches:
         raise ConfigError(f"data: the run was trained on {had:,} training samples, and there are {samples:,} now; it needs the same ones.")
-    changes = []
+    changes = list(unsaved)
     if (was := _way(before)) != (now := _way(origin)) and before:
         changes.append(f"it trains on {now}, and did on {was}")
     kept = before.get("config", {})

@@ -17,7 +17,7 @@ from tuitrain.engine.group import Group, is_lost_peer
 from tuitrain.engine.parameters import notices, parameters_event
 from tuitrain.engine.placement import place
 from tuitrain.engine.prepare import Prepared, prepare
-from tuitrain.engine.resume import NoCheckpoint, check_fits, of_group, required, restore_threads
+from tuitrain.engine.resume import NoCheckpoint, check_fits, of_group, required, restore_threads, unsaved
 from tuitrain.engine.run import Run
 from tuitrain.engine.seeding import run_settings
 from tuitrain.engine.strategies.choose import resolve
@@ -79,7 +79,7 @@ def _train(config: RunConfig, control: Control, devices: tuple[torch.device, ...
     run: Run | None = None
     inexact: list[Notice] = []
     if kept is not None:
-        inexact += check_fits(kept, prepared.origin, prepared.batches.per_epoch)
+        inexact += check_fits(kept, prepared.origin, prepared.batches.per_epoch, unsaved(prepared.model, prepared.devices))
         run, kept = _restored(prepared, control, kept), None
     yield prepared.started((run.step if run else 0) if again else None)
     yield State(state="running")
