@@ -57,7 +57,7 @@ def losses_of(events: list[Event]) -> dict[int, float]:
 
 def processes_of(pid: int, module: str) -> list[psutil.Process]:
     """The descendants of a process that run `module`, ranks in their order. Process numbers begin again at some time."""
-    found = [child for child in psutil.Process(pid).children(recursive=True) if _command(child)[1:3] == ["-m", module]]
+    found = [child for child in psutil.Process(pid).children(recursive=True) if _command(child)[4:5] == [module]]
     return sorted(found, key=lambda child: (int(child.environ().get("RANK", 0)), child.create_time()))
 
 

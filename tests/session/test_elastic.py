@@ -39,6 +39,14 @@ def test_ranks_learn_what_one_device_learns_with_an_uneven_batch_and_an_idle_ran
     every_rank_tells_its_phases([event for event in events if isinstance(event, StepTimes)], steps=36, samples=300, first=9)
 
 
+def test_files_with_the_names_of_pythons_own_modules_are_not_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("random", "types", "copy", "socket"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('this is not the module of Python')\n")
+    monkeypatch.chdir(tmp_path)
+    events = events_of(small_run(2, max_steps=2), tmp_path / "run")
+    assert events[-1] == RunEnded(state="finished", step=2)
+
+
 def every_rank_tells_its_phases(times: list[StepTimes], *, steps: int, samples: int, first: int) -> None:
     """Where the time of the steps goes, as all ranks tell it through rank 0; the first step of all is not measured."""
     assert {(event.strategy, event.devices) for event in times} == {("ddp", ("cpu", "cpu"))}

@@ -22,6 +22,7 @@ from tuitrain.config import machines
 from tuitrain.engine.interfaces import interface_of, own_address_towards
 from tuitrain.engine.meeting import JOIN_SECONDS, Meeting
 from tuitrain.events import Event
+from tuitrain.python import module_arguments
 from tuitrain.wire import LOST_PEER, Died, Met, Refused, Regroup, pack
 
 MONITOR_SECONDS = 0.1
@@ -106,7 +107,7 @@ def _run(options: argparse.Namespace, meeting: Meeting, address: str, folder: Pa
         role="rank",
         local_world_size=options.ranks,
         entrypoint=sys.executable,
-        args=("-m", options.rank_module),
+        args=module_arguments(options.rank_module),
         rdzv_handler=meeting,
         max_restarts=options.max_restarts,
         monitor_interval=MONITOR_SECONDS,

@@ -18,6 +18,7 @@ import msgspec
 
 from tuitrain.config import ConfigError, RunConfig
 from tuitrain.events import Event, Notice, Progress
+from tuitrain.python import ELSEWHERE, PACKAGES
 from tuitrain.runs import queue as queue_of
 from tuitrain.runs.catalogue import RunSummary, summarize
 from tuitrain.runs.made_with import config_of
@@ -34,8 +35,7 @@ TAKE_SECONDS = 20.0
 _POLL_SECONDS = 0.2
 _PIECE = 1 << 16
 _LONGEST_COMPLAINT = 4096
-# Not `-m`: in a folder with a file such as `random.py` that would import it in the place of Python's own.
-_PROGRAM = "import sys; sys.path[:] = [path for path in sys.path if path] + [sys.argv.pop(1)]; from tuitrain.cli import main; main()"
+_PROGRAM = ELSEWHERE + "from tuitrain.cli import main; main()"
 _HOST, _CHECK = "_host", "_check"
 _MESSAGES = Progress | Notice | Refused | Checked | Hosting
 _Answer = TypeVar("_Answer", Checked, Hosting)
@@ -155,7 +155,7 @@ class _Child:
 
     def __init__(self, command_name: str = _HOST, *, cwd: str | None = None) -> None:
         _children[:] = [child for child in _children if child.poll() is None]
-        command = [sys.executable, "-c", _PROGRAM, str(Path(__file__).parents[2]), command_name]
+        command = [sys.executable, "-c", _PROGRAM, PACKAGES, command_name]
         try:
             with ExitStack() as undo:
                 self._complaints = undo.enter_context(tempfile.TemporaryFile())

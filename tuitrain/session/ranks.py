@@ -20,6 +20,7 @@ import msgspec
 
 from tuitrain.config import RunConfig
 from tuitrain.events import Event
+from tuitrain.python import module_arguments
 from tuitrain.wire import ADDRESS, Hello, Unpacker, pack
 
 END_SECONDS = 3.0
@@ -72,11 +73,11 @@ class Ranks:
             self._listener.bind(str(address))
             self._listener.listen()
             self._listener.setblocking(False)
-            command = [sys.executable, "-m", agent, "--rank-module", rank, "--ranks", str(len(config.device.split(",")))]
-            command += ["--max-restarts", str(config.max_restarts), "--nnodes", config.nnodes, "--endpoint", config.rdzv_endpoint or HERE]
+            asked = ["--rank-module", rank, "--ranks", str(len(config.device.split(",")))]
+            asked += ["--max-restarts", str(config.max_restarts), "--nnodes", config.nnodes, "--endpoint", config.rdzv_endpoint or HERE]
             quiet = {"TORCH_CPP_LOG_LEVEL": "ERROR", "LOGLEVEL": "ERROR"}
             self.process = subprocess.Popen(
-                command,
+                [sys.executable, *module_arguments(agent, *asked)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
