@@ -275,6 +275,19 @@ def test_unreadable_images_are_skipped_and_named_with_clean_names(folder: Path) 
     assert notices(loaded(folder)[1]) == [text]
 
 
+def test_a_link_that_leads_nowhere_is_an_unreadable_image(folder: Path) -> None:
+    many(folder, 100)
+    link = folder / "train" / "dog" / "gone.png"
+    link.symlink_to(folder / "nowhere.png")
+    dataset, events = loaded(folder)
+    assert len(dataset.train) == 140
+    assert notices(events) == ["1 image cannot be read and was skipped: train/dog/gone.png."]
+    (folder / "nowhere.png").write_bytes((folder / "train" / "dog" / "01.png").read_bytes())
+    dataset, events = loaded(folder)
+    assert len(dataset.train) == 141
+    assert notices(events) == []
+
+
 def test_labels_stay_with_their_images_when_some_are_skipped(folder: Path) -> None:
     many(folder, 200)
     good, _ = loaded(folder)

@@ -155,13 +155,20 @@ def _images(folder: Path) -> Listing:
             for entry in entries:
                 name = entry.name
                 if name.lower().endswith(SUFFIXES) and not name.startswith("."):
-                    status = entry.stat()
-                    # A pipe with an image's name would wait for ever.
-                    if stat.S_ISREG(status.st_mode):
-                        listing.append((name, status.st_size, status.st_mtime_ns))
+                    listing += _listed(entry)
     except OSError as error:
         raise _unreadable(folder, error) from None
     return sorted(listing)
+
+
+def _listed(entry: os.DirEntry[str]) -> Listing:
+    try:
+        status = entry.stat()
+    except OSError:
+        # A link that leads nowhere, say: whoever decodes the images cannot read it, and names it.
+        return [(entry.name, 0, 0)]
+    # A pipe with an image's name would wait for ever.
+    return [(entry.name, status.st_size, status.st_mtime_ns)] if stat.S_ISREG(status.st_mode) else []
 
 
 @contextmanager
