@@ -19,6 +19,8 @@ from PIL import Image
 
 from tuitrain.config import ConfigError, with_changes
 from tuitrain.engine import checkpoint, export
+from tuitrain.engine.decode import decode_image
+from tuitrain.engine.script import _IMAGES
 from tuitrain.events import Checkpoint, Eval, RunStarted
 from tuitrain.recipes import load_recipe
 
@@ -111,6 +113,17 @@ def test_a_folder_of_images(tmp_path: Path) -> None:
     config = small_config(data=str(data), model="seed-cnn", batch_size=4)
     text, losses, evals = exported(config, tmp_path / "run")
     compare(executed(text), losses, evals, 2e-4, 0.1)
+
+
+def test_images_with_16_bits_are_scaled_in_the_script_too(tmp_path: Path) -> None:
+    path = tmp_path / "ramp.png"
+    Image.fromarray(np.linspace(0, 65535, 32 * 32).astype(np.uint16).reshape(32, 32)).save(path)
+    names: dict[str, Any] = {"Image": Image, "np": np, "torch": torch}
+    exec(_IMAGES, names)
+    pixels = names["read_image"](path).numpy()
+    assert np.array_equal(pixels, decode_image(str(path))[0])
+    assert (pixels[0, 0, 0], pixels[-1, -1, 0]) == (0, 255)
+    assert len(np.unique(pixels)) == 256
 
 
 def test_a_folder_of_cifar_batches(tmp_path: Path) -> None:

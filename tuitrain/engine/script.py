@@ -242,6 +242,8 @@ _IMAGES = '''def read_image(path):
     try:
         with Image.open(path) as image:
             image.draft(None, (64, 64))
+            if image.mode.startswith("I"):  # greys of 16 bits
+                image = Image.fromarray((np.asarray(image).clip(0, 65535) >> 8).astype(np.uint8))
             return torch.from_numpy(np.array(image.convert("RGB").resize((32, 32), Image.Resampling.BILINEAR)))
     except Exception:
         return None
