@@ -55,6 +55,7 @@ def test_queued_runs_train_after_each_other_and_survive_their_processes(clean_en
     [
         (("--queue", "--tui"), "--queue and --tui cannot go together"),
         (("--queue", "--data", "no-such-folder"), "data: 'no-such-folder' is neither"),
+        (("--queue", "--device", "cpu", "--data", "random"), "model: 'seed-cnn' does not take inputs [2, 5] of the data 'random'"),
         (("--queue", "--device", "tpu"), "device: 'tpu' is not allowed"),
         (("--queue", "--device", "cuda:99"), "device: 'cuda:99' "),
         (("--queue", "--device", "cpu,cpu", "--strategy", "dp"), "strategy: dp (nn.DataParallel) takes GPUs only"),

@@ -1,16 +1,22 @@
-"""What can be said against a configuration before its run's turn has come: without its data, and without room on its devices."""
+"""What can be said against a configuration before its run's turn has come: without room on its devices, and with a glance at its data."""
 
 from __future__ import annotations
 
-from tuitrain.config import RunConfig, is_import_string
+import torch
+
+from tuitrain.config import MODELS, RunConfig
+from tuitrain.engine.data import rows_of, stand_in
 from tuitrain.engine.imports import import_string
-from tuitrain.engine.models import build_model
+from tuitrain.engine.models import build_model, model_dtype, takes_rows
 from tuitrain.engine.placement import place
+from tuitrain.engine.prepare import check_data, try_out
 from tuitrain.engine.strategies.choose import check_even, resolve
 
 
 def check(config: RunConfig) -> None:
-    """Find the devices, choose the strategy, and build the model, on the CPU; GPUs are only counted.
+    """Find the devices, choose the strategy, look for the data, and build and try the model, on the CPU; GPUs are only counted.
+
+    Nothing is decoded or downloaded, and a person's own function for data is only looked for.
 
     Raises:
         ConfigError: a start would be refused for one of them.
@@ -18,6 +24,13 @@ def check(config: RunConfig) -> None:
     devices = place(config.device, tuple).devices
     resolve(config, devices)
     check_even(config, len(devices), [config.batch_size])
-    if is_import_string(config.data):
+    data = stand_in(config)
+    if data is None:
         import_string("data", config.data)
-    build_model(config)
+    else:
+        data = rows_of(data) if takes_rows(config) else data
+        check_data(config, data)
+    model = build_model(config)
+    # A person's own model that is meant for a GPU may not be able to do without.
+    if data is not None and (config.model in MODELS or all(device.type == "cpu" for device in devices)):
+        try_out(model.to(model_dtype(config)), data, config, torch.device("cpu"))

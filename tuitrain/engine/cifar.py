@@ -39,11 +39,16 @@ def read_cifar10(folder: Path, source: str) -> Dataset:
     Raises:
         ConfigError: a file is missing, damaged, or holds anything but arrays and plain values.
     """
+    check_batches(folder)
+    train, test = (_split([_read_batch(folder / name) for name in names]) for names in (TRAIN_FILES, (TEST_FILE,)))
+    return Dataset("cifar10", source, train, test, _class_names(folder / "batches.meta"))
+
+
+def check_batches(folder: Path) -> None:
+    """Raises: ConfigError: a file is missing."""
     missing = [name for name in CIFAR10_BATCHES if not (folder / name).is_file()]
     if missing:
         raise ConfigError(f"data: {clean(str(folder))} has no {', '.join(missing)}; CIFAR-10 needs all of its six batches.")
-    train, test = (_split([_read_batch(folder / name) for name in names]) for names in (TRAIN_FILES, (TEST_FILE,)))
-    return Dataset("cifar10", source, train, test, _class_names(folder / "batches.meta"))
 
 
 class _ArraysOnly(pickle.Unpickler):

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 
+import torch
+
 from tuitrain.config import RunConfig
-from tuitrain.engine.cifar import read_cifar10
+from tuitrain.engine.cifar import CLASSES, check_batches, read_cifar10
 from tuitrain.engine.custom import load_custom
 from tuitrain.engine.download import fetch_cifar10
-from tuitrain.engine.imagefolder import load_imagefolder
-from tuitrain.engine.samples import Dataset, Interrupted, Split, batch, rows_of, to_device
+from tuitrain.engine.imagefolder import load_imagefolder, scan
+from tuitrain.engine.samples import Dataset, Interrupted, Split, batch, images, rows_of, to_device
 from tuitrain.engine.synthetic import random_samples, synthetic_images
 from tuitrain.events import Notice, Progress
-from tuitrain.paths import batches_folder, data_folder, find_cifar10
+from tuitrain.paths import batches_folder, data_folder, expected_data, find_cifar10
 
-__all__ = ["Dataset", "Interrupted", "Split", "batch", "fetch_cifar10", "load_data", "rows_of", "to_device"]
+__all__ = ["Dataset", "Interrupted", "Split", "batch", "fetch_cifar10", "load_data", "rows_of", "stand_in", "to_device"]
 
 
 def load_data(config: RunConfig, ending: Callable[[], bool]) -> Generator[Notice | Progress, None, Dataset]:
@@ -29,7 +31,7 @@ def load_data(config: RunConfig, ending: Callable[[], bool]) -> Generator[Notice
         Interrupted: `ending` said so.
     """
     if config.data == "random":
-        return Dataset("random", "random", Split(*random_samples(config.seed)), None, ("0", "1"))
+        return _random(config)
     if config.data == "synthetic":
         return _synthetic()
     if config.data == "cifar10":
@@ -44,6 +46,34 @@ def load_data(config: RunConfig, ending: Callable[[], bool]) -> Generator[Notice
     if batches is not None:
         return read_cifar10(batches, str(own))
     return (yield from load_imagefolder(own, ending))
+
+
+def stand_in(config: RunConfig) -> Dataset | None:
+    """Samples such as `load_data` would give, as far as that can be told before anything is decoded or downloaded.
+
+    Returns:
+        Black images of the right classes in the place of images; `None` where the data comes from a person's own function.
+
+    Raises:
+        ConfigError: there is no such data, or a folder that cannot be trained on.
+    """
+    source, kind = expected_data(config.data)
+    if kind == "custom":
+        return None
+    if kind == "random":
+        return _random(config)
+    classes: tuple[str, ...] = CLASSES
+    own = data_folder(config.data)
+    if own is not None and (batches := batches_folder(own)) is not None:
+        check_batches(batches)
+    elif own is not None:
+        classes = scan(own, lambda: False).classes
+    black = Split(images(torch.zeros(2, 32, 32, 3, dtype=torch.uint8)), torch.zeros(2, dtype=torch.int64))
+    return Dataset(kind, source, black, black, classes)
+
+
+def _random(config: RunConfig) -> Dataset:
+    return Dataset("random", "random", Split(*random_samples(config.seed)), None, ("0", "1"))
 
 
 def _synthetic() -> Dataset:

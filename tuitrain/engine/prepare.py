@@ -113,7 +113,7 @@ def prepare(
     model = build_model(config)
     own = devices if group is None else (group.own(devices),)
     dataset, modules = _placed(model, dataset, resolved, own)
-    _try_out(modules[own[0]], dataset, config, own[0])
+    try_out(modules[own[0]], dataset, config, own[0])
     with reaching(own[:1]):
         fit_seconds = fit(modules[own[0]], dataset.train, config)
     yield from nature_notices(resolved, model, devices if group is None else own * count)
@@ -131,11 +131,11 @@ def _load(config: RunConfig, control: Control) -> Generator[Event, None, Dataset
     dataset = yield from load_data(config, lambda: control.ending)
     if takes_rows(config):
         dataset = rows_of(dataset)
-    _check_data(config, dataset)
+    check_data(config, dataset)
     return dataset
 
 
-def _check_data(config: RunConfig, dataset: Dataset) -> None:
+def check_data(config: RunConfig, dataset: Dataset) -> None:
     """Raises: ConfigError: a field asks for what the data has not."""
     asking = f"augment: {config.augment}" if config.augment != "none" else "tta: true" if config.tta else None
     if asking and (dataset.train.inputs.dim() != 4 or dataset.train.as_rows or config.batch_dim):
@@ -191,7 +191,7 @@ def _reset_peaks(cards: Sequence[torch.device]) -> None:
         torch.cuda.reset_peak_memory_stats(card)
 
 
-def _try_out(model: nn.Module, dataset: Dataset, config: RunConfig, device: torch.device) -> None:
+def try_out(model: nn.Module, dataset: Dataset, config: RunConfig, device: torch.device) -> None:
     """A forward pass of two samples that leaves no trace.
 
     Raises:
