@@ -101,6 +101,22 @@ def test_ranks_that_never_say_a_word_are_named_and_end_the_run(tmp_path: Path, m
     assert not psutil.wait_procs(seen, timeout=BOUND)[1]
 
 
+def test_the_last_words_of_a_rank_need_no_end_of_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "short_rank.py").write_text("import sys\nprint('first')\nprint('so it ends', end='', flush=True)\nsys.exit(3)\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    config = small_run(1, strategy="ddp", max_restarts=0)
+    *_, ended = elastic_train(config, quiet_control(), agent=AGENT, rank="short_rank")
+    assert isinstance(ended, RunEnded)
+    assert ended.error == "rank 0 (cpu) died (exit code 3), and max_restarts is 0. It said last: so it ends"
+
+
+def test_the_last_words_of_a_launcher_need_none_either(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "short_agent.py").write_text("print('first\\nso it ends', end='')\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with pytest.raises(ConfigError, match=r"the launcher of the processes died \(exit code 0\) before the run began: so it ends\."):
+        list(elastic_train(small_run(2), quiet_control(), agent="short_agent", rank=RANK))
+
+
 def test_a_launcher_whose_host_dies_before_torch_is_loaded_ends_at_once(tmp_path: Path) -> None:
     (tmp_path / "torch").mkdir()
     (tmp_path / "torch" / "__init__.py").write_text(f"import time\nopen({str(tmp_path / 'imported')!r}, 'w')\ntime.sleep(600)\n")

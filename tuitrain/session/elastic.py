@@ -260,6 +260,8 @@ class _Group:
             yield from self._take(peer, message)
             if self._ended:
                 return
+        self._ranks.read_rest()
+        self.keep_output()
         how = _how(self._ranks.process.returncode)
         text = f"the launcher of the processes died ({how})"
         if self._started:

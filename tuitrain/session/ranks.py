@@ -139,7 +139,15 @@ class Ranks:
         while self.process.poll() is None and time.monotonic() < end:
             for _ in self.receive(0.05):
                 pass
-        return self.process.poll() is not None
+        if self.process.poll() is None:
+            return False
+        self.read_rest()
+        return True
+
+    def read_rest(self) -> None:
+        """When the launcher has ended: what was printed until then and not read yet."""
+        for _ in range(2):  # a pipe holds no more than one piece, and after it comes the end
+            self._read_output()
 
     def close(self) -> None:
         """End what still lives, with a bound, and leave no file."""
@@ -152,7 +160,7 @@ class Ranks:
         for pid, started in self._pids.items():
             _kill(pid, started)
         self.process.wait()
-        self._read_output()
+        self.read_rest()
         self.process.stdin.close()
         self.process.stdout.close()
         for peer in list(self.peers):
@@ -199,6 +207,9 @@ class Ranks:
         if not piece and self.process.stdout in self._selector.get_map():
             self._selector.unregister(self.process.stdout)
         *lines, self._rest = (self._rest + piece).split(b"\n")
+        if not piece and self._rest:
+            # Whoever aborts does not end its last line.
+            lines, self._rest = [self._rest], b""
         self.output += [line.decode(errors="replace") for line in lines]
 
 
