@@ -31,9 +31,10 @@ RANKS = 2
 BOUND = 240
 
 # What torchrun starts: it runs one exported script after the other. The first one has no tuitrain to import (the tests' own models need
-# one), and the environment as torchrun makes it; each later one gets a meeting place of its own.
+# one), and the environment as torchrun makes it; each later one gets a meeting place of its own. Ranks that hang say where they do.
 DRIVER = """
-import json, os, runpy, sys
+import faulthandler, json, os, runpy, sys
+faulthandler.dump_traceback_later(int(sys.argv[2]), exit=True)
 sys.modules["tuitrain"] = None
 for path, port in json.loads(sys.argv[1]):
     if port:
@@ -59,9 +60,9 @@ def printed_by(scripts: list[str], folder: Path, free_port: Callable[[], int]) -
     driver = folder / "driver.py"
     driver.write_text(DRIVER)
     launch = ["--master-addr", "127.0.0.1", "--master-port", str(free_port()), "--nproc-per-node", str(RANKS)]
-    command = [sys.executable, "-m", "torch.distributed.run", *launch, str(driver), json.dumps(plan)]
+    command = [sys.executable, "-m", "torch.distributed.run", *launch, str(driver), json.dumps(plan), str(BOUND)]
     environment = {**os.environ, "PYTHONPATH": str(HERE), "GLOO_SOCKET_IFNAME": "lo"}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=BOUND, cwd=folder, env=environment)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=BOUND + 60, cwd=folder, env=environment)
     assert done.returncode == 0, done.stderr
     pieces = done.stdout.split("== ")[1:]
     assert len(pieces) == len(scripts)
