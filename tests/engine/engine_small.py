@@ -112,6 +112,11 @@ def make_flat(config: Any) -> Any:
     return tuple((inputs.contiguous().flatten(1), labels) for inputs, labels in make_images(config))
 
 
+def make_floats(config: Any) -> Any:
+    """The small images as floats from 0 to 1, which are taken as they are."""
+    return tuple((inputs / 255, labels) for inputs, labels in make_images(config))
+
+
 def make_large_images(config: Any) -> Any:
     """A few images as large as CIFAR's [N, 3, 32, 32]; an epoch's last batch of 8 has 4."""
     (inputs, labels), (test_inputs, test_labels) = make_images(config)
@@ -128,6 +133,21 @@ def make_log_net(config: Any) -> nn.Module:
 
 def make_dropout_net(config: Any) -> nn.Module:
     return nn.Sequential(nn.Flatten(), nn.Linear(192, 16), nn.BatchNorm1d(16), nn.Dropout(0.5), nn.Linear(16, CLASSES))
+
+
+class InPlace(nn.Module):
+    """Changes its inputs where they are, as a layer with `inplace=True` does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(192, CLASSES)
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        return self.layer(inputs.mul_(2).sub_(0.5).flatten(1))
+
+
+def make_in_place(config: Any) -> nn.Module:
+    return InPlace()
 
 
 class Breaking(nn.Module):

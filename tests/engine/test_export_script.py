@@ -91,8 +91,9 @@ def test_the_seed_recipe_as_a_script(tmp_path: Path) -> None:
         {"precision": "fp64", "momentum": 0.9, "data": "engine_small:make_images_without_test", "max_steps": 9},
         {"precision": "bf16", "seed": 3},
         {"loss": "nll", "model": "engine_small:make_log_net", "max_steps": 5},
+        {"model": "engine_small:make_in_place", "data": "engine_small:make_floats"},
     ],
-    ids=["adam", "adamw", "momentum", "bf16", "nll"],
+    ids=["adam", "adamw", "momentum", "bf16", "nll", "in place"],
 )
 def test_the_persons_own_functions(tmp_path: Path, changes: Any) -> None:
     text, losses, evals = exported(small_config(**changes), tmp_path)

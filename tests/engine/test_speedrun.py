@@ -201,6 +201,12 @@ def test_six_views_are_the_mean_of_six_calls() -> None:
         torch.testing.assert_close(six_views(net, images), expected)
 
 
+def test_a_network_that_changes_its_inputs_in_place_sees_the_same_six_views() -> None:
+    images = torch.rand(2, 3, 8, 8)
+    expected = six_views(lambda view: (view * 2).flatten(1), images)
+    assert torch.equal(six_views(lambda view: view.mul_(2).flatten(1), images), expected)
+
+
 def test_an_evaluation_with_views_is_another_one(tmp_path: Path) -> None:
     plain, views = (of(Eval, run(small_config(tta=tta), FakeControl(tmp_path / str(tta))))[-1] for tta in (False, True))
     assert plain.loss != views.loss

@@ -306,6 +306,26 @@ def test_flags_are_put_back_at_the_end_and_when_a_run_is_dropped(tmp_path: Path,
     assert (torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark) == (False, True)
 
 
+def test_a_model_that_changes_its_inputs_in_place_does_not_change_the_data(tmp_path: Path) -> None:
+    own = {"model": "engine_small:make_in_place", "data": "engine_small:make_floats", "epochs": 3}
+    events = run(small_config(**own), FakeControl(tmp_path))
+    torch.manual_seed(0)
+    model, ((inputs, labels), test) = engine_small.make_in_place(None), engine_small.make_floats(None)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    plain, tested = [], []
+    for _ in range(3):
+        for start in range(0, len(labels), 8):
+            loss = nn.functional.cross_entropy(model(inputs[start : start + 8].clone()), labels[start : start + 8])
+            plain.append(loss.item())
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        with torch.no_grad():
+            tested.append(nn.functional.cross_entropy(model(test[0].clone()), test[1]).item())
+    assert list(losses_of(events).values()) == pytest.approx(plain, rel=1e-4)
+    assert [told.loss for told in of(Eval, events)] == pytest.approx(tested, rel=1e-4)
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [

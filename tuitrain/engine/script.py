@@ -84,7 +84,9 @@ def training_part(config: RunConfig, kind: DataKind, has_test: bool | None) -> s
     if config.max_steps is not None:
         lines.append(f"max_steps = {config.max_steps}")
     lines += ["", "", "def batch(inputs, labels, rows):", '    """The samples in `rows`, on the device, ready for the model."""']
-    lines.append(f"    inputs = inputs[rows].to(device, {dtype}){_scaling(kind)}")
+    # Where nothing is divided, a slice would stay a view of the data, which one's own model may change in place.
+    copied = ", copy=True" if kind == "random" and is_import_string(config.model) else ""
+    lines.append(f"    inputs = inputs[rows].to(device, {dtype}{copied}){_scaling(kind)}")
     if takes_rows(config):
         condition = "inputs = inputs.permute(0, 2, 3, 1).flatten(2)"
         rows = "  # a sequence of rows: red, green and blue of their pixels"

@@ -23,5 +23,6 @@ def six_views(score: Callable[[torch.Tensor], torch.Tensor], images: torch.Tenso
     height, width = images.shape[2:]
     padded = torch.nn.functional.pad(images, (1, 1, 1, 1), mode="reflect")
     up, down = padded[:, :, :height, :width], padded[:, :, 2:, 2:]
-    own, first, second = ((score(view) + score(view.flip(3))) / 2 for view in (images, up, down))
+    # Copies: the views share their pixels, and a network may change its inputs in place.
+    own, first, second = ((score(view.clone()) + score(view.flip(3))) / 2 for view in (images, up, down))
     return own / 2 + (first + second) / 4
