@@ -240,6 +240,42 @@ def make_lazy(config: Any) -> nn.Module:
     return nn.LazyLinear(2)
 
 
+def make_lazy_buffers(config: Any) -> nn.Module:
+    return nn.Sequential(nn.Flatten(), nn.LazyBatchNorm1d(affine=False), nn.Linear(192, CLASSES))
+
+
+def make_meta(config: Any) -> nn.Module:
+    return nn.Linear(192, CLASSES, device="meta")
+
+
+def make_complex(config: Any) -> nn.Module:
+    return nn.Linear(192, CLASSES, dtype=torch.complex64)
+
+
+def make_complex_buffer(config: Any) -> nn.Module:
+    model = nn.Linear(192, CLASSES)
+    model.register_buffer("turns", torch.polar(torch.ones(4), torch.arange(4.0)))
+    return model
+
+
+def make_torch_script(config: Any) -> nn.Module:
+    return torch.jit.ScriptModule()
+
+
+class Extra(nn.Linear):
+    """Its state_dict holds what is no tensor."""
+
+    def get_extra_state(self) -> Any:
+        return {"version": 1}
+
+    def set_extra_state(self, state: Any) -> None:
+        pass
+
+
+def make_extra_state(config: Any) -> nn.Module:
+    return Extra(192, CLASSES)
+
+
 def make_interrupt(config: Any) -> nn.Module:
     raise KeyboardInterrupt
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.nn.parameter import UninitializedParameter
+from torch.nn.parameter import is_lazy
 
 from tuitrain.config import ConfigError, RunConfig
 from tuitrain.engine.imports import import_string, one_line
@@ -111,12 +111,27 @@ def _own(config: RunConfig) -> Callable[[], nn.Module]:
             raise ConfigError(f"model: {config.model!r} raised {one_line(error)}.") from error
         if not isinstance(model, nn.Module):
             raise ConfigError(f"model: {config.model!r} returned a {type(model).__name__}; it must return a torch.nn.Module.")
-        if any(isinstance(parameter, UninitializedParameter) for parameter in model.parameters()):
-            raise ConfigError(
-                f"model: {config.model!r} returned a module with lazy layers; it must show them an input first, or name their sizes."
-            )
-        if not any(parameter.requires_grad for parameter in model.parameters()):
-            raise ConfigError(f"model: {config.model!r} returned a module without parameters to train; a plain list hides its layers.")
+        if reason := _why_not(model):
+            raise ConfigError(f"model: {config.model!r} returned {reason}.")
         return model
 
     return make
+
+
+def _why_not(model: nn.Module) -> str | None:
+    """What about a person's module stands in the way of its training."""
+    if isinstance(model, torch.jit.ScriptModule):
+        return "a TorchScript module, in which nothing can be watched; it must return the module that it was made from"
+    values = [*model.parameters(), *model.buffers()]
+    if any(is_lazy(value) for value in values):
+        return "a module with lazy layers; it must show them an input first, or name their sizes"
+    if any(value.is_meta for value in values):
+        return "a module on the meta device, where nothing has a value; it must make it on the CPU"
+    # torch would leave out the imaginary part where it brings all values to one precision.
+    if any(value.is_complex() for value in values):
+        return "a module with complex parameters or buffers; it must hold their real and imaginary parts (torch.view_as_real)"
+    if not all(isinstance(value, torch.Tensor) for value in model.state_dict().values()):
+        return "a module whose state_dict holds more than tensors (get_extra_state), which no checkpoint could keep"
+    if not any(parameter.requires_grad for parameter in model.parameters()):
+        return "a module without parameters to train; a plain list hides its layers"
+    return None
