@@ -233,6 +233,21 @@ def test_own_uint8_images_get_channels_last(module: Callable[[str], str]) -> Non
     assert dataset.classes == ("0", "1")
 
 
+@pytest.mark.parametrize("kind", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "uint64"])
+def test_labels_of_every_whole_type(module: Callable[[str], str], kind: str) -> None:
+    dataset, _ = loaded(
+        f"{module(f'import torch{chr(10)}def f(config): return (torch.zeros(2, 2), torch.tensor([0, 5], dtype=torch.{kind})), None')}:f"
+    )
+    assert (dataset.train.labels.dtype, dataset.train.labels.tolist()) == (torch.int64, [0, 5])
+
+
+def test_data_that_was_made_in_inference_mode_can_be_trained_with(module: Callable[[str], str]) -> None:
+    made = "with torch.inference_mode(): return (torch.ones(4, 2), torch.zeros(4).long()), None"
+    train = loaded(f"{module(f'import torch{chr(10)}def f(config):{chr(10)} {made}')}:f")[0].train
+    assert not train.inputs.is_inference()
+    assert not train.labels.is_inference()
+
+
 def test_import_mistakes_are_told_apart(module: Callable[[str], str]) -> None:
     name = module(GOOD.format(test="None"))
     assert "there is no module no_such_module_x" in refused("no_such_module_x:f")
@@ -276,6 +291,13 @@ Y = "torch.zeros(4, dtype=torch.long)"
         (f"({X}.long(), {Y}), None", "inputs are torch.int64; they must be uint8 or a floating type"),
         (f"({X}, {Y}), (torch.zeros(4, 3), {Y})", "the test samples have the shape [3] and the train samples [2]"),
         (f"({X}, {Y}), ({X}.double(), {Y})", "they must be alike"),
+        (f"({X}.to_sparse(), {Y}), None", "the train inputs are a sparse tensor; they must be an ordinary one"),
+        (f"({X}, {Y}), ({X}, {Y}.to_sparse())", "the test labels are a sparse tensor"),
+        (
+            f"(torch.nested.nested_tensor([torch.zeros(2), torch.zeros(3)], layout=torch.jagged), {Y}), None",
+            "the train inputs are a nested tensor",
+        ),
+        (f"({X}.to('meta'), {Y}), None", "the train inputs are a meta tensor"),
         ("[][1]", "raised IndexError: list index out of range"),
         ("exit(2)", "raised SystemExit: 2"),
     ],

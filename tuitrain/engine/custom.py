@@ -53,6 +53,8 @@ def _split(where: str, part: str, pair: Any) -> Split:
     for name, value in (("inputs", inputs), ("labels", labels)):
         if not isinstance(value, Tensor):
             raise ConfigError(f"{where}: the {part} {name} are {_described(value)}; they must be a torch tensor.")
+        if kind := _special_kind(value):
+            raise ConfigError(f"{where}: the {part} {name} are {kind} tensor; they must be an ordinary one, with a value in each place.")
     return Split(_checked_inputs(f"{where}: the {part}", inputs), _checked_labels(f"{where}: the {part}", labels, inputs))
 
 
@@ -61,7 +63,7 @@ def _checked_inputs(where: str, inputs: Tensor) -> Tensor:
         raise ConfigError(f"{where} inputs are {inputs.dtype}; they must be uint8 or a floating type.")
     if inputs.dim() < 2 or inputs.numel() == 0:
         raise ConfigError(f"{where} inputs have the shape {list(inputs.shape)}; they must be [N, ...] and not empty.")
-    kept = inputs.detach().cpu()
+    kept = _trainable(inputs)
     is_images = kept.dim() == 4 and kept.dtype == torch.uint8
     return kept.contiguous(memory_format=torch.channels_last) if is_images else kept.contiguous()
 
@@ -72,11 +74,28 @@ def _checked_labels(where: str, labels: Tensor, inputs: Tensor) -> Tensor:
     if labels.dim() != 1 or len(labels) != len(inputs):
         shapes = f"the shape {list(labels.shape)} for {len(inputs)} inputs"
         raise ConfigError(f"{where} labels have {shapes}; they must be one number a sample.")
-    lowest, highest = int(labels.min()), int(labels.max())
+    # Of the larger unsigned types torch knows no minimum.
+    whole = _trainable(labels).to(torch.int64)
+    lowest, highest = int(whole.min()), int(whole.max())
     if lowest < 0 or highest >= MAX_CLASSES:
         wrong = lowest if lowest < 0 else highest
         raise ConfigError(f"{where} labels hold {wrong}; they must be class numbers from 0 up.")
-    return labels.detach().cpu().to(torch.int64)
+    return whole
+
+
+def _special_kind(tensor: Tensor) -> str | None:
+    """What kind of tensor it is that no batch can be cut from."""
+    if tensor.is_nested:
+        return "a nested"
+    if tensor.is_meta:
+        return "a meta"
+    return None if tensor.layout == torch.strided else "a sparse"
+
+
+def _trainable(tensor: Tensor) -> Tensor:
+    """The tensor on the CPU, as one that backward may keep, also where it was made in inference mode."""
+    kept = tensor.detach().cpu()
+    return kept.clone() if kept.is_inference() else kept
 
 
 def _described(value: Any) -> str:
