@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -150,6 +152,37 @@ def make_in_place(config: Any) -> nn.Module:
     return InPlace()
 
 
+class Forgetful(nn.Linear):
+    """Has a `train` that returns nothing."""
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        return super().forward(inputs.flatten(1))
+
+    def train(self, mode: bool = True) -> Any:
+        super().train(mode)
+
+
+def make_forgetful(config: Any) -> nn.Module:
+    return Forgetful(192, CLASSES)
+
+
+def make_with_gradients(config: Any) -> nn.Module:
+    model = nn.Sequential(nn.Flatten(), nn.Linear(192, CLASSES))
+    model(torch.rand(2, 3, 8, 8)).square().sum().backward()
+    return model
+
+
+class Chance(nn.Linear):
+    """Draws from Python's and NumPy's generators in each forward."""
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        return super().forward(inputs.flatten(1)) * (1 + random.random() + np.random.rand())
+
+
+def make_chance(config: Any) -> nn.Module:
+    return Chance(192, CLASSES)
+
+
 class Breaking(nn.Module):
     """Raises what it is told in its n-th training forward, or in evaluation."""
 
@@ -226,6 +259,12 @@ class Tied(nn.Module):
 
 def make_tied(config: Any) -> nn.Module:
     return Tied()
+
+
+def make_class_numbers(config: Any) -> nn.Module:
+    model = make_net(config)
+    model.register_forward_hook(lambda module, inputs, output: output.long())
+    return model
 
 
 def make_three_scores(config: Any) -> nn.Module:

@@ -306,6 +306,10 @@ def test_flags_are_put_back_at_the_end_and_when_a_run_is_dropped(tmp_path: Path,
     assert (torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark) == (False, True)
 
 
+def test_a_model_whose_train_returns_nothing_trains(tmp_path: Path) -> None:
+    assert run(small_config(model="engine_small:make_forgetful"), FakeControl(tmp_path))[-1].state == "finished"
+
+
 def test_a_model_that_changes_its_inputs_in_place_does_not_change_the_data(tmp_path: Path) -> None:
     own = {"model": "engine_small:make_in_place", "data": "engine_small:make_floats", "epochs": 3}
     events = run(small_config(**own), FakeControl(tmp_path))
@@ -334,6 +338,7 @@ def test_a_model_that_changes_its_inputs_in_place_does_not_change_the_data(tmp_p
             {"model": "engine_small:make_three_scores"},
             ["gives [2, 3] for inputs [2, 3, 8, 8]", "it must give [2, 4]"],
         ),
+        ({"model": "engine_small:make_class_numbers"}, ["gives scores that are torch.int64; they must be of a floating type"]),
         ({"model": "linear", "data": "random", "augment": "crop-flip"}, ["augment: crop-flip is for images", "[5]"]),
         ({"data": "engine_small:make_error"}, ["data: ", "KeyError"]),
     ],

@@ -178,7 +178,9 @@ def _placed(
         model = model.to(first, model_dtype(config))
         if uses_channels_last(config, dataset):
             model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-        modules = copies(config, model.train(), devices)
+        # A person's own train() may have forgotten to return the module.
+        model.train()
+        modules = copies(config, model, devices)
         seed_replicas(config.seed, devices)
     return dataset, modules
 
@@ -214,6 +216,8 @@ def try_out(model: nn.Module, dataset: Dataset, config: RunConfig, device: torch
     if output is None or output.dim() != 2 or len(output) != len(dataset.train.labels[:2]) or output.shape[1] < classes:
         wanted = f"[{len(dataset.train.labels[:2])}, {classes}], one score for each of the {classes} classes"
         raise ConfigError(f"model: {config.model!r} gives {shape} for {given}; it must give {wanted}.")
+    if not output.is_floating_point():
+        raise ConfigError(f"model: {config.model!r} gives scores that are {output.dtype}; they must be of a floating type.")
 
 
 def _warm_up(model: nn.Module, batches: Batches, total_steps: int, config: RunConfig, device: torch.device) -> None:

@@ -62,7 +62,8 @@ def warm_up(model: nn.Module, batches: Batches, sizes: Iterable[int], config: Ru
                 criterion(logits(outputs), labels[:size]).backward()
                 step()
                 optimizer.zero_grad()
+        twin.eval()
         with torch.no_grad(), autocast(config, device):
-            _ = six_views(twin.eval(), whole) if config.tta else twin.eval()(whole)
+            _ = six_views(twin, whole) if config.tta else twin(whole)
     if device.type == "cuda":
         torch.cuda.synchronize(device)
