@@ -92,8 +92,10 @@ def test_the_seed_recipe_as_a_script(tmp_path: Path) -> None:
         {"precision": "bf16", "seed": 3},
         {"loss": "nll", "model": "engine_small:make_log_net", "max_steps": 5},
         {"model": "engine_small:make_in_place", "data": "engine_small:make_floats"},
+        {"model": "engine_small:make_with_gradients"},
+        {"model": "engine_small:make_chance"},
     ],
-    ids=["adam", "adamw", "momentum", "bf16", "nll", "in place"],
+    ids=["adam", "adamw", "momentum", "bf16", "nll", "in place", "gradients", "chance"],
 )
 def test_the_persons_own_functions(tmp_path: Path, changes: Any) -> None:
     text, losses, evals = exported(small_config(**changes), tmp_path)

@@ -113,6 +113,7 @@ def _own(config: RunConfig) -> Callable[[], nn.Module]:
             raise ConfigError(f"model: {config.model!r} returned a {type(model).__name__}; it must return a torch.nn.Module.")
         if reason := _why_not(model):
             raise ConfigError(f"model: {config.model!r} returned {reason}.")
+        model.zero_grad()  # nothing that it learned from before belongs to the first step
         return model
 
     return make

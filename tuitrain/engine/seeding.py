@@ -74,6 +74,11 @@ def run_settings(config: RunConfig, devices: Sequence[torch.device]) -> Iterator
 
 @contextmanager
 def untouched_random(device: torch.device) -> Iterator[None]:
-    """Whatever is drawn from torch's generators inside is as if it had not been."""
-    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-        yield
+    """Whatever is drawn from Python's, NumPy's and torch's generators inside is as if it had not been."""
+    python, numpy = random.getstate(), np.random.get_state()
+    try:
+        with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+            yield
+    finally:
+        random.setstate(python)
+        np.random.set_state(numpy)
