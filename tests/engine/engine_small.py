@@ -267,6 +267,18 @@ def make_class_numbers(config: Any) -> nn.Module:
     return model
 
 
+def make_mapping(config: Any) -> nn.Module:
+    """A float64 net that gives what a mapping holds, as half floats."""
+    model = make_net(config).double()
+    model.register_forward_hook(lambda module, inputs, output: {"name": "scores", "scores": (None, output.half())})
+    return model
+
+
+def device(config: Any) -> nn.Module:
+    """Has the name of what an exported script has too."""
+    return make_net(config)
+
+
 def make_three_scores(config: Any) -> nn.Module:
     return nn.Sequential(nn.Flatten(), nn.Linear(192, 3))
 

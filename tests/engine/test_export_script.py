@@ -8,8 +8,10 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import engine_small
 import msgspec
 import numpy as np
 import pytest
@@ -94,10 +96,28 @@ def test_the_seed_recipe_as_a_script(tmp_path: Path) -> None:
         {"model": "engine_small:make_in_place", "data": "engine_small:make_floats"},
         {"model": "engine_small:make_with_gradients"},
         {"model": "engine_small:make_chance"},
+        {"model": "engine_small:make_mapping"},
+        {"model": "engine_small:make_mapping", "precision": "bf16", "tta": True},
+        {"model": "engine_small:make_mapping", "device": "cpu,cpu"},
+        {"model": "engine_small:device", "data": "export_names:device"},
     ],
-    ids=["adam", "adamw", "momentum", "bf16", "nll", "in place", "gradients", "chance"],
+    ids=[
+        "adam",
+        "adamw",
+        "momentum",
+        "bf16",
+        "nll",
+        "in place",
+        "gradients",
+        "chance",
+        "mapping",
+        "bf16 mapping",
+        "split mapping",
+        "names",
+    ],
 )
-def test_the_persons_own_functions(tmp_path: Path, changes: Any) -> None:
+def test_the_persons_own_functions(tmp_path: Path, changes: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "export_names", SimpleNamespace(device=engine_small.make_images))
     text, losses, evals = exported(small_config(**changes), tmp_path)
     relative, floor = (1e-9, 0.0) if changes.get("precision") == "fp64" else (2e-4, 0.1)
     compare(executed(text), losses, evals, relative, floor)

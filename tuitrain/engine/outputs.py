@@ -1,4 +1,4 @@
-"""What a model's forward call may take and give: tensors, alone or in nests."""
+"""What a model's forward call may take and give: tensors, alone or in nests. An exported script carries the source."""
 
 from __future__ import annotations
 

@@ -13,7 +13,8 @@ from tuitrain.engine import script_speedrun as speedrun
 from tuitrain.engine.augment import crop_flip
 from tuitrain.engine.imagefolder import mixing_key
 from tuitrain.engine.models import BUILT_IN, takes_rows
-from tuitrain.engine.script_devices import device_lines, needs_copy, replica_lines, split_function
+from tuitrain.engine.outputs import logits, tensors
+from tuitrain.engine.script_devices import device_lines, needs_copy, replica_lines, scores, split_function
 from tuitrain.engine.synthetic import random_samples, synthetic_images
 from tuitrain.events import DataKind
 from tuitrain.text import clean
@@ -54,15 +55,16 @@ def data_part(config: RunConfig, kind: DataKind) -> str:
     if kind == "imagefolder":
         load = _LOAD_IMAGES.format(folder=_literal(config.data))
         return f"{_title('data: a folder of images')}\n{inspect.getsource(mixing_key)}\n\n{_IMAGES}\n\n{load}"
-    return f"{_title('data: your own')}{_OWN.format(function=config.data.partition(':')[2])}"
+    return f"{_title('data: your own')}{_OWN}"
 
 
 def model_part(config: RunConfig, kind: DataKind) -> str:
     """The network on its device, loss and optimizer."""
     built_in = BUILT_IN.get(config.model)
-    dtype = ", torch.float64" if config.precision == "fp64" else ""
+    # A built-in model is made in float32.
+    dtype = ", torch.float64" if config.precision == "fp64" else ", torch.float32" if built_in is None else ""
     lines = [_title("model, loss and optimizer")]
-    call = f"{config.model.partition(':')[2]}(config)"
+    call = "make_model(config)"
     if built_in is not None:
         lines[0] += f"\n{inspect.getsource(built_in.make)}\n"
         call = f"{built_in.make.__name__}({', '.join(f'{name}={value!r}' for name, value in built_in.arguments(config).items())})"
@@ -97,6 +99,8 @@ def training_part(config: RunConfig, kind: DataKind, has_test: bool | None) -> s
     if config.augment == "crop-flip":
         lines += [inspect.getsource(crop_flip), ""]
     lines += speedrun.functions(config)
+    if is_import_string(config.model):
+        lines += [inspect.getsource(tensors), "", inspect.getsource(logits), ""]
     if config.strategy == "split":
         lines += [*split_function(config), "", ""]
     elif config.strategy == "ddp":
@@ -137,16 +141,18 @@ def _epoch(config: RunConfig) -> list[str]:
 def _test(config: RunConfig, *, certain: bool) -> list[str]:
     # DistributedDataParallel talks to the other ranks, which do not test; the model inside of it does not.
     model = "model.module" if config.strategy == "ddp" else "model"
-    score = f"lambda images: {model}(images).float()" if config.precision == "bf16" else model
+    score = model
+    if config.precision == "bf16" or is_import_string(config.model):
+        score = f"lambda images: {scores(config, model, 'images')}{'.float()' if config.precision == 'bf16' else ''}"
     views = f"six_views({score}, inputs)" if config.tta else None
-    lines = [*_TEST_BEFORE, *_forward(config, " " * 12, views or f"{model}(inputs)"), *_TEST_AFTER]
+    lines = [*_TEST_BEFORE, *_forward(config, " " * 12, views or scores(config, model, "inputs")), *_TEST_AFTER]
     if not certain:
         lines = ["    if test is not None:", *(f"    {line}" for line in lines)]
     return ranks.on_rank_0(lines) if config.strategy == "ddp" else lines
 
 
-def _forward(config: RunConfig, indent: str, outputs: str = "model(inputs)") -> list[str]:
-    lines = [f"outputs = {outputs}"]
+def _forward(config: RunConfig, indent: str, outputs: str | None = None) -> list[str]:
+    lines = [f"outputs = {outputs or scores(config, 'model', 'inputs')}"]
     if config.precision == "bf16" and config.strategy != "dp":
         lines = ["with torch.autocast(device.type, torch.bfloat16):", f"    {lines[0]}"]
     if config.output_device is not None:
@@ -156,11 +162,10 @@ def _forward(config: RunConfig, indent: str, outputs: str = "model(inputs)") -> 
 
 
 def _imports(config: RunConfig, kind: DataKind) -> list[str]:
-    standard, others = set[str](), {"import torch", "from torch import nn"}
+    own_model = is_import_string(config.model)
+    standard, others = set[str](), {"import torch", f"from torch import {'Tensor, nn' if own_model else 'nn'}"}
     if kind == "cifar10":
         standard |= {"import pickle", "from pathlib import Path"}
-    if config.tta:
-        standard |= {"from collections.abc import Callable"}
     if kind == "imagefolder":
         standard |= {"import hashlib", "import os", "from pathlib import Path"}
         others |= {"import numpy as np", "from PIL import Image"}
@@ -172,12 +177,22 @@ def _imports(config: RunConfig, kind: DataKind) -> list[str]:
         standard |= {"import os"} if ranks.needs_environment(config) else set()
         standard |= {"import hashlib"} if ranks.draws(config) else set()
         others |= {"import torch.distributed as dist", "from torch.nn.parallel import DistributedDataParallel"}
+    kinds = [*(["Callable"] if config.tta else []), *(["Iterator", "Mapping"] if own_model else [])]
+    standard |= {f"from collections.abc import {', '.join(kinds)}"} if kinds else set()
+    standard |= {"from typing import Any"} if own_model else set()
     if _is_own(config):
         standard |= {"import random", "from types import SimpleNamespace"}
         others |= {"import numpy as np"}
-    own = {"from {} import {}".format(*value.split(":")) for value in (config.model, config.data) if is_import_string(value)}
+    named = ((config.model, "make_model"), (config.data, "make_data"))
+    own = {_own_import(value, name) for value, name in named if is_import_string(value)}
     groups = [sorted(group, key=lambda line: (line.startswith("from"), line)) for group in (standard, others, own) if group]
     return [line for group in groups for line in ("", *group)][1:]
+
+
+def _own_import(value: str, name: str) -> str:
+    """The import of one's own function under a name that nothing else in the script has."""
+    module, _, function = value.partition(":")
+    return f"from {module} import {function}" + (f" as {name}" if function != name else "")
 
 
 def _is_own(config: RunConfig) -> bool:
@@ -271,7 +286,7 @@ train_inputs, train_labels = load_images(folder, "train")
 test_inputs, test_labels = load_images(folder, "test")
 """
 
-_OWN = """(train_inputs, train_labels), test = {function}(config)
+_OWN = """(train_inputs, train_labels), test = make_data(config)
 train_labels = train_labels.long()
 if test is not None:
     test_inputs, test_labels = test[0], test[1].long()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tuitrain.config import RunConfig, parse_device
+from tuitrain.config import RunConfig, is_import_string, parse_device
 from tuitrain.engine import script_ranks as ranks
 
 
@@ -55,11 +55,11 @@ def split_function(config: RunConfig) -> list[str]:
     spread = _is_spread(config)
     given, truth, replica = ("part.to(where)", "truth.to(where)", "models[where]") if spread else ("part", "truth", "model")
     parts = f"inputs.chunk(len(devices), dim={config.batch_dim}), labels.chunk(len(devices))"
-    forward = [f"outputs = {replica}({given})"]
-    scores = "outputs"
+    forward = [f"outputs = {scores(config, replica, given)}"]
+    outputs = "outputs"
     if config.precision == "bf16":
         kind = "where.type" if spread else "device.type"
-        forward, scores = [f"with torch.autocast({kind}, torch.bfloat16):", f"    {forward[0]}"], "outputs.float()"
+        forward, outputs = [f"with torch.autocast({kind}, torch.bfloat16):", f"    {forward[0]}"], "outputs.float()"
     return [
         "def forward_and_backward(inputs, labels):",
         '    """Each replica has its part of the batch, its own loss and backward; the gradients add up. Gives the mean loss."""',
@@ -67,12 +67,18 @@ def split_function(config: RunConfig) -> list[str]:
         "    total = 0.0",
         f"    for {'where, ' if spread else ''}part, truth in zip({'devices, ' if spread else ''}{parts}):",
         *(f"        {line}" for line in forward),
-        f"        loss = criterion({scores}, {truth}) * (len(truth) / len(labels))  # samples count, not replicas",
+        f"        loss = criterion({outputs}, {truth}) * (len(truth) / len(labels))  # samples count, not replicas",
         "        loss.backward()",
         f"        total += loss.detach(){'.to(device)' if spread else ''}",
         *(_REDUCE if spread else []),
         "    return total",
     ]
+
+
+def scores(config: RunConfig, model: str, given: str) -> str:
+    """The call that gives the scores for `given`; one's own model may give more than a tensor."""
+    call = f"{model}({given})"
+    return f"logits({call})" if is_import_string(config.model) else call
 
 
 def _data_parallel(config: RunConfig) -> list[str]:
