@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import engine_small
 import pytest
 import torch
 from engine_small import FakeControl, losses_of, of, run, small_config
@@ -16,7 +17,7 @@ from tuitrain.config import ConfigError, with_changes
 from tuitrain.engine import checkpoint, losses, prepare
 from tuitrain.engine.losses import LossLog
 from tuitrain.engine.seeding import seed_replicas
-from tuitrain.engine.strategies.choose import resolve
+from tuitrain.engine.strategies.choose import check_gradients, resolve
 from tuitrain.engine.strategies.split import Replica, Split
 from tuitrain.engine.train import train
 from tuitrain.events import Checkpoint, Eval, Notice, Replicas, ReplicaStats, RunEnded, RunStarted
@@ -283,6 +284,14 @@ def test_what_the_machine_cannot_do_is_refused(tmp_path: Path, monkeypatch: pyte
     with pytest.raises(ConfigError) as refusal:
         list(train(small_config(**config), FakeControl(tmp_path)))
     assert all(word in str(refusal.value) for word in words), refusal.value
+
+
+def test_sparse_gradients_are_for_one_process() -> None:
+    model = engine_small.make_sparse(None)
+    check_gradients(small_config(device="cpu,cpu", strategy="split"), model)
+    with pytest.raises(ConfigError, match="strategy: ddp does not add up sparse gradients") as refusal:
+        check_gradients(small_config(device="cpu,cpu", strategy="ddp"), model)
+    assert "use split" in str(refusal.value)
 
 
 def test_single_on_all_gpus_is_refused_where_there_are_several() -> None:

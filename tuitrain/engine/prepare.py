@@ -24,7 +24,7 @@ from tuitrain.engine.optim import autocast, precision_notices
 from tuitrain.engine.outputs import tensors
 from tuitrain.engine.resume import DECIDING
 from tuitrain.engine.seeding import seed_replicas, untouched_random
-from tuitrain.engine.strategies.choose import check_even, copies, nature_notices, resolve
+from tuitrain.engine.strategies.choose import check_even, check_gradients, copies, nature_notices, resolve
 from tuitrain.engine.warm_up import fit, warm_up
 from tuitrain.events import Event, Progress, RunStarted
 
@@ -111,6 +111,7 @@ def prepare(
     total = min(config.epochs * batches.per_epoch, config.max_steps or 2**63)
     check_even(config, count, batches.sizes(total))
     model = build_model(config)
+    check_gradients(resolved, model)
     own = devices if group is None else (group.own(devices),)
     dataset, modules = _placed(model, dataset, resolved, own)
     try_out(modules[own[0]], dataset, config, own[0])

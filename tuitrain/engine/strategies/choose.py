@@ -60,6 +60,18 @@ def check_even(config: RunConfig, count: int, sizes: Sequence[int]) -> None:
     raise ConfigError(f"even_split: {what} is {odd}, which does not divide evenly over {count} replicas; change batch_size or device.")
 
 
+def check_gradients(config: RunConfig, model: nn.Module) -> None:
+    """Check that the strategy, already resolved, adds up the gradients of this model.
+
+    Raises:
+        ConfigError: it does not.
+    """
+    # Torch's DistributedDataParallel then divides the other gradients by the number of ranks twice, and says nothing.
+    if config.strategy == "ddp" and any(getattr(module, "sparse", False) is True for module in model.modules()):
+        text = f"strategy: ddp does not add up sparse gradients, and a layer of {config.model!r} has them"
+        raise ConfigError(f"{text}; use split, or sparse=False.")
+
+
 def copies(config: RunConfig, model: nn.Module, devices: Sequence[torch.device]) -> dict[torch.device, nn.Module]:
     """`model`, which is on the first device, and a copy of it for each other device that is to hold one; replicas on one device share it.
 
