@@ -71,7 +71,7 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     nesterov: Annotated[bool, Meta(description="true or false")] = False
     weight_decay: Annotated[float, Meta(ge=0, le=LARGEST, description="a number of 0 or more")] = 0.0
     lr_schedule: Annotated[Literal["none", "triangle"], Meta(description="one of none, triangle")] = "none"
-    """triangle: from 0.2 times `lr` up to `lr` at 23 % of the planned steps, and down to 0.07 times `lr` at the last one."""
+    """triangle: from 0.2 times `lr` up to `lr` at 23 % of the planned steps, and down to 0.07 times `lr` after the last one."""
     averaging: Annotated[Literal["none", "lookahead"], Meta(description="one of none, lookahead")] = "none"
     """lookahead: from epoch 4 on, every fifth step, and at each epoch's end, the weights become a moving average of themselves."""
     shuffle: Annotated[bool, Meta(description="true or false")] = False

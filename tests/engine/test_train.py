@@ -340,6 +340,8 @@ def test_a_model_that_changes_its_inputs_in_place_does_not_change_the_data(tmp_p
         ),
         ({"model": "engine_small:make_class_numbers"}, ["gives scores that are torch.int64; they must be of a floating type"]),
         ({"model": "linear", "data": "random", "augment": "crop-flip"}, ["augment: crop-flip is for images", "[5]"]),
+        ({"data": "engine_small:make_thin", "augment": "flip-shift"}, ["augment: flip-shift needs images of 3×3 pixels", "[3, 1, 8]"]),
+        ({"data": "engine_small:make_thin", "tta": True}, ["tta: true needs images of 2×2 pixels", "[3, 1, 8]"]),
         ({"data": "engine_small:make_error"}, ["data: ", "KeyError"]),
     ],
 )

@@ -142,8 +142,18 @@ def check_data(config: RunConfig, dataset: Dataset) -> None:
     if asking and (dataset.train.inputs.dim() != 4 or dataset.train.as_rows or config.batch_dim):
         shape = list(batch(dataset.train, slice(0, 1), torch.float32, 0)[0].shape[1:])
         raise ConfigError(f"{asking} is for images; a sample of {dataset.source} is {shape} with batch_dim {config.batch_dim}.")
+    _check_edges(config, dataset)
     if config.target_accuracy is not None and dataset.test is None:
         raise ConfigError(f"target_accuracy: {config.target_accuracy} is of test data, and {dataset.source} has none; it must be none.")
+
+
+def _check_edges(config: RunConfig, dataset: Dataset) -> None:
+    """Raises: ConfigError: the images have fewer pixels than are reflected at their edges."""
+    least = max(3 if config.augment == "flip-shift" else 0, 2 if config.tta else 0)
+    shape = list(dataset.train.inputs.shape[1:])
+    if least and min(shape[1:]) < least:
+        asking = "augment: flip-shift" if least == 3 else "tta: true"
+        raise ConfigError(f"{asking} needs images of {least}×{least} pixels or more; one of {dataset.source} is {shape}.")
 
 
 def environment(devices: Sequence[torch.device]) -> dict[str, str | int]:
