@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import pty
 import signal
+import sys
+import termios
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from types import SimpleNamespace
-from typing import Any
+from typing import IO, Any
 
 import pytest
 
@@ -45,3 +48,31 @@ def test_an_echo_is_not_a_second_signal(
         assert (asked, received, codes) == (["interrupt"], [signal.SIGTERM], [])
         signal.raise_signal(signal.SIGINT)
     assert codes == [128 + signal.SIGINT]
+
+
+def test_signals_are_obeyed_on_a_terminal_that_takes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    done, codes = list[str](), list[int]()
+    monkeypatch.setattr(os, "_exit", codes.append)
+    moments = iter([100.0, 101.0])
+    monkeypatch.setattr("tuitrain.signals.time", SimpleNamespace(monotonic=lambda: next(moments)))
+    held, terminal = pty.openpty()
+    termios.tcflow(terminal, termios.TCOOFF)
+    with open(terminal, "w") as stderr, in_console(SimpleNamespace(state="running", interrupt=lambda: done.append("interrupt"))):
+        monkeypatch.setattr(sys, "stderr", Busy(stderr, done))
+        signal.raise_signal(signal.SIGTERM)
+        assert done == ["interrupt", "said"]
+        signal.raise_signal(signal.SIGTERM)
+        assert codes == [128 + signal.SIGTERM]
+    os.close(held)
+
+
+class Busy:
+    """A stream of which the interrupted thread is in the midst of a write."""
+
+    def __init__(self, terminal: IO[str], done: list[str]) -> None:
+        self.fileno, self.isatty = terminal.fileno, terminal.isatty
+        self._done = done
+
+    def write(self, text: str) -> int:
+        self._done.append("said")
+        raise RuntimeError("reentrant call")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
+import select
 import signal
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TextIO
 
 from tuitrain.console.printers import Printer, to_stderr
@@ -76,13 +77,13 @@ def signals_interrupt(session: Session, terminal: Terminal) -> Iterator[list[int
 
     def obey() -> None:
         what = "on_end" if session.state == "ended" else "after this step, with a checkpoint"
-        to_stderr(f"ending {what}; once more ends at once")
+        # Before it is said: on a terminal that somebody has stopped that takes until it goes on.
         session.interrupt()
+        # The signal may have come in the midst of a write to the same stream.
+        with suppress(RuntimeError):
+            to_stderr(f"ending {what}; once more ends at once")
 
-    def show_cursor() -> None:
-        sys.stderr.write("\x1b[?25h" if sys.stderr.isatty() else "")
-
-    ending = Ending(obey, show_cursor)
+    ending = Ending(obey, _show_cursor)
     previous = {number: signal.signal(number, ending) for number in (signal.SIGINT, signal.SIGTERM)}
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         previous[signal.SIGHUP] = signal.signal(signal.SIGHUP, lambda number, frame: terminal.hang_up())
@@ -91,3 +92,11 @@ def signals_interrupt(session: Session, terminal: Terminal) -> Iterator[list[int
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
+
+
+def _show_cursor() -> None:
+    """Past all buffers and locks, and only where the terminal takes it at once: the process is about to end."""
+    with suppress(OSError, ValueError):
+        descriptor = sys.stderr.fileno()
+        if os.isatty(descriptor) and select.select([], [descriptor], [], 0)[1]:
+            os.write(descriptor, b"\x1b[?25h")
