@@ -67,6 +67,23 @@ def test_of_many_threads_exactly_one_takes_it(folder):
         taken[0].release()
 
 
+def test_a_run_that_was_taken_and_released_meanwhile_is_taken_under_the_next_number(folder, monkeypatch):
+    held_by(folder, pid=2**22 + 5)
+    others = [lambda: claim.take(folder).release()]
+    really = claim._make
+
+    def slowly(path, content):
+        if others:
+            others.pop()()
+        return really(path, content)
+
+    monkeypatch.setattr(claim, "_make", slowly)
+    mine = claim.take(folder)
+    with pytest.raises(RunError, match="belongs to another process"):
+        claim.take(folder)
+    mine.release()
+
+
 TAKER = """
 import sys, time
 from pathlib import Path

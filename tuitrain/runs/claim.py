@@ -64,7 +64,8 @@ def take(folder: Path, *, heir_of: int | None = None) -> Claim:
             mine = folder / f"claim-{number + 1}.json"
             if not _make(mine, content):
                 continue
-            if _newest(folder)[0] == number + 1:
+            # Another one may have taken and released this number, or more of them, since it was looked.
+            if _newest(folder) == (number + 1, mine):
                 _forget_before(folder, number + 1)
                 return Claim(mine)
             mine.unlink(missing_ok=True)
