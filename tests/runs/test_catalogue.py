@@ -9,7 +9,7 @@ from small_runs import make_run
 
 from tuitrain.config import ConfigError
 from tuitrain.recipes import load_recipe
-from tuitrain.runs import catalogue, report
+from tuitrain.runs import catalogue, claim, report
 from tuitrain.runs.catalogue import delete, find, list_runs
 
 KEYS = [
@@ -149,6 +149,16 @@ def test_a_live_run_is_not_deleted(runs_dir):
     with pytest.raises(ConfigError, match=rf"is running \(pid {os.getpid()} on .*\); stop it first\."):
         delete(runs_dir, live.id)
     assert live.path.is_dir()
+
+
+def test_a_run_that_another_process_takes_at_the_last_moment_is_not_deleted(runs_dir, run_folder):
+    mine = claim.take(run_folder.path)
+    with pytest.raises(ConfigError, match=rf"^RUN: {run_folder.id} belongs to another process meanwhile; stop it first\.$"):
+        delete(runs_dir, run_folder.id)
+    assert os.listdir(runs_dir) == [run_folder.id]
+    mine.release()
+    delete(runs_dir, run_folder.id)
+    assert os.listdir(runs_dir) == []
 
 
 def test_a_lost_run_is_deleted(runs_dir):

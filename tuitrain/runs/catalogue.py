@@ -14,6 +14,7 @@ import msgspec
 
 from tuitrain.events import LIVE_STATES, RunState
 from tuitrain.paths import BEST, CHECKPOINTS, CONFIG, MANIFEST, STATE
+from tuitrain.runs import claim
 from tuitrain.runs.errors import RunError
 from tuitrain.runs.label import read_label
 from tuitrain.runs.status import InQueue, RunStatus, has_process, is_lost, read_status
@@ -184,6 +185,9 @@ def delete(runs_dir: Path, ref: str) -> RunSummary:
     try:
         run.path.rename(hidden)
         try:
+            # Nobody can take it any more, and somebody may have since it was looked.
+            if claim.is_held(hidden):
+                raise RunError(f"RUN: {run.run} belongs to another process meanwhile; stop it first.")
             _remove(hidden)
         except BaseException:
             with suppress(OSError):

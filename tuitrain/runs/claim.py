@@ -74,6 +74,18 @@ def take(folder: Path, *, heir_of: int | None = None) -> Claim:
     raise RunError(f"RUN: {clean(folder.name)} cannot be taken: too many processes want it at once; try again.")
 
 
+def is_held(folder: Path) -> bool:
+    """Whether a process that lives has the run in `folder`; of one that cannot be looked into nobody knows of any."""
+    with suppress(OSError):
+        path = _newest(folder)[1]
+        if path is not None:
+            try:
+                _check_free(folder, path, None)
+            except RunError:
+                return True
+    return False
+
+
 def _newest(folder: Path) -> tuple[int, Path | None]:
     """The greatest number of a claim, and its file where it is not released."""
     found = [(int(match[1]), match[2], name) for name in os.listdir(folder) if (match := _NAME.fullmatch(name))]
