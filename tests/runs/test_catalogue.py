@@ -9,7 +9,7 @@ from small_runs import make_run
 
 from tuitrain.config import ConfigError
 from tuitrain.recipes import load_recipe
-from tuitrain.runs import catalogue, claim, report
+from tuitrain.runs import claim, removal, report
 from tuitrain.runs.catalogue import delete, find, list_runs
 
 KEYS = [
@@ -174,13 +174,27 @@ def test_a_run_that_cannot_be_removed_is_a_sentence_and_can_be_deleted_later(run
         raise PermissionError(13, "Permission denied")
 
     with monkeypatch.context() as patched:
-        patched.setattr(catalogue.shutil, "rmtree", refuse)
+        patched.setattr(removal.shutil, "rmtree", refuse)
         with pytest.raises(ConfigError, match="cannot be removed: "):
             delete(runs_dir, run_folder.id)
     assert saved.is_dir()
     assert os.listdir(runs_dir) == [run.run for run in list_runs(runs_dir)] == [run_folder.id]
     delete(runs_dir, run_folder.id)
     assert os.listdir(runs_dir) == []
+
+
+def test_what_a_killed_process_left_half_removed_goes_with_the_next_run(runs_dir, run_folder):
+    killed, going, link = (runs_dir / f".deleted-{name}-run" for name in ("killed", "going", "link"))
+    for folder in (killed, going):
+        (folder / "checkpoints").mkdir(parents=True)
+        save_checkpoint(folder, 10, "last")
+    link.symlink_to(run_folder.path)
+    with removal._locked(going) as alone:
+        assert alone
+        delete(runs_dir, run_folder.id)
+        assert sorted(os.listdir(runs_dir)) == sorted([going.name, link.name])
+    delete(runs_dir, make_run(runs_dir).id)
+    assert os.listdir(runs_dir) == [link.name]
 
 
 def test_what_a_state_file_says_is_cleaned(runs_dir):

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import time
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +12,9 @@ import msgspec
 
 from tuitrain.events import LIVE_STATES, RunState
 from tuitrain.paths import BEST, CHECKPOINTS, CONFIG, MANIFEST, STATE
-from tuitrain.runs import claim
 from tuitrain.runs.errors import RunError
 from tuitrain.runs.label import read_label
+from tuitrain.runs.removal import remove
 from tuitrain.runs.status import InQueue, RunStatus, has_process, is_lost, read_status
 from tuitrain.text import clean, nearest, readable
 
@@ -169,9 +167,7 @@ def checkpoints(folder: Path) -> list[dict[str, Any]]:
 
 
 def delete(runs_dir: Path, ref: str) -> RunSummary:
-    """Remove a run with all its files, or the link to it; it is gone from every list before the first file goes.
-
-    What cannot be removed whole takes its name again, so that it is listed and can be deleted later.
+    """Remove a run with all its files, or the link to it; what cannot be removed whole is listed again and can be deleted later.
 
     Returns:
         The run as it was.
@@ -181,34 +177,11 @@ def delete(runs_dir: Path, ref: str) -> RunSummary:
     """
     run = find(runs_dir, ref)
     check_deletable(run)
-    hidden = run.path.with_name(f".deleted-{os.urandom(4).hex()}-{run.path.name}")
     try:
-        run.path.rename(hidden)
-        try:
-            # Nobody can take it any more, and somebody may have since it was looked.
-            if claim.is_held(hidden):
-                raise RunError(f"RUN: {run.run} belongs to another process meanwhile; stop it first.")
-            _remove(hidden)
-        except BaseException:
-            with suppress(OSError):
-                hidden.rename(run.path)
-            raise
+        remove(run.path)
     except OSError as error:
         raise RunError(f"RUN: {run.run} cannot be removed: {clean(str(error))}.") from None
     return run
-
-
-def _remove(folder: Path) -> None:
-    """Remove a run's folder, or the link to it; the files by which it is known to be one go last."""
-    if folder.is_symlink():
-        folder.unlink()
-        return
-    for path in folder.iterdir():
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-        elif path.name not in (STATE, CONFIG):
-            path.unlink()
-    shutil.rmtree(folder)
 
 
 def check_deletable(run: RunSummary) -> None:

@@ -1,0 +1,81 @@
+"""A run's folder, removed: gone from every list before the first file goes, also when whoever removes it does not come to the end."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from tuitrain.paths import CONFIG, STATE
+from tuitrain.runs import claim
+from tuitrain.runs.errors import RunError
+from tuitrain.text import clean
+
+_HIDDEN = ".deleted-"
+
+
+def remove(path: Path) -> None:
+    """Remove the run in `path`, or the link to it, and what processes that were killed have left half removed beside it.
+
+    What cannot be removed whole takes its name again, so that it is listed and can be deleted later.
+
+    Raises:
+        RunError: a process has it.
+        OSError: it cannot be removed.
+    """
+    hidden = path.with_name(f"{_HIDDEN}{os.urandom(4).hex()}-{path.name}")
+    with _locked(path):
+        path.rename(hidden)
+        try:
+            # Nobody can take it any more, and somebody may have since it was looked.
+            if claim.is_held(hidden):
+                raise RunError(f"RUN: {clean(path.name)} belongs to another process meanwhile; stop it first.")
+            _remove(hidden)
+        except BaseException:
+            with suppress(OSError):
+                hidden.rename(path)
+            raise
+    _sweep(path.parent)
+
+
+def _remove(folder: Path) -> None:
+    """Remove a run's folder, or the link to it; the files by which it is known to be one go last."""
+    if folder.is_symlink():
+        folder.unlink()
+        return
+    for path in folder.iterdir():
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        elif path.name not in (STATE, CONFIG):
+            path.unlink()
+    shutil.rmtree(folder)
+
+
+def _sweep(runs_dir: Path) -> None:
+    with suppress(OSError):
+        for name in os.listdir(runs_dir):
+            left = runs_dir / name
+            if name.startswith(_HIDDEN) and not left.is_symlink():
+                with _locked(left) as alone:
+                    if alone:
+                        shutil.rmtree(left, ignore_errors=True)
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[bool]:
+    """While entered, nobody else removes `folder`; `False` where somebody does or nobody can tell. The lock ends with its process."""
+    descriptor = None
+    try:
+        try:
+            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            alone = True
+        except OSError:
+            alone = False
+        yield alone
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
