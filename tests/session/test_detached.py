@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import IO
 
@@ -20,6 +22,7 @@ from tuitrain.runs.saved import load_record
 from tuitrain.session import detached
 from tuitrain.session.lines import commands
 from tuitrain.session.lines.client import RunLine
+from tuitrain.wire import Host
 
 
 def is_gone(pid: int) -> bool:
@@ -143,6 +146,31 @@ def test_a_run_is_handed_over_and_goes_on(runs_dir: Path, heard: Heard, small: C
     until(lambda: catalogue.find(runs_dir, run).step == 6)
     assert commands.stop(catalogue.find(runs_dir, run)) == f"{run} stopped at step 6"
     assert len(load_record(runs_dir / run).loss) == 6
+    until(lambda: not processes())
+
+
+def test_a_run_that_is_just_being_handed_over_is_stopped(
+    runs_dir: Path, heard: Heard, small: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At the moment at which no process listens for it."""
+    tried, connect, send = threading.Event(), RunLine.connect, detached._Child.send
+    with ThreadPoolExecutor(1) as beside:
+        said: list[Future[str]] = []
+
+        def noted(folder: Path) -> RunLine | None:
+            line = connect(folder)
+            tried.set()
+            return line
+
+        def after_a_stop(child: detached._Child, request: Host) -> None:
+            said.append(beside.submit(commands.stop, catalogue.find(runs_dir, "last")))
+            assert tried.wait(BOUND)
+            send(child, request)
+
+        monkeypatch.setattr(RunLine, "connect", noted)
+        monkeypatch.setattr(detached._Child, "send", after_a_stop)
+        run = handed(runs_dir, heard)
+        assert said[0].result(BOUND).startswith(f"{run} stopped at step ")
     until(lambda: not processes())
 
 

@@ -16,6 +16,7 @@ from small_sessions import BOUND, Heard, count_to, session_of, started
 
 from tuitrain.config import DEFAULTS, RunConfig
 from tuitrain.events import Event, Notice, Replica, Replicas, RunEnded, RunStarted, State, Step
+from tuitrain.files import write_atomically
 from tuitrain.paths import control_sockets
 from tuitrain.runs import catalogue
 from tuitrain.runs.errors import RunError
@@ -386,6 +387,24 @@ def test_pause_go_on_and_stop_wait_until_it_is_so(tmp_path: Path, heard: Heard) 
         commands.stop(catalogue.find(tmp_path, "last"))
 
 
+def test_the_process_that_takes_a_run_over_is_told_too(tmp_path: Path, heard: Heard, monkeypatch: pytest.MonkeyPatch) -> None:
+    session, folder = running(tmp_path, heard)
+    run, ask = catalogue.find(tmp_path, "last"), session._ask
+
+    def let_go_instead(request: object) -> None:
+        monkeypatch.setattr(session, "_ask", ask)
+        content = (folder / "state.json").read_bytes()
+        assert f'"pid":{os.getpid()},'.encode() in content
+        write_atomically(folder / "state.json", content.replace(f'"pid":{os.getpid()},'.encode(), f'"pid":{os.getppid()},'.encode()))
+
+    # As when it is handed over at this moment: the process that ends it does so for another reason.
+    monkeypatch.setattr(session, "_ask", let_go_instead)
+    monkeypatch.setattr(commands, "has_process", lambda status, now: True)
+    monkeypatch.setattr("tuitrain.runs.catalogue.is_lost", lambda status, now: False)
+    assert commands.stop(run) == f"{run.run} stopped at step 3"
+    assert session.join(BOUND)
+
+
 def test_a_run_that_cannot_be_reached_says_why(tmp_path: Path, heard: Heard, monkeypatch: pytest.MonkeyPatch) -> None:
     session, folder = running(tmp_path, heard)
     run = catalogue.find(tmp_path, "last")
@@ -395,6 +414,7 @@ def test_a_run_that_cannot_be_reached_says_why(tmp_path: Path, heard: Heard, mon
             commands.stop(run)
     with monkeypatch.context() as patch:
         patch.setattr(RunLine, "connect", lambda folder: None)
+        patch.setattr(commands, "REACH_SECONDS", 0.0)
         with pytest.raises(RunError, match=f"kill {run.pid}"):
             commands.pause(run)
         patch.setattr(commands.os, "getuid", lambda: os.geteuid() + 1)

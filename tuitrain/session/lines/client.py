@@ -23,6 +23,10 @@ _PIECE = 1 << 16
 _LONGEST_LINE = 1 << 20
 
 
+class Unanswered(RunError):
+    """No process answers for a run; a moment later one may."""
+
+
 class RunLine:
     """A line to a live run of this user on this machine; any thread may use it."""
 
@@ -43,18 +47,19 @@ class RunLine:
         """Give a command. The run has then taken it, and obeys at its next step.
 
         Raises:
-            RunError: the run refuses it, or its process does not answer within `ANSWER_SECONDS`.
+            RunError: the run refuses it.
+            Unanswered: its process does not answer within `ANSWER_SECONDS`.
         """
         # A connection of its own: an answer does not have to be looked for among events that another thread reads.
         line = _open(self._path)
         if line is None:
-            raise RunError("The run does not answer: it has ended, or gone on in another process.")
+            raise Unanswered("The run does not answer: it has ended, or gone on in another process.")
         with line:
             try:
                 line.sendall(msgspec.json.encode(Order(command)) + b"\n")
                 answer = msgspec.json.decode(next(_lines(line), b""), type=Answer)
             except (OSError, msgspec.MsgspecError):
-                raise RunError("The run's process does not answer.") from None
+                raise Unanswered("The run's process does not answer.") from None
         if answer.error is not None:
             raise RunError(clean(answer.error))
 

@@ -5,19 +5,21 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Collection
 
 from tuitrain.events import END_STATES, RunState
-from tuitrain.runs.catalogue import RunSummary
+from tuitrain.runs.catalogue import RunSummary, summarize
 from tuitrain.runs.errors import RunError
 from tuitrain.runs.status import RunStatus, has_process, read_status
 from tuitrain.session.lines import Command
-from tuitrain.session.lines.client import RunLine
+from tuitrain.session.lines.client import RunLine, Unanswered
 from tuitrain.session.resume import was_saved
 from tuitrain.text import clean
 
 OBEY_SECONDS = 60.0
 """How long a run may take to the end of a step."""
+REACH_SECONDS = 10.0
+"""How long a process may take to listen that makes a run its own, as when it is handed over."""
 CLOSE_SECONDS = 10.0
 """How long its process may take to let go of a run that has ended."""
 _POLL_SECONDS = 0.05
@@ -33,9 +35,8 @@ def stop(run: RunSummary) -> str:
         from tuitrain.session.queued import take_out
 
         return take_out(run)
-    with reach(run, "stop") as line:
-        line.ask("stop")
-        ended = _wait(run, "stop", lambda status: status.state in END_STATES)
+    ended, line = _obeyed(run, "stop", END_STATES)
+    with line:
         # Whoever stops a run may want to go on with it next: its process must have let go of it.
         line.wait_for_end(CLOSE_SECONDS)
     return f"{run.run} {ended.state} at step {ended.step:,}"
@@ -78,42 +79,69 @@ def reach(run: RunSummary, command: Command) -> RunLine:
     if run.host != socket.gethostname():
         raise RunError(f"RUN: {run.run} trains on {run.host} (pid {run.pid}), and only there it can be told to {command}.")
     line = RunLine.connect(run.path)
+    if line is None and run.path.stat().st_uid != os.getuid():
+        raise RunError(f"RUN: {run.run} (pid {run.pid}) cannot be reached: it belongs to another user ({_owner(run)}).")
     if line is None:
-        raise RunError(f"RUN: {run.run} (pid {run.pid}) cannot be reached: {_why_not(run)}")
+        reason = f"its process has no control socket; `kill {run.pid}` ends it with a last checkpoint."
+        raise Unanswered(f"RUN: {run.run} (pid {run.pid}) cannot be reached: {reason}")
     return line
 
 
 def _change(run: RunSummary, command: Command, state: RunState) -> str:
     if run.state == state:
         return f"{run.run} is {state} at step {run.step:,}"
-    with reach(run, command) as line:
-        line.ask(command)
-    status = _wait(run, command, lambda status: status.state in (state, *END_STATES))
+    status, line = _obeyed(run, command, (state, *END_STATES))
+    line.close()
     return f"{run.run} {'is ' if status.state == state else ''}{status.state} at step {status.step:,}"
 
 
-def _wait(run: RunSummary, command: Command, done: Callable[[RunStatus], bool]) -> RunStatus:
+def _obeyed(run: RunSummary, command: Command, states: Collection[RunState]) -> tuple[RunStatus, RunLine]:
+    """Give a command and wait until the run is in one of `states`; with the line to the process that was told last.
+
+    A process to which the run is handed over meanwhile is told too: the one before may have ended without having obeyed.
+    """
     end = time.monotonic() + OBEY_SECONDS
-    while time.monotonic() < end:
-        status = read_status(run.path)
-        if done(status):
-            return status
-        if not has_process(status, time.time()):
-            raise RunError(f"RUN: {run.run} is lost: its process (pid {status.pid}) went before it could {command}.")
+    line, told = _told(run, command)
+    try:
+        while time.monotonic() < end:
+            status = read_status(run.path)
+            if status.state in states:
+                return status, line
+            if not has_process(status, time.time()):
+                raise RunError(f"RUN: {run.run} is lost: its process (pid {status.pid}) went before it could {command}.")
+            if status.pid != told:
+                line.close()
+                line, told = _told(summarize(run.path, time.time()), command)
+            time.sleep(_POLL_SECONDS)
+        raise RunError(f"RUN: {run.run} was told to {command} and has not after {OBEY_SECONDS:.0f} s; `tuitrain show {run.run}` says when.")
+    except BaseException:
+        line.close()
+        raise
+
+
+def _told(run: RunSummary, command: Command) -> tuple[RunLine, int | None]:
+    """Give a command to the process that trains a run; the line to it, and its pid. One that takes the run over may need a while."""
+    end = time.monotonic() + REACH_SECONDS
+    while True:
+        try:
+            line = reach(run, command)
+            try:
+                line.ask(command)
+            except BaseException:
+                line.close()
+                raise
+            return line, run.pid
+        except Unanswered:
+            if time.monotonic() >= end:
+                raise
         time.sleep(_POLL_SECONDS)
-    raise RunError(f"RUN: {run.run} was told to {command} and has not after {OBEY_SECONDS:.0f} s; `tuitrain show {run.run}` says when.")
+        run = summarize(run.path, time.time())
 
 
-def _why_not(run: RunSummary) -> str:
-    owner = run.path.stat().st_uid
-    if owner != os.getuid():
-        return f"it belongs to another user ({_name(owner)})."
-    return f"its process has no control socket; `kill {run.pid}` ends it with a last checkpoint."
-
-
-def _name(uid: int) -> str:
+def _owner(run: RunSummary) -> str:
     import pwd
 
+    uid = run.path.stat().st_uid
     try:
         return clean(pwd.getpwuid(uid).pw_name)
     except KeyError:
