@@ -12,11 +12,13 @@ from small_sessions import BOUND, Heard, count_to, session_of, started, until
 from tuitrain.config import DEFAULTS, ConfigError, RunConfig, with_changes
 from tuitrain.events import Event, GpuSample, Losses, Notice, Parameter, Parameters, Predictions, RunEnded, RunStarted, State, Step
 from tuitrain.paths import METRICS
+from tuitrain.runs import claim
 from tuitrain.runs.reader import MetricsReader
 from tuitrain.runs.record import RunRecord
 from tuitrain.runs.saved import load_record
 from tuitrain.runs.series import Series
 from tuitrain.session import archive
+from tuitrain.session.archive import Archive
 from tuitrain.session.control import Control
 from tuitrain.session.worker import WorkerSession
 
@@ -277,6 +279,37 @@ def test_a_mistake_about_one_event_does_not_end_the_writing(tmp_path: Path, hear
     assert (record.state, load_record(record.path).state) == ("stopped", "stopped")
     with MetricsReader(record.path / METRICS) as reader:
         assert reader.last_step() == 5
+
+
+def test_text_that_is_no_unicode_costs_nothing_else(tmp_path: Path, heard: Heard) -> None:
+    def broken(config: RunConfig, control: Control) -> Iterator[Event]:
+        yield started(1)
+        yield Notice(text="caf\udce9 is skipped")
+        yield Losses(first_step=1, epoch=1, losses=(0.5,), times=(1.0,))
+        raise OSError("caf\udce9 cannot be read")
+
+    session = session_of(broken, tmp_path, heard)
+    session.start(DEFAULTS)
+    assert heard.over.wait(BOUND)
+    assert session.record is not None
+    assert session.record.path is not None
+    kept = load_record(session.record.path)
+    assert (kept.state, kept.step, kept.error) == ("failed", 1, "OSError: caf· cannot be read")
+    assert [notice.text for notice in kept.notices] == ["caf· is skipped"]
+
+
+def test_a_mistake_at_the_last_writing_does_not_keep_the_end_from_anybody(
+    tmp_path: Path, heard: Heard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def mistaken(own: Archive, record: RunRecord) -> list[Notice]:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(Archive, "close", mistaken)
+    record = stopped_at(5, tmp_path, heard).record
+    assert heard.over.is_set()
+    assert record is not None
+    assert record.path is not None
+    assert not claim.is_held(record.path)
 
 
 def test_without_tensorboard_a_run_is_kept_and_says_so_once(tmp_path: Path, heard: Heard, monkeypatch: pytest.MonkeyPatch) -> None:

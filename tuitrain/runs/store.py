@@ -34,6 +34,7 @@ from tuitrain.runs.schema import (
     pyramid_schema,
 )
 from tuitrain.runs.times import sum_of
+from tuitrain.text import clean_lines
 
 # Long enough for a reader to finish, short enough that the thread that commits stays in step with the run.
 BUSY_SECONDS = 0.5
@@ -181,7 +182,7 @@ class MetricsWriter:
                 # The folder's name only: a run that is copied elsewhere keeps its checkpoints.
                 self._insert("checkpoints", event.step, event.kind, Path(event.path).name, now)
             case events.Notice():
-                self._insert("notices", None, now, event.level, event.text)
+                self._insert("notices", None, now, event.level, clean_lines(event.text))
             case events.State() | events.RunEnded():
                 self._insert("states", None, now, event.state)
             case events.GpuSample():

@@ -122,7 +122,11 @@ class Recorder:
 
     def _save(self, archive: Archive, *, last: bool) -> list[Event]:
         """Write to disk; the notices of what could not be written."""
-        problems = archive.close(self._record) if last else archive.commit(self._record)
+        try:
+            problems = archive.close(self._record) if last else archive.commit(self._record)
+        except Exception as error:  # a mistake must not keep anybody from hearing of the run's end, nor from having it
+            print_error(error)
+            return []
         for problem in problems:
             self._apply(problem)
         return list(problems)

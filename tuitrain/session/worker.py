@@ -20,6 +20,7 @@ from tuitrain.session.lines import Command
 from tuitrain.session.lines.endpoint import Endpoint
 from tuitrain.session.recorder import Listener, Recorder, tell
 from tuitrain.session.threads import lasting_imports
+from tuitrain.text import clean_lines
 
 SessionState = Literal["idle", "preparing", "running", "paused", "stopping", "ended"]
 
@@ -231,7 +232,7 @@ class WorkerSession:
                 step = getattr(event, "step", step)
                 recorder.put(event)
         except BaseException as error:  # a mistake of the engine's, the configuration's or the person's code ends the run, not the app
-            reason = str(error) if isinstance(error, ConfigError) else f"{type(error).__name__}: {error}"
+            reason = clean_lines(str(error) if isinstance(error, ConfigError) else f"{type(error).__name__}: {error}")
             if run:
                 self._hold.end_state = "failed"
                 recorder.put(RunEnded(run=run, state="failed", step=step, error=reason))
