@@ -122,6 +122,17 @@ def test_the_shelf_says_what_the_list_says(runs_dir, named):
     assert shelf.read() == list_runs(runs_dir)
 
 
+def test_the_shelf_reads_again_what_could_not_be_read(runs_dir, named, monkeypatch):
+    def refuse(*given):
+        raise OSError(5, "Input/output error")
+
+    shelf = Shelf(runs_dir)
+    with monkeypatch.context() as patched:
+        patched.setattr("tuitrain.runs.status.read_in", refuse)
+        assert shelf.read()[0].broken
+    assert shelf.read() == list_runs(runs_dir)
+
+
 def test_the_shelf_reads_an_unchanged_run_once_and_a_live_one_always(runs_dir, named, opened):
     live = make_run(runs_dir, state="running", boot_id="another")
     shelf = Shelf(runs_dir)

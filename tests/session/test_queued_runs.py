@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pkgutil
 import shutil
 import signal
 import threading
@@ -19,9 +20,11 @@ from tuitrain.config import DEFAULTS, ConfigError, RunConfig
 from tuitrain.events import Event, Notice, Progress, RunEnded
 from tuitrain.runs import catalogue, queue
 from tuitrain.runs.catalogue import RunSummary
+from tuitrain.runs.errors import RunError
 from tuitrain.runs.record import RunRecord
 from tuitrain.runs.saved import load_record
-from tuitrain.session import detached
+from tuitrain.session import detached, turn
+from tuitrain.session.control import Control
 from tuitrain.session.lines import commands
 from tuitrain.session.lines.client import RunLine
 from tuitrain.session.queued import QueuedRun
@@ -274,8 +277,28 @@ def test_a_full_disk_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr("tuitrain.runs.folder.write_atomically", full)
     waiting.wait_for("waits for cpu", ("cpu",))
-    with pytest.raises(ConfigError, match="cannot be written: No space left on device"):
+    with pytest.raises(OSError, match="No space left on device"):
         waiting.take_turn(("cpu",))
     waiting.end(None)
     monkeypatch.undo()
     assert catalogue.list_runs(tmp_path)[0].state == "queued"
+
+
+@pytest.mark.parametrize("what", ["runs.shelf.folders", "runs.status.read_in", "runs.queue.os.open", "runs.folder.write_atomically"])
+def test_a_disk_that_refuses_for_a_moment_costs_nobody_his_turn(what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder of the runs cannot be read, or the run's own state, or the lock cannot be made, or its turn be told."""
+    waiting, said = QueuedRun.new(tmp_path, RunRecord(CPU)), list[Event]()
+    really = pkgutil.resolve_name(f"tuitrain.{what}")
+    refusals: list[Exception] = [RunError("no")] if what.endswith("folders") else [OSError(5, "Input/output error")]
+
+    def for_a_moment(*given: object, **named: object) -> object:
+        if refusals:
+            raise refusals.pop()
+        return really(*given, **named)
+
+    monkeypatch.setattr(f"tuitrain.{what}", for_a_moment)
+    monkeypatch.setattr(turn, "LOOK_SECONDS", 0.01)
+    assert turn.wait_for_turn(waiting, Control(lambda: []), said.append) is None
+    assert not refusals
+    (run,) = catalogue.list_runs(tmp_path)
+    assert run.state_words == "queued, begins"

@@ -31,8 +31,8 @@ class Shelf:
             if stamps[0] is None and not is_run(Path(folder)):
                 continue
             before = self._known.get(folder)
-            # Whether the process of a live run is still there does not show in its files.
-            same = before is not None and before[0] == stamps and not before[1].live
+            # Whether the process of a live run is still there does not show in its files, nor whether what could not be read now can.
+            same = before is not None and before[0] == stamps and not before[1].live and not before[1].broken
             known[folder] = before if before is not None and same else (stamps, summarize(Path(folder), now))
         self._known = known
         return sorted((run for _, run in known.values()), key=newest_first, reverse=True)

@@ -80,7 +80,7 @@ class Hold:
         """Wait until the devices of a queued run are free; whether nobody asked it to end before.
 
         Raises:
-            RunError: its folder is gone, or cannot be written.
+            RunError: its folder is gone.
         """
         from tuitrain.session.queued import QueuedRun
         from tuitrain.session.turn import wait_for_turn

@@ -92,13 +92,10 @@ class QueuedRun:
         """Its turn has come: from now on these devices are its.
 
         Raises:
-            RunError: nobody could be told so.
+            OSError: nobody could be told so.
         """
         with self._lock:
-            try:
-                self.folder.write_state(msgspec.structs.replace(self._queued(turn=True, words=""), device=devices))
-            except OSError as error:
-                raise _unwritable(self.folder.path, error) from None
+            self.folder.write_state(msgspec.structs.replace(self._queued(turn=True, words=""), device=devices))
 
     def beat(self) -> None:
         """Say that somebody waits, and who looks at it; write down what the log says."""

@@ -29,18 +29,20 @@ PATIENT_SECONDS = 15.0
 def wait_for_turn(run: QueuedRun, control: Control, say: Callable[[Event], None]) -> Request | None:
     """Wait until no live run uses one of its devices and no run that came before it wants one; `run` has them then.
 
+    A disk that cannot be read or written at the moment is waited for too.
+
     Returns:
         The stop or interrupt that came before that.
 
     Raises:
-        RunError: its folder is gone, or cannot be written.
+        RunError: its folder is gone.
     """
     watch, said = _Watch(run.folder.path, control), ""
     while True:
         found = watch.look()
-        if found.devices and _took(run, watch, control):
+        if found is not None and found.devices and _took(run, watch, control):
             return None
-        words = queue.waits_for(watch.run, found)
+        words = said if found is None else queue.waits_for(watch.run, found)
         if words != said:
             run.wait_for(words, watch.run.device)
             say(Notice(text=f"It {words}."))
@@ -54,10 +56,14 @@ def wait_for_turn(run: QueuedRun, control: Control, say: Callable[[Event], None]
 
 def _took(run: QueuedRun, watch: _Watch, control: Control) -> bool:
     """Make the devices its own, where they are still free when no other process can do the same."""
-    with queue.locked(run.folder.path.parent) as alone:
-        if not alone or not (devices := watch.look().devices):
-            return False
-        run.take_turn(devices)
+    try:
+        with queue.locked(run.folder.path.parent) as alone:
+            found = watch.look() if alone else None
+            if found is None or not (devices := found.devices):
+                return False
+            run.take_turn(devices)
+    except OSError:
+        return False
     first = [int(device.partition(":")[2]) for device in devices if device != "cpu"]
     ask = control.free_cuda_devices
     # `auto` takes the devices that were waited for.
@@ -77,14 +83,20 @@ class _Watch:
         self._seen: dict[Path, object] = {}
         self._gpus: tuple[str, ...] = ()
 
-    def look(self) -> Standing:
-        """How the run stands among all runs.
+    def look(self) -> Standing | None:
+        """How the run stands among all runs; `None` where nobody can tell at the moment.
 
         Raises:
-            RunError: its folder is gone, or the others cannot be read.
+            RunError: its folder is gone.
         """
-        runs = self._shelf.read()
+        self._seen = {}
+        try:
+            runs = self._shelf.read()
+        except RunError:
+            return None
         mine = next((run for run in runs if run.path == self._path), None)
+        if mine is not None and mine.broken:
+            return None
         if mine is None or mine.queue is None:
             raise RunError(f"RUN: {clean(self._path.name)}: its folder is gone, or another program has changed it.")
         self.run = mine
