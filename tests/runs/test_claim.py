@@ -143,12 +143,13 @@ def test_after_a_reboot_a_claim_of_the_same_pid_is_taken_over(folder, monkeypatc
     claim.take(folder)
 
 
-def test_on_another_host_the_heartbeat_decides(folder):
-    held_by(folder, host="elsewhere", taken=time.time() - HEARTBEAT_SECONDS - 5)
+@pytest.mark.parametrize("where", [{"host": "elsewhere"}, {"pid": 2**22 + 5, "pid_namespace": 5}])
+def test_on_another_host_and_in_another_container_the_heartbeat_decides(folder, where):
+    held_by(folder, **where, taken=time.time() - HEARTBEAT_SECONDS - 5)
     state = folder / "state.json"
     kept = msgspec.json.decode(state.read_bytes())
     state.write_bytes(msgspec.json.encode(kept | {"heartbeat": time.time() - 20}))
-    with pytest.raises(RunError, match=r"\(pid \d+ on elsewhere\)"):
+    with pytest.raises(RunError, match=r"belongs to another process \(pid \d+ on "):
         claim.take(folder)
     state.write_bytes(msgspec.json.encode(kept | {"heartbeat": time.time() - HEARTBEAT_SECONDS - 5}))
     claim.take(folder)

@@ -147,8 +147,9 @@ def test_a_live_state_without_its_process_is_lost(run_folder, state, changes):
     assert not is_lost(msgspec.structs.replace(status, state="finished"), status.heartbeat + 1e6)
 
 
-def test_another_host_is_believed_for_a_minute(run_folder):
-    status = msgspec.structs.replace(run_folder.status, state="running", host="elsewhere", pid=1)
+@pytest.mark.parametrize("where", [{"host": "elsewhere"}, {"pid_namespace": 5}])
+def test_another_host_and_another_container_are_believed_for_a_minute(run_folder, where):
+    status = msgspec.structs.replace(run_folder.status, state="running", pid=1, **where)
     assert not is_lost(status, status.heartbeat + 59)
     assert is_lost(status, status.heartbeat + 61)
 

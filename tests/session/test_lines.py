@@ -415,6 +415,10 @@ def test_a_run_that_cannot_be_reached_says_why(tmp_path: Path, heard: Heard, mon
     with monkeypatch.context() as patch:
         patch.setattr(RunLine, "connect", lambda folder: None)
         patch.setattr(commands, "REACH_SECONDS", 0.0)
+        with monkeypatch.context() as outside:
+            outside.setattr("tuitrain.runs.status._pid_namespace", lambda: 5)
+            with pytest.raises(RunError, match=f"{run.run} trains in another container of {run.host}, and only there"):
+                commands.stop(catalogue.find(tmp_path, "last"))
         with pytest.raises(RunError, match=f"kill {run.pid}"):
             commands.pause(run)
         patch.setattr(commands.os, "getuid", lambda: os.geteuid() + 1)

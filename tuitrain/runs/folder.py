@@ -156,6 +156,7 @@ def _first_status(run: str, config: RunConfig, started: RunStarted, now: float) 
         pid=process.pid,
         pid_started=process.pid_started,
         boot_id=process.boot_id,
+        pid_namespace=process.pid_namespace,
         parameters=started.parameters,
         train_samples=started.train_samples,
         test_samples=started.test_samples,

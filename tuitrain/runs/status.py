@@ -24,6 +24,7 @@ HEARTBEAT_SECONDS = 60.0
 """A run on another host whose heartbeat is older than this is lost."""
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+_PID_NAMESPACE = Path("/proc/self/ns/pid")
 # Elsewhere than on Linux the start time is computed from the clock, which may be set a little between two readings.
 _START_TOLERANCE = 2.0
 
@@ -70,6 +71,8 @@ class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
     """When the process started: a later process may get the same pid. Seconds after the machine did, which no clock that is set changes;
     Unix seconds where the system is not Linux."""
     boot_id: str | None = None
+    pid_namespace: int | None = None
+    """Within which `pid` says which process: a container that has the host's name has its own processes."""
     error: str | None = None
     parameters: int
     train_samples: int
@@ -150,11 +153,12 @@ class ThisProcess(msgspec.Struct, frozen=True):
     pid: int
     pid_started: float | None
     boot_id: str | None
+    pid_namespace: int | None = None
 
 
 def this_process() -> ThisProcess:
     """Host, pid and so on of the calling process."""
-    return ThisProcess(socket.gethostname(), os.getpid(), _start_time(os.getpid()), _boot_id())
+    return ThisProcess(socket.gethostname(), os.getpid(), _start_time(os.getpid()), _boot_id(), _pid_namespace())
 
 
 def is_lost(status: RunStatus, now: float) -> bool:
@@ -166,13 +170,25 @@ def has_process(status: RunStatus, now: float) -> bool:
     """Whether the process that wrote a run's `state.json` is still there; `now` is Unix seconds."""
     if not status.pid:
         return False
-    if status.host != socket.gethostname():
+    process = ThisProcess(status.host, status.pid, status.pid_started, status.boot_id, status.pid_namespace)
+    if is_out_of_sight(process):
         return now - status.heartbeat <= HEARTBEAT_SECONDS
-    return not has_ended(ThisProcess(status.host, status.pid, status.pid_started, status.boot_id))
+    return not has_ended(process)
+
+
+def is_out_of_sight(process: ThisProcess | RunStatus) -> bool:
+    """Whether nobody can tell here if a process is there: it is of another host, or of another container of this one."""
+    if process.host != socket.gethostname():
+        return True
+    same_boot = process.boot_id is not None and process.boot_id == _boot_id()
+    return same_boot and process.pid_namespace not in (None, _pid_namespace())
 
 
 def has_ended(process: ThisProcess) -> bool:
-    """Whether a process of this host is there no more; its pid may be another one's by now, and the machine may have started anew."""
+    """Whether a process that is not out of sight is there no more.
+
+    Its pid may be another one's by now, and the machine may have started anew.
+    """
     if process.boot_id is not None and process.boot_id != _boot_id():
         return True
     start = _start_time(process.pid)
@@ -204,5 +220,12 @@ def _start_on_other_systems(pid: int) -> float | None:
 def _boot_id() -> str | None:
     try:
         return _BOOT_ID.read_text(encoding="ascii").strip()
+    except OSError:
+        return None
+
+
+def _pid_namespace() -> int | None:
+    try:
+        return _PID_NAMESPACE.stat().st_ino
     except OSError:
         return None

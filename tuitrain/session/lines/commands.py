@@ -10,7 +10,7 @@ from collections.abc import Collection
 from tuitrain.events import END_STATES, RunState
 from tuitrain.runs.catalogue import RunSummary, summarize
 from tuitrain.runs.errors import RunError
-from tuitrain.runs.status import RunStatus, has_process, read_status
+from tuitrain.runs.status import RunStatus, has_process, is_out_of_sight, read_status
 from tuitrain.session.lines import Command
 from tuitrain.session.lines.client import RunLine, Unanswered
 from tuitrain.session.resume import was_saved
@@ -79,6 +79,8 @@ def reach(run: RunSummary, command: Command) -> RunLine:
     if run.host != socket.gethostname():
         raise RunError(f"RUN: {run.run} trains on {run.host} (pid {run.pid}), and only there it can be told to {command}.")
     line = RunLine.connect(run.path)
+    if line is None and is_out_of_sight(read_status(run.path)):
+        raise RunError(f"RUN: {run.run} trains in another container of {run.host}, and only there it can be told to {command}.")
     if line is None and run.path.stat().st_uid != os.getuid():
         raise RunError(f"RUN: {run.run} (pid {run.pid}) cannot be reached: it belongs to another user ({_owner(run)}).")
     if line is None:
