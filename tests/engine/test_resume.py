@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import random
 from pathlib import Path
@@ -165,6 +166,22 @@ def test_another_format_is_left_alone_and_named(tmp_path: Path, format_: int, ag
     error = go_on(config, FakeControl(tmp_path))[-1].error
     assert error == f"step-00000004: {age} tuitrain wrote it (format {format_}, and this one reads 1); use that tuitrain."
     assert manifest.exists()
+
+
+def test_what_another_version_holds_beside_is_no_damage(tmp_path: Path) -> None:
+    stopped(small_config(checkpoint_every_steps=2), tmp_path, 4)
+    saved = tmp_path / "checkpoints" / "step-00000004"
+    state, manifest = (json.loads((saved / name).read_text()) for name in ("state.json", "manifest.json"))
+    state["position"]["moon"] = "full"
+    content = json.dumps(state).encode()
+    manifest["files"]["state.json"] = hashlib.sha256(content).hexdigest()
+    (saved / "state.json").write_bytes(content)
+    (saved / "manifest.json").write_text(json.dumps(manifest))
+    error = go_on(small_config(checkpoint_every_steps=2), FakeControl(tmp_path))[-1].error
+    assert error is not None
+    assert error.startswith("step-00000004: it holds other things than this tuitrain's checkpoints (TypeError: ")
+    assert error.endswith("; use the tuitrain that wrote it.")
+    assert saved.is_dir()
 
 
 def test_what_a_killed_process_left_half_done_is_taken_away(tmp_path: Path) -> None:

@@ -104,7 +104,9 @@ def load(folder: Path) -> Contents:
         slow = safetensors.torch.load(files[AVERAGING]) if AVERAGING in files else {}
         return Contents(Position(**state["position"]), model, optimizer, generators, slow, state)
     except (KeyError, TypeError, ValueError) as error:
-        raise BadCheckpoint(f"{folder.name}: it lacks what a checkpoint holds ({type(error).__name__}: {error}).") from error
+        # Its files are as they were written, so it is no damage.
+        reason = f"it holds other things than this tuitrain's checkpoints ({type(error).__name__}: {error})"
+        raise OtherFormat(f"{folder.name}: {reason}; use the tuitrain that wrote it.") from error
 
 
 def verify(folder: Path) -> None:
