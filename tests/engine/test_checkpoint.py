@@ -294,3 +294,21 @@ def test_a_name_in_best_that_leads_elsewhere_is_ignored(tmp_path: Path) -> None:
     folder = saved(tmp_path)
     (folder.parent / "best").write_text("../../elsewhere\n")
     assert checkpoint.best(folder.parent) is None
+
+
+def test_a_checkpoint_that_cannot_be_replaced_keeps_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    final, temporary = tmp_path / "step-00000004", tmp_path / ".step-00000004"
+    for folder in (final, temporary):
+        folder.mkdir()
+        (folder / "content").write_text(folder.name)
+    really = Path.rename
+
+    def full(path: Path, target: Path) -> Path:
+        if path == temporary:
+            raise OSError(28, "No space left on device")
+        return really(path, target)
+
+    monkeypatch.setattr(Path, "rename", full)
+    with pytest.raises(OSError, match="No space"):
+        snapshot._put_in_place(temporary, final)
+    assert (final / "content").read_text() == final.name

@@ -147,7 +147,12 @@ def _put_in_place(temporary: Path, final: Path) -> None:
     shutil.rmtree(replaced, ignore_errors=True)
     with suppress(FileNotFoundError):
         final.rename(replaced)
-    temporary.rename(final)
+    try:
+        temporary.rename(final)
+    except OSError:
+        with suppress(OSError):
+            replaced.rename(final)
+        raise
     shutil.rmtree(replaced, ignore_errors=True)
 
 
