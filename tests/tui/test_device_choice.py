@@ -122,6 +122,22 @@ async def test_plus_from_the_form_takes_the_freest_and_says_when_all_are_taken(s
         assert await device(pilot) == "cuda:0"
 
 
+@pytest.mark.parametrize("size", SIZES)
+async def test_the_card_that_auto_takes_is_marked_as_soon_as_the_launcher_names_it(session: FakeSession, size: tuple[int, int]) -> None:
+    sampler = FakeSampler(card(0), busy_card(1), card(2))
+    app = TuitrainApp(session, sampler, seed_cnn(), Path("runs"))
+    async with app.run_test(size=size) as pilot:
+        await settle(pilot)
+        assert "▣ cuda:0" in screen_text(app)
+        sampler.devices = (busy_card(0), card(1), busy_card(2))
+        app.main.beat()
+        await pilot.pause()
+        text = screen_text(app)
+        assert "takes cuda:1" in text
+        assert "▣ cuda:1" in text
+        assert "▣ cuda:0" not in text
+
+
 async def test_what_cannot_be_chosen_says_why_and_is_not_taken(session: FakeSession) -> None:
     lost = card(1, status="lost", reason="it fell off the bus")
     hidden = card(2, cuda_index=None, status="hidden", reason="CUDA_VISIBLE_DEVICES=0")

@@ -116,7 +116,7 @@ class TrainingScreen(PaneScreen):
 
     def beat(self) -> None:
         """What the devices do, and the run."""
-        self._devices.sample()
+        self._devices.look()
         self._choices.follow()
         self._redraw_run()
 
@@ -145,7 +145,8 @@ class TrainingScreen(PaneScreen):
         self._devices.in_use = started.device if started else None
         self._strategy.in_use = (started.strategy, len(started.device)) if started else None
         self.rearrange()
-        for pane in (self._header, self._strategy, self._log, self._launcher, self._progress, self._replicas, self._too_small):
+        side = (self._devices, self._strategy, self._log)
+        for pane in (self._header, *side, self._launcher, self._progress, self._replicas, self._too_small):
             if pane.display:
                 pane.redraw()
         if self._curve.due() or self._run.ended:

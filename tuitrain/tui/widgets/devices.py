@@ -90,10 +90,14 @@ class Devices(Pane, can_focus=True):
         freest = tuple(f"cuda:{ordinal}" for ordinal in free_cuda_devices(self._snapshot))
         return Machine(self.choices, freest, self._snapshot.host.cores)
 
-    def sample(self) -> None:
-        """Look at the newest sample and redraw."""
+    def look(self) -> None:
+        """Take in the newest sample, for whoever then says what a start would take of it and redraws."""
         self._snapshot = self._sampler.latest()
         self._own.note(self._snapshot)
+
+    def sample(self) -> None:
+        """Look at the newest sample and redraw."""
+        self.look()
         self.redraw()
 
     def rows_wanted(self, width: int) -> tuple[int, int, int]:
