@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from fakes import RUN, FakeSampler, FakeSession, busy_card, card, screen_text, seed_cnn, settle
+from kept_runs import until_shown, until_told
 from textual.pilot import Pilot
 
 from tuitrain.config import RunConfig
@@ -100,6 +101,35 @@ async def test_a_refused_start_comes_back_to_the_field(session: FakeSession, sam
         assert "✗ data: the folder has no train folder." in screen_text(app)
         await pilot.press("enter")
         assert len(session.started) == 2
+
+
+async def test_a_start_that_is_refused_while_one_is_back_at_the_launcher_says_so_there(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=WIDE) as pilot:
+        await pilot.press("enter", "n")
+        session.refuse("data: the folder has no train folder.")
+        await settle(pilot)
+        assert "✗ data: the folder has no train folder." in screen_text(app)
+
+
+async def test_a_refusal_of_what_the_launcher_no_longer_holds_is_beside_no_field(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=WIDE) as pilot:
+        await pilot.press("enter", "n", "down", "right")
+        session.refuse("data: the folder has no train folder.")
+        await settle(pilot)
+        assert "✗ seed-cnn was not started: data: the folder has no" in screen_text(app)
+        assert list(app.main._launcher.form.errors) == [""]
+
+
+async def test_a_start_that_is_refused_behind_another_screen_says_so_there_too(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=WIDE) as pilot:
+        await pilot.press("enter", "d")
+        session.refuse("data: the folder has no train folder.")
+        await until_told(pilot, "seed-cnn was not started: data: the folder has no train folder.")
+        await pilot.press("n")
+        await until_shown(pilot, "✗ data: the folder has no train folder.")
 
 
 async def test_y_copies_the_line(session: FakeSession, sampler: FakeSampler) -> None:

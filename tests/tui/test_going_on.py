@@ -50,6 +50,17 @@ def with_epochs(runs_dir: Path, run: str, **status: object) -> RunConfig:
 # -- R ------------------------------------------------------------------------------------------------------------------
 
 
+async def test_a_run_that_is_refused_to_go_on_is_named_and_marks_no_field(app: TuitrainApp, session: FakeSession, runs_dir: Path) -> None:
+    keep(runs_dir, ID)
+    with_epochs(runs_dir, OTHER, state="failed")
+    async with app.run_test(size=(200, 60)) as pilot:
+        await resume_second(pilot)
+        await until(pilot, lambda: bool(session.started))
+        session.refuse("data: there is no module bad.")
+        await until_shown(pilot, f"✗ {OTHER} does not go on: data: there is no")
+        assert list(app.main._launcher.form.errors) == [""]
+
+
 @pytest.mark.parametrize("state", ["stopped", "failed", "interrupted", "lost"])
 async def test_an_ended_run_goes_on_here_in_three_keys(app: TuitrainApp, session: FakeSession, runs_dir: Path, state: str) -> None:
     keep(runs_dir, ID)

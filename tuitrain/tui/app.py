@@ -6,6 +6,7 @@ import contextlib
 import os
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -202,7 +203,8 @@ class TuitrainApp(NavigatedApp):
 
     def on_start_beside(self, message: StartBeside) -> None:
         """Start a run in a process of its own."""
-        self.run_worker(self.beside.start(message.config, message.devices, self.main.began_beside, self.main.refused_beside))
+        refused = partial(self.main.refused_beside, message.config)
+        self.run_worker(self.beside.start(message.config, message.devices, self.main.began_beside, refused))
 
     def on_go_on(self, message: GoOn) -> None:
         """Go on with a kept run, or one that is paused."""

@@ -13,6 +13,7 @@ from tuitrain.config import ConfigError, RunConfig
 from tuitrain.devices.inventory import free_cuda_devices
 from tuitrain.recipes import command_line
 from tuitrain.runs.logtail import LogTail
+from tuitrain.text import clean
 from tuitrain.tui.curve.chart import load as load_plotext
 from tuitrain.tui.launch.fetch import Fetch
 from tuitrain.tui.layout import View
@@ -92,6 +93,7 @@ class TrainingScreen(PaneScreen):
         self._log_before = log
         self._seen: object = None
         self._launching: RunConfig | None = None
+        self._attempt = ""
         self.own_cards = OwnCards(view)
         self._sampler = sampler
         self._devices = Devices(sampler, self.own_cards)
@@ -134,7 +136,7 @@ class TrainingScreen(PaneScreen):
         if record is not None and record.started is not None and self._launching is not None:
             self._launcher.launched(self._launching)
             self._launching = None
-        if record is None and self._run.session.refusal is not None and self.view == "run":
+        if record is None and self._run.session.refusal is not None:
             self._refused(self._run.session.refusal)
         self._redraw_run()
         self.refresh_bindings()
@@ -234,15 +236,16 @@ class TrainingScreen(PaneScreen):
             self.notify(str(error), severity="warning", markup=False)
             return
         self._launching = config if resume is None else None
+        self._attempt = f"{config.title()} was not started" if resume is None else f"{resume.name} does not go on"
         self.show("run")
 
     def began_beside(self, config: RunConfig) -> None:
         """A run in the background has begun, or waits for its turn."""
         self._launcher.launched(config)
 
-    def refused_beside(self, sentence: str) -> None:
-        """A run in the background was refused: say it beside its field."""
-        self._launcher.form.refuse(sentence)
+    def refused_beside(self, config: RunConfig, sentence: str) -> None:
+        """A run in the background was refused."""
+        self._launcher.refuse(config, sentence, f"{config.title()} was not started: {sentence}")
         self._launcher.redraw()
 
     def action_pause(self) -> None:
@@ -343,9 +346,15 @@ class TrainingScreen(PaneScreen):
             (self._launcher if view == "launch" else self._curve).focus()
             self.refresh_bindings()
 
-    def _refused(self, sentence: str) -> None:
-        self._launcher.form.refuse(sentence)
-        self.show("launch")
+    def _refused(self, reason: str) -> None:
+        sentence = clean(f"{self._attempt}: {reason}")
+        self._launcher.refuse(self._launching, reason, sentence)
+        if self.view == "run":
+            self.show("launch")
+        else:
+            self._show_choices()
+        if self.app.screen is not self:
+            self.notify(sentence, severity="warning", markup=False, timeout=10)
 
     def on_launcher_start(self, event: Launcher.Start) -> None:
         """Enter in a field."""

@@ -216,6 +216,10 @@ class Launcher(FormPane, can_focus=True):
         self._last_launch = last.LastLaunch(config, time.time())
         self.run_worker(partial(_keep, config), thread=True, group="last launch")
 
+    def refuse(self, config: RunConfig | None, reason: str, sentence: str) -> None:
+        """Say why a start was refused: `reason` beside its field, or `sentence` where the rows hold something else than `config` by now."""
+        self.form.refuse(reason if config == self.form.config else sentence)
+
     # -- editing ------------------------------------------------------------------------------------------------------
 
     def _edits(self, field: str) -> bool:
