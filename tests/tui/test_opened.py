@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import threading
 from pathlib import Path
 
 import msgspec
@@ -18,6 +19,7 @@ from tuitrain.runs.label import annotate
 from tuitrain.runs.store import MetricsWriter
 from tuitrain.tui.app import TuitrainApp
 from tuitrain.tui.browse.opened_run import OpenedRun
+from tuitrain.tui.screens.help import HelpScreen
 from tuitrain.tui.screens.log import LogScreen
 from tuitrain.tui.screens.opened import OpenedScreen
 from tuitrain.tui.screens.runs import RunsScreen
@@ -224,3 +226,25 @@ def test_checkpoints_are_those_on_disk(runs_dir: Path) -> None:
     run.take(run.read())
     assert run.record is before
     assert run.problem is not None
+
+
+async def test_a_look_that_is_late_opens_nothing_over_the_screen_that_one_has_gone_to(
+    session: FakeSession, sampler: FakeSampler, runs_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keep(runs_dir, ID)
+    may_read, read = threading.Event(), OpenedRun.read
+    monkeypatch.setattr(OpenedRun, "read", lambda run: may_read.wait(10) and read(run))
+    app = make(session, sampler, runs_dir)
+    async with app.run_test(size=WIDE) as pilot:
+        await pilot.press("r")
+        await until_shown(pilot, "Selected", ID)
+        await pilot.press("o")
+        await until(pilot, lambda: isinstance(app.screen, OpenedScreen))
+        await pilot.press("question_mark")
+        await until(pilot, lambda: isinstance(app.screen, HelpScreen))
+        opened = app.screen_stack[-2]
+        assert isinstance(opened, OpenedScreen)
+        may_read.set()
+        await until(pilot, lambda: opened.opened.record is not None)
+        await pilot.pause()
+        assert isinstance(app.screen, HelpScreen)

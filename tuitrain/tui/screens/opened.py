@@ -264,7 +264,7 @@ class OpenedScreen(PaneScreen):
             self._curve.focus()
         if self._look is not None and self.opened.record is not None:
             look, self._look = self._look, None
-            if self.is_current:
+            if self.app.screen is self:
                 await self.run_action(f"app.{look}")
         if self._could != (could := self._keys_work()):
             self._could = could
