@@ -248,3 +248,13 @@ async def test_a_look_that_is_late_opens_nothing_over_the_screen_that_one_has_go
         await until(pilot, lambda: opened.opened.record is not None)
         await pilot.pause()
         assert isinstance(app.screen, HelpScreen)
+
+
+async def test_a_long_reason_of_a_failure_is_cut_off_with_a_sign(session: FakeSession, sampler: FakeSampler, runs_dir: Path) -> None:
+    keep(runs_dir, ID, state="failed", error="it broke because of " + "very " * 40 + "bad luck")
+    app = make(session, sampler, runs_dir)
+    async with app.run_test(size=(80, 24)) as pilot:
+        text = await open_first(pilot, "it broke because of")
+        lines = text.splitlines()
+        first = next(index for index, line in enumerate(lines) if "it broke" in line)
+        assert lines[first + 1].rstrip("│ ").endswith("…")

@@ -12,7 +12,7 @@ from textual.strip import Strip
 
 from tuitrain.tui import format as words
 from tuitrain.tui.widgets.strips import Row, bar, cells, differing_runs, fit, rail, spark, spread
-from tuitrain.tui.widgets.wrap import wrap
+from tuitrain.tui.widgets.wrap import wrap, wrap_into
 
 RED = Style(color="red")
 
@@ -95,6 +95,13 @@ def test_sentences_wrap_by_cells() -> None:
     assert wrap("one two three", 8) == ["one two", "three"]
     assert wrap("深層学習深層学習", 6) == ["深層学", "習深層", "学習"]
     assert wrap("", 10) == [""]
+
+
+def test_a_sentence_that_is_cut_off_says_so() -> None:
+    assert wrap_into("one two three", 8, 2) == ["one two", "three"]
+    assert wrap_into("one two three four", 8, 2) == ["one two", "three f…"]
+    assert wrap_into("深層学習深層学習", 6, 2) == ["深層学", "習深 …"]
+    assert wrap_into("abcdefghij", 4, 1) == ["abc…"]
 
 
 @pytest.mark.parametrize(

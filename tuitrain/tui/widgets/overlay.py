@@ -17,7 +17,7 @@ from tuitrain.tui.curve.compare import Reading, Track, Wanted
 from tuitrain.tui.curve.pieces import Piece, kept, spaced
 from tuitrain.tui.widgets.lines import Pane
 from tuitrain.tui.widgets.strips import Row, fit
-from tuitrain.tui.widgets.wrap import wrap
+from tuitrain.tui.widgets.wrap import wrap, wrap_into
 
 _METRICS = {"train": "Train loss", "test": "Test loss", "accuracy": "Test accuracy in %"}
 _ACROSS = {"step": "steps", "epoch": "epochs", "time": "time since the first step"}
@@ -113,7 +113,8 @@ class Overlay(Pane):
             lines = _flow(items, width)
             if len(lines) <= most:
                 break
-        problems = [line for entrant in reading.entrants if entrant.problem for line in wrap(f"✗ left out: {entrant.problem}", width)[:2]]
+        sentences = [f"✗ left out: {entrant.problem}" for entrant in reading.entrants if entrant.problem]
+        problems = [line for sentence in sentences for line in wrap_into(sentence, width, 2)]
         return [*(line.strip(width) for line in lines), *(Row(line, palette.bad).strip(width) for line in problems)]
 
     # -- chart --------------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from tuitrain.tui.look import state_look
 from tuitrain.tui.run_view import RunLike
 from tuitrain.tui.widgets.lines import Pane
 from tuitrain.tui.widgets.strips import PLAIN, Row, rail
-from tuitrain.tui.widgets.wrap import wrap
+from tuitrain.tui.widgets.wrap import wrap_into
 
 if TYPE_CHECKING:
     from tuitrain.runs.record import RunRecord
@@ -147,7 +147,7 @@ class Progress(Pane):
         record = self._view.record
         if record is None or record.error is None:
             return []
-        return wrap(record.error, width)[:2]
+        return wrap_into(record.error, width, 2)
 
 
 def _subject(record: RunRecord) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from rich.cells import cell_len, chop_cells
 
+from tuitrain.tui.widgets.strips import fit
+
 
 def wrap(text: str, width: int) -> list[str]:
     """`text` in lines of at most `width` cells, broken at spaces where there are any; at least one line."""
@@ -21,3 +23,11 @@ def wrap(text: str, width: int) -> list[str]:
         lines += pieces[:-1]
         line = pieces[-1]
     return [*lines, line]
+
+
+def wrap_into(text: str, width: int, most: int) -> list[str]:
+    """The first `most` lines of `text`; the last of them ends with a sign where more would follow."""
+    lines = wrap(text, width)
+    if len(lines) <= most:
+        return lines
+    return [*lines[: most - 1], fit(f"{lines[most - 1]} {lines[most]}", width).rstrip()]
