@@ -235,3 +235,15 @@ async def test_one_that_was_taken_out_opens_like_any_other(
     async with app.run_test(size=WIDE) as pilot:
         await until_shown(pilot, "■ stopped", "never saved")
         assert "R Resume" not in screen_text(app)
+
+
+async def test_a_queued_run_is_not_said_to_be_prepared_or_over(app: TuitrainApp, runs_dir: Path) -> None:
+    waits(runs_dir, LEFT, pid=0)
+    async with app.run_test(size=WIDE) as pilot:
+        await list_of(pilot, LEFT)
+        await pilot.press("enter")
+        await until_shown(pilot, "nobody waits for its turn")
+        await pilot.press("p")
+        await until_shown(pilot, "The run waits in the queue; after its first epoch")
+        await pilot.press("escape", "i")
+        await until_shown(pilot, "The times come within the first second of steps.")

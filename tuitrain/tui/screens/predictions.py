@@ -212,7 +212,8 @@ def _waiting(run: RunLike) -> str:
             return "The answers of this run are not kept."
         return "This run ended before its first evaluation."
     if started is None:
-        return "The run is being prepared; after its first epoch the network is asked about the test data, and its answers come here."
+        doing = "waits in the queue" if run.state == "queued" else "is being prepared"
+        return f"The run {doing}; after its first epoch the network is asked about the test data, and its answers come here."
     ordinal = "next" if record.evals else "first"
     step = min((record.step // started.steps_per_epoch + 1) * started.steps_per_epoch, started.total_steps)
     if record.phase is not None and "evaluat" in record.phase.phase:

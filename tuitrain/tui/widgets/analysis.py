@@ -93,7 +93,7 @@ class AnalysisPane(ScrollingView):
     def _waiting(self) -> str:
         """Why there is nothing to see."""
         record = self._run.record
-        return _NO_RUN if record is None else _NOT_YET if self._run.alive else _NOT_KEPT
+        return _NO_RUN if record is None else _NOT_KEPT if self._run.ended else _NOT_YET
 
     # -- facts --------------------------------------------------------------------------------------------------------
 
