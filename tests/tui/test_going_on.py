@@ -256,6 +256,15 @@ async def test_a_wrong_field_starts_nothing(app: TuitrainApp, outside: FakeOutsi
         assert not outside.started
 
 
+async def test_q_says_that_a_paused_run_is_paused_and_would_go_on_in_the_background(app: TuitrainApp, session: FakeSession) -> None:
+    async with app.run_test(size=(80, 24)) as pilot:
+        await train(pilot, session)
+        await pilot.press("space")
+        await until(pilot, lambda: session.state == "paused")
+        await pilot.press("q")
+        await until_shown(pilot, "A run is paused", "Go on in the background")
+
+
 async def test_q_waits_for_a_start_in_the_background(app: TuitrainApp, outside: FakeOutside) -> None:
     outside.may_go_on.clear()
     async with app.run_test(size=WIDE) as pilot:

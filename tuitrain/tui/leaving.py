@@ -47,7 +47,7 @@ class Leaving:
             self._app.notify(self._waits_for, timeout=3)
         elif self._view.alive:
             if not isinstance(self._app.screen, QuitDialog):
-                self._app.push_screen(QuitDialog(), self._answered)
+                self._app.push_screen(QuitDialog(paused=self._view.state == "paused"), self._answered)
         elif self._beside.starting and not self._waits_for:
             self._wait(
                 "tuitrain closes when the run in the background has begun; q again leaves without it.",

@@ -105,11 +105,12 @@ class Ask(Question[bool]):
 
 
 class QuitDialog(Question[str]):
-    """Asks what becomes of the run that trains; gives "stop", "background" or "stay"."""
+    """Asks what becomes of the run that trains, or is `paused`; gives "stop", "background" or "stay"."""
 
-    def __init__(self) -> None:
-        answers = (("Stop and save", "stop"), ("Keep running in the background", "background"), ("Cancel", "stay"))
-        super().__init__("A run is training", answers, back="stay")
+    def __init__(self, *, paused: bool = False) -> None:
+        keep = "Go on in the background" if paused else "Keep running in the background"
+        answers = (("Stop and save", "stop"), (keep, "background"), ("Cancel", "stay"))
+        super().__init__("A run is paused" if paused else "A run is training", answers, back="stay")
 
 
 class QueueDialog(Question[str | None]):
