@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import torch
@@ -16,3 +17,9 @@ def make_images(config: Any) -> Any:
         return pixels, torch.randint(10, (count,), generator=generator)
 
     return part(160), part(16)
+
+
+def make_unlike(config: Any) -> Any:
+    """The same images with labels that each process draws anew."""
+    train, test = make_images(config)
+    return (train[0], torch.randint(10, (160,), generator=torch.Generator().manual_seed(os.getpid()))), test

@@ -17,6 +17,7 @@ import psutil
 import pytest
 from small_groups import AGENT, BOUND, RANK, events_of, losses_of, processes_of, quiet_control, small_run, spread, wait_until
 
+from tuitrain.config import ConfigError
 from tuitrain.engine.meeting import Meeting
 from tuitrain.events import Notice, Phases, Replicas, RunEnded, RunStarted, Step, StepTimes
 from tuitrain.session.elastic import Bounds
@@ -37,6 +38,13 @@ def test_ranks_learn_what_one_device_learns_with_an_uneven_batch_and_an_idle_ran
     assert full.batch == (9, 5)
     assert sum(replica.loss * size for replica, size in zip(full.replicas, (5, 4), strict=True)) / 9 == pytest.approx(losses[1])
     every_rank_tells_its_phases([event for event in events if isinstance(event, StepTimes)], steps=36, samples=300, first=9)
+
+
+def test_ranks_whose_own_data_are_not_the_same_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
+    said = r"custom with 160 training and 16 test samples \(their labels \w{8}\) on \S+ \(rank \d\)"
+    with pytest.raises(ConfigError, match=rf"^data: it is {said} and {said}; all must train with the same\.$"):
+        events_of(small_run(2, model="seed-cnn", data="small_images:make_unlike"), tmp_path)
 
 
 def test_files_with_the_names_of_pythons_own_modules_are_not_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -148,6 +148,6 @@ def test_machines_that_are_asked_for_different_things_say_what_differs(typed: Ca
         assert (
             machine.errors.read_text()
             .strip()
-            .endswith("lr: it is 0.01 on node-0 (rank 0) and 0.02 on node-1 (rank 1); all machines must train with the same.")
+            .endswith("lr: it is 0.01 on node-0 (rank 0) and 0.02 on node-1 (rank 1); all must train with the same.")
         )
     assert not (tmp_path / "node-0").exists()

@@ -117,7 +117,7 @@ class Group:
             for field, value in found[0].items():
                 if theirs[field] != value:
                     here, there = f"{value} on {self.hosts[0]} (rank 0)", f"{theirs[field]} on {self.hosts[rank]} (rank {rank})"
-                    raise ConfigError(f"{field}: it is {here} and {there}; all machines must train with the same.")
+                    raise ConfigError(f"{field}: it is {here} and {there}; all must train with the same.")
 
     def take(self, *, wait: bool) -> Request | None:
         """The next request that all ranks know of, whichever of them heard it; `wait` blocks until there is one."""

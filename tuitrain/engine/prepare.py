@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import zlib
 from collections.abc import Generator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -106,7 +107,7 @@ def prepare(
     with nullcontext() if group is None else group.leader_first():
         dataset = yield from _load(config, control)
     if group is not None:
-        group.must_agree({"data": f"{dataset.kind} with {len(dataset.train):,} training and {len(dataset.test or ()):,} test samples"})
+        group.must_agree({"data": _in_words(dataset)})
     batches = Batches(dataset.train, config)
     total = min(config.epochs * batches.per_epoch, config.max_steps or 2**63)
     check_even(config, count, batches.sizes(total))
@@ -134,6 +135,12 @@ def _load(config: RunConfig, control: Control) -> Generator[Event, None, Dataset
         dataset = rows_of(dataset)
     check_data(config, dataset)
     return dataset
+
+
+def _in_words(dataset: Dataset) -> str:
+    """What ranks have to have the same of; a data function of one's own may draw in each of them anew."""
+    samples = f"{len(dataset.train):,} training and {len(dataset.test or ()):,} test samples"
+    return f"{dataset.kind} with {samples} (their labels {zlib.crc32(dataset.train.labels.numpy().tobytes()):08x})"
 
 
 def check_data(config: RunConfig, dataset: Dataset) -> None:
