@@ -35,5 +35,6 @@ def _seconds(training: Training) -> float:
             screen.rest()
             return time.perf_counter() - begin
         finally:
-            screen.close()
+            # Before the screen is closed, which ends all that the app has left behind.
             output_of([TUITRAIN, "stop", "last"], env)
+            screen.close()
