@@ -6,20 +6,22 @@ import subprocess
 import sys
 import threading
 from contextlib import suppress
-from pathlib import Path
 from types import TracebackType
 
-# The import goes on only while the process that wants it lives: that one holds the other end of stdin. As in `detached`, nothing of the
-# folder that one is in is imported.
-_PROGRAM = """
-import os, sys, threading
+from tuitrain.python import ELSEWHERE, PACKAGES
+
+# The import goes on only while the process that wants it lives: that one holds the other end of stdin.
+_PROGRAM = (
+    ELSEWHERE
+    + """
+import os, threading
 threading.Thread(target=lambda: (os.read(0, 1), os._exit(0)), daemon=True).start()
 if hasattr(os, "nice"):
     os.nice(19)
-sys.path[:] = [path for path in sys.path if path] + [sys.argv[1]]
-__import__(sys.argv[2])
+__import__(sys.argv[1])
 os._exit(0)
 """
+)
 _GONE_SECONDS = 1.0
 
 
@@ -34,7 +36,7 @@ class Warming:
     """
 
     def __init__(self, module: str) -> None:
-        self._command = [sys.executable, "-c", _PROGRAM, str(Path(__file__).parents[2]), module]
+        self._command = [sys.executable, "-c", _PROGRAM, PACKAGES, module]
         self._lock = threading.Lock()
         self._child: subprocess.Popen[bytes] | None = None
         self._waiting: threading.Thread | None = None

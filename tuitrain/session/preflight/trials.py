@@ -11,13 +11,13 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import IO, Protocol
 
 import msgspec
 import psutil
 
 from tuitrain.config import ConfigError, RunConfig
+from tuitrain.python import ELSEWHERE, PACKAGES
 from tuitrain.session.preflight.plans import Plan
 from tuitrain.session.threads import limit_openmp_spin
 from tuitrain.text import clean
@@ -32,14 +32,15 @@ START_SECONDS = 180.0
 _POLL_SECONDS = 0.05
 _KILL_SECONDS = 2.0
 _LONGEST_OUTPUT = 1 << 20
-_PROGRAM = """
-import sys
-sys.path[:] = [path for path in sys.path if path] + [sys.argv[1]]
+_PROGRAM = (
+    ELSEWHERE
+    + """
 from functools import partial
 from tuitrain.engine.trial_process import main
 from tuitrain.session.elastic import elastic_train
 main(partial(elastic_train, agent="tuitrain.engine.agent", rank="tuitrain.engine.rank"))
 """
+)
 
 
 class Cancelled(Exception):
@@ -115,7 +116,7 @@ def answer_of(request: bytes, folder: str, seconds: float, stop: threading.Event
         Cancelled: `stop` was set.
         OSError: the process cannot be started.
     """
-    command = [sys.executable, "-c", _PROGRAM, str(Path(__file__).parents[3])]
+    command = [sys.executable, "-c", _PROGRAM, PACKAGES]
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=out, stderr=err, env=_environment(folder), start_new_session=True, bufsize=0
