@@ -130,12 +130,69 @@ def make_large_images(config: Any) -> Any:
     return (inputs[:12].repeat(1, 1, 4, 4), labels[:12]), (test_inputs[:6].repeat(1, 1, 4, 4), test_labels[:6])
 
 
+def make_large_floats(config: Any) -> Any:
+    return tuple((inputs / 255, labels) for inputs, labels in make_large_images(config))
+
+
 def make_net(config: Any) -> nn.Module:
     return nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(64, CLASSES))
 
 
 def make_log_net(config: Any) -> nn.Module:
     return nn.Sequential(nn.Flatten(), nn.Linear(192, CLASSES), nn.LogSoftmax(1))
+
+
+class LeNet(nn.Module):
+    """The network of PyTorch's CIFAR-10 tutorial, as it is mostly written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv1, self.conv2, self.pool = nn.Conv2d(3, 6, 5), nn.Conv2d(6, 16, 5), nn.MaxPool2d(2, 2)
+        self.fc1, self.fc2, self.fc3 = nn.Linear(16 * 5 * 5, 120), nn.Linear(120, 84), nn.Linear(84, 10)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.pool(nn.functional.relu(self.conv1(x)))
+        x = self.pool(nn.functional.relu(self.conv2(x)))
+        x = x.view(-1, 16 * 5 * 5)
+        return self.fc3(nn.functional.relu(self.fc2(nn.functional.relu(self.fc1(x)))))
+
+
+def make_lenet(config: Any) -> nn.Module:
+    return LeNet()
+
+
+class ViewOfInputs(nn.Linear):
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        return super().forward(inputs.view(inputs.size(0), -1))
+
+
+def make_view_of_inputs(config: Any) -> nn.Module:
+    return ViewOfInputs(3 * 32 * 32, CLASSES)
+
+
+class ViewOnTheWay(nn.Module):
+    """Has a view where it is asked for: in training alone, or on the way back."""
+
+    def __init__(self, where: str) -> None:
+        super().__init__()
+        self.conv, self.layer, self.where = nn.Conv2d(3, 8, 3), nn.Linear(8, CLASSES), where
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        maps = self.conv(inputs)
+        if self.training and self.where == "training":
+            maps = maps * maps.view(len(maps), -1).mean()
+        elif self.where == "backward" and maps.requires_grad:
+            maps = maps.relu()
+            maps.register_hook(lambda gradient: gradient.view(len(gradient), -1).view_as(gradient))
+        return self.layer(maps.mean((2, 3)))
+
+
+def make_view_in_training(config: Any) -> nn.Module:
+    return ViewOnTheWay("training")
+
+
+def make_view_in_backward(config: Any) -> nn.Module:
+    return ViewOnTheWay("backward")
 
 
 def make_dropout_net(config: Any) -> nn.Module:

@@ -81,7 +81,7 @@ def like_another(folder: Path, config: RunConfig, relative: float = 1e-9, floor:
     spread = spread_over_ranks(control.resolved)
     if device is not None:
         spread = with_changes(spread, {"device": device})
-    text = export.script(spread, of(RunStarted, events)[0], 1)
+    text = export.script(spread, of(RunStarted, events)[0], {"threads": 1})
     return text, losses_of(events), of(Eval, events), relative, floor
 
 
@@ -98,7 +98,7 @@ def like_its_run(folder: Path, config: RunConfig, monkeypatch: pytest.MonkeyPatc
             control.folder = folder
         events.append(event)
     assert control.resolved is not None
-    text = export.script(control.resolved, of(RunStarted, events)[0], int(control.environment["threads"]))
+    text = export.script(control.resolved, of(RunStarted, events)[0], control.environment)
     return text, losses_of(events), of(Eval, events), 1e-9, 0.0
 
 

@@ -33,7 +33,7 @@ def exported(config: Any, folder: Path) -> tuple[str, dict[int, float], list[Eva
     events = run(config, control)
     assert events[-1].state == "finished"
     assert control.resolved is not None
-    text = export.script(control.resolved, of(RunStarted, events)[0], int(control.environment["threads"]))
+    text = export.script(control.resolved, of(RunStarted, events)[0], control.environment)
     return text, losses_of(events), of(Eval, events)
 
 

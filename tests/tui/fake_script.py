@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from tuitrain.config import RunConfig
 from tuitrain.events import RunStarted
 
 LONG = "inputs = inputs.permute(0, 2, 3, 1).flatten(2)  # a sequence of rows: red, green and blue of all their pixels, from left to right"
 
 
-def fake_script(config: RunConfig, started: RunStarted | None = None, threads: int | None = None) -> str:
+def fake_script(config: RunConfig, started: RunStarted | None = None, environment: Mapping[str, Any] = {}) -> str:
     """As `tuitrain.engine.export.script`; it tells what it was given."""
     devices = config.device.split(",")
-    lines = [f"# {config.title()}: {'before any run' if started is None else started.data}, threads {threads}", "import torch", ""]
+    data, threads = "before any run" if started is None else started.data, environment.get("threads")
+    lines = [f"# {config.title()}: {data}, threads {threads}", "import torch", ""]
     if config.strategy == "single":
         lines.append(f'device = torch.device("{config.device}")')
     else:

@@ -287,7 +287,7 @@ async def test_closed_before_it_is_written(session: FakeSession, sampler: FakeSa
 async def test_hostile_scripts(session: FakeSession, sampler: FakeSampler) -> None:
     bad = "x = 'a\x1b[31mb\x07'  # [red]x[/] \u202eright 猫\ny = 1\r\x0c\n\tz = '''\nnever closed"
     app = OnTerminal(session, sampler, (80, 24))
-    app.scripts = type(app.scripts)(lambda config, started, threads: bad + config.strategy)
+    app.scripts = type(app.scripts)(lambda config, started, environment: bad + config.strategy)
     async with app.run_test(size=(80, 24)) as pilot:
         await to_code(pilot, "[red]x[/]", "never closed")
         assert app.shown() == screen_text(app)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tuitrain.config import RunConfig
@@ -89,9 +89,9 @@ def load_engine() -> Train:
     return partial(train, spread=spread)
 
 
-def write_script(config: RunConfig, started: RunStarted | None, threads: int | None) -> str:
+def write_script(config: RunConfig, started: RunStarted | None, environment: Mapping[str, Any]) -> str:
     """The engine's export of a script, imported when it is asked for: it takes torch with it."""
-    return _load_script()(config, started, threads)
+    return _load_script()(config, started, environment)
 
 
 @cache

@@ -53,6 +53,8 @@ class Batches:
         elif self._config.augment == "flip-shift":
             mirrored, shifts = self._moved(epoch)
             inputs = flip_shift(inputs, mirrored[index], shifts[index])
+        if self._config.augment != "none" and self._split.contiguous:
+            inputs = inputs.contiguous()  # augmented they are in channels_last memory
         return inputs, labels
 
     def _shuffled(self, epoch: int) -> Tensor:

@@ -9,8 +9,9 @@ from tuitrain.engine.data import rows_of, stand_in
 from tuitrain.engine.imports import import_string
 from tuitrain.engine.models import build_model, model_dtype, takes_rows
 from tuitrain.engine.placement import place
-from tuitrain.engine.prepare import check_data, try_out
+from tuitrain.engine.prepare import check_data
 from tuitrain.engine.strategies.choose import check_even, resolve
+from tuitrain.engine.tryout import tried
 
 
 def check(config: RunConfig) -> None:
@@ -33,4 +34,4 @@ def check(config: RunConfig) -> None:
     model = build_model(config)
     # A person's own model that is meant for a GPU may not be able to do without.
     if data is not None and (config.model in MODELS or all(device.type == "cpu" for device in devices)):
-        try_out(model.to(model_dtype(config)), data, config, torch.device("cpu"))
+        tried(model.to(model_dtype(config)), data, config, torch.device("cpu"))

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 import msgspec
 import torch
@@ -15,11 +18,13 @@ from tuitrain.files import written_where_asked
 from tuitrain.paths import CHECKPOINTS, expected_data
 from tuitrain.text import clean
 
+NOTHING_KNOWN: Mapping[str, Any] = MappingProxyType({})
+
 _HAS_TEST: dict[DataKind, bool | None] = {"random": False, "custom": None}
 """Whether data of a kind has a test set, where the answer is not yes; `None` where nobody knows before it is read."""
 
 
-def script(config: RunConfig, started: RunStarted | None = None, threads: int | None = None) -> str:
+def script(config: RunConfig, started: RunStarted | None = None, environment: Mapping[str, Any] = NOTHING_KNOWN) -> str:
     """The run as a standalone script: the same batches, the same arithmetic, the same losses.
 
     It prints `step N loss X` for every step and, where there is test data, `epoch E test loss SUM accuracy A`.
@@ -28,7 +33,7 @@ def script(config: RunConfig, started: RunStarted | None = None, threads: int | 
         config: the configuration of the run as in its `run.toml`: devices and strategy are named.
         started: the run's first event; it says what kind the data is, and whether there is test data. Without one, what a start would
             find now: then `data` may be "auto".
-        threads: torch's number of threads in the run, where that is known: on the CPU it is part of the result.
+        environment: what else decided the run's numbers, as its `run.toml` says.
 
     Raises:
         ConfigError: without `started`, the data is not there.
@@ -38,7 +43,9 @@ def script(config: RunConfig, started: RunStarted | None = None, threads: int | 
         config, has_test = msgspec.structs.replace(config, data=data), _HAS_TEST.get(kind, True)
     else:
         kind, has_test = started.data, started.test_samples > 0
-    parts = [header(config, kind, threads), data_part(config, kind), model_part(config, kind), training_part(config, kind, has_test)]
+    threads, contiguous = environment.get("threads"), environment.get("memory_format") == "contiguous"
+    parts = [header(config, kind, threads if isinstance(threads, int) else None), data_part(config, kind)]
+    parts += [model_part(config, kind, contiguous=contiguous), training_part(config, kind, has_test, contiguous=contiguous)]
     return "\n\n".join(part.strip("\n") + "\n" for part in parts)
 
 

@@ -18,14 +18,14 @@ from tuitrain.config import ConfigError, RunConfig
 from tuitrain.engine.batches import Batches
 from tuitrain.engine.control import Control
 from tuitrain.engine.data import Dataset, batch, load_data, rows_of, to_device
-from tuitrain.engine.failures import describe, first_line, is_out_of_memory, reaching, unusable
+from tuitrain.engine.failures import describe, is_out_of_memory, reaching
 from tuitrain.engine.group import Group
 from tuitrain.engine.models import build_model, model_dtype, takes_rows
-from tuitrain.engine.optim import autocast, precision_notices
-from tuitrain.engine.outputs import tensors
+from tuitrain.engine.optim import precision_notices
 from tuitrain.engine.resume import DECIDING
-from tuitrain.engine.seeding import seed_replicas, untouched_random
+from tuitrain.engine.seeding import seed_replicas
 from tuitrain.engine.strategies.choose import check_even, check_gradients, copies, nature_notices, resolve
+from tuitrain.engine.tryout import tried
 from tuitrain.engine.warm_up import fit, warm_up
 from tuitrain.events import Event, Progress, RunStarted
 
@@ -115,13 +115,12 @@ def prepare(
     check_gradients(resolved, model)
     own = devices if group is None else (group.own(devices),)
     dataset, modules = _placed(model, dataset, resolved, own)
-    try_out(modules[own[0]], dataset, config, own[0])
     with reaching(own[:1]):
         fit_seconds = fit(modules[own[0]], dataset.train, config)
     yield from nature_notices(resolved, model, devices if group is None else own * count)
     resolved = msgspec.structs.replace(resolved, data=dataset.source)
     control.resolved = resolved
-    control.environment = environment(devices)
+    control.environment = environment(devices) | ({"memory_format": "contiguous"} if dataset.train.contiguous else {})
     batches = Batches(dataset.train, resolved)
     if config.target_accuracy is not None and own[0].type == "cuda":
         yield Progress(phase="warming up")
@@ -176,28 +175,23 @@ def environment(devices: Sequence[torch.device]) -> dict[str, str | int]:
     return facts
 
 
-def uses_channels_last(config: RunConfig, dataset: Dataset) -> bool:
-    """Whether the model gets its weights in channels_last memory: what convolutions are fastest with, except in double precision."""
-    return dataset.train.inputs.dim() == 4 and not dataset.train.as_rows and config.precision != "fp64"
-
-
 def _placed(
     model: nn.Module, dataset: Dataset, config: RunConfig, devices: Sequence[torch.device]
 ) -> tuple[Dataset, dict[torch.device, nn.Module]]:
-    """The data on the first device, and the model there and on every other device that keeps a copy; each device seeded.
+    """The data on the first device, and the model there, tried, and on every other device that keeps a copy; each device seeded.
 
     Raises:
-        ConfigError: there is no room for them, or a device cannot be used.
+        ConfigError: there is no room for them, a device cannot be used, or model and data do not fit each other.
     """
     first = devices[0]
     with reaching(devices):
         _reset_peaks([device for device in devices if device.type == "cuda"])
         dataset = to_device(dataset, first)
         model = model.to(first, model_dtype(config))
-        if uses_channels_last(config, dataset):
-            model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         # A person's own train() may have forgotten to return the module.
         model.train()
+    model, dataset = tried(model, dataset, config, first)
+    with reaching(devices):
         modules = copies(config, model, devices)
         seed_replicas(config.seed, devices)
     return dataset, modules
@@ -211,33 +205,6 @@ def _reset_peaks(cards: Sequence[torch.device]) -> None:
         torch.cuda.reset_peak_memory_stats(card)
 
 
-def try_out(model: nn.Module, dataset: Dataset, config: RunConfig, device: torch.device) -> None:
-    """A forward pass of two samples that leaves no trace.
-
-    Raises:
-        ConfigError: the model does not take these inputs, or does not give one score for each class.
-    """
-    inputs, _ = batch(dataset.train, slice(0, 2), model_dtype(config), config.batch_dim)
-    given = f"inputs {list(inputs.shape)} of the data {dataset.source!r}"
-    model.eval()
-    try:
-        with untouched_random(device), torch.no_grad(), autocast(config, device):
-            output = next(tensors(model(inputs)), None)
-    except Exception as error:  # whatever the model raises says that the two do not fit
-        if is_out_of_memory(error):
-            raise unusable(error, [device]) from error
-        raise ConfigError(f"model: {config.model!r} does not take {given}: {first_line(error).rstrip('.')}.") from error
-    finally:
-        model.train()
-    classes = max(len(dataset.classes), _highest_label(dataset) + 1)
-    shape = "no tensor" if output is None else list(output.shape)
-    if output is None or output.dim() != 2 or len(output) != len(dataset.train.labels[:2]) or output.shape[1] < classes:
-        wanted = f"[{len(dataset.train.labels[:2])}, {classes}], one score for each of the {classes} classes"
-        raise ConfigError(f"model: {config.model!r} gives {shape} for {given}; it must give {wanted}.")
-    if not output.is_floating_point():
-        raise ConfigError(f"model: {config.model!r} gives scores that are {output.dtype}; they must be of a floating type.")
-
-
 def _warm_up(model: nn.Module, batches: Batches, total_steps: int, config: RunConfig, device: torch.device) -> None:
     """Raises: ConfigError: there is no room for a whole batch, or the model cannot be trained with one."""
     try:
@@ -245,8 +212,3 @@ def _warm_up(model: nn.Module, batches: Batches, total_steps: int, config: RunCo
     except Exception as error:  # the model's first whole batches: whatever it raises would end the run
         field = "device" if is_out_of_memory(error) else "model"
         raise ConfigError(f"{field}: {describe(error, 'warming up', device)}") from error
-
-
-def _highest_label(dataset: Dataset) -> int:
-    splits = [dataset.train] if dataset.test is None else [dataset.train, dataset.test]
-    return max(int(split.labels.max()) for split in splits)

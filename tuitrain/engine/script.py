@@ -58,8 +58,8 @@ def data_part(config: RunConfig, kind: DataKind) -> str:
     return f"{_title('data: your own')}{_OWN}"
 
 
-def model_part(config: RunConfig, kind: DataKind) -> str:
-    """The network on its device, loss and optimizer."""
+def model_part(config: RunConfig, kind: DataKind, *, contiguous: bool) -> str:
+    """The network on its device, loss and optimizer; `contiguous`: no other memory suits it."""
     built_in = BUILT_IN.get(config.model)
     # A built-in model is made in float32.
     dtype = ", torch.float64" if config.precision == "fp64" else ", torch.float32" if built_in is None else ""
@@ -69,9 +69,10 @@ def model_part(config: RunConfig, kind: DataKind) -> str:
         lines[0] += f"\n{inspect.getsource(built_in.make)}\n"
         call = f"{built_in.make.__name__}({', '.join(f'{name}={value!r}' for name, value in built_in.arguments(config).items())})"
     lines += [*_seed(config), f"model = {call}.to(device{dtype})"]
-    if config.precision != "fp64" and kind == "custom":
+    in_channels_last = config.precision != "fp64" and not contiguous
+    if in_channels_last and kind == "custom":
         lines += ["if train_inputs.dim() == 4:", "    model = model.to(memory_format=torch.channels_last)"]
-    elif config.precision != "fp64" and kind != "random" and not takes_rows(config):
+    elif in_channels_last and kind != "random" and not takes_rows(config):
         lines.append("model = model.to(memory_format=torch.channels_last)  # faster: the colours of a pixel side by side in memory")
     lines += [*speedrun.fit_lines(config, _scaling(kind)), *replica_lines(config)]
     smoothing = f"label_smoothing={config.label_smoothing}" if config.label_smoothing else ""
@@ -79,8 +80,13 @@ def model_part(config: RunConfig, kind: DataKind) -> str:
     return "\n".join([*lines, f"criterion = {criterion}", f"optimizer = {_optimizer(config)}"])
 
 
-def training_part(config: RunConfig, kind: DataKind, has_test: bool | None) -> str:
-    """How a batch is made, the training loop, and the test at each epoch's end; `None`: only the data will say whether there is a test."""
+def training_part(config: RunConfig, kind: DataKind, has_test: bool | None, *, contiguous: bool) -> str:
+    """How a batch is made, the training loop, and the test at each epoch's end.
+
+    Args:
+        has_test: `None`: only the data will say whether there is a test.
+        contiguous: no other memory suits the model.
+    """
     dtype = "torch.float64" if config.precision == "fp64" else "torch.float32"
     lines = [_title("training") + f"batch_size = {config.batch_size}", f"epochs = {config.epochs}"]
     if config.max_steps is not None:
@@ -88,7 +94,8 @@ def training_part(config: RunConfig, kind: DataKind, has_test: bool | None) -> s
     lines += ["", "", "def batch(inputs, labels, rows):", '    """The samples in `rows`, on the device, ready for the model."""']
     # Where nothing is divided, a slice would stay a view of the data, which one's own model may change in place.
     copied = ", copy=True" if kind == "random" and is_import_string(config.model) else ""
-    lines.append(f"    inputs = inputs[rows].to(device, {dtype}{copied}){_scaling(kind)}")
+    plain = ".contiguous()" if contiguous else ""
+    lines.append(f"    inputs = inputs[rows]{plain}.to(device, {dtype}{copied}){_scaling(kind)}")
     if takes_rows(config):
         condition = "inputs = inputs.permute(0, 2, 3, 1).flatten(2)"
         rows = "  # a sequence of rows: red, green and blue of their pixels"
@@ -105,7 +112,13 @@ def training_part(config: RunConfig, kind: DataKind, has_test: bool | None) -> s
         lines += [*split_function(config), "", ""]
     elif config.strategy == "ddp":
         lines += [*ranks.functions(config), "", ""]
-    lines += [*speedrun.before_lines(config), "step = 0", "for epoch in range(1, epochs + 1):", "    model.train()", *_epoch(config)]
+    lines += [
+        *speedrun.before_lines(config),
+        "step = 0",
+        "for epoch in range(1, epochs + 1):",
+        "    model.train()",
+        *_epoch(config, contiguous=contiguous),
+    ]
     lines += speedrun.end_lines(config)
     if has_test is not False:
         lines += ["", *_test(config, certain=bool(has_test))]
@@ -116,7 +129,7 @@ def training_part(config: RunConfig, kind: DataKind, has_test: bool | None) -> s
     return "\n".join(lines)
 
 
-def _epoch(config: RunConfig) -> list[str]:
+def _epoch(config: RunConfig, *, contiguous: bool) -> list[str]:
     lines = []
     rows = "slice(start, start + batch_size)"
     if config.shuffle:
@@ -127,7 +140,10 @@ def _epoch(config: RunConfig) -> list[str]:
     lines.append(f"        inputs, labels = batch(train_inputs, train_labels, {rows})")
     if config.augment == "crop-flip":
         lines.append("        inputs = crop_flip(inputs, seed * 1_000_003 + step)")
-    lines += speedrun.step_lines(config, rows)
+    lines += speedrun.augment_lines(config, rows)
+    if config.augment != "none" and contiguous:
+        lines.append("        inputs = inputs.contiguous()")
+    lines += speedrun.step_lines(config)
     if config.strategy == "split":
         lines += _SPLIT_UPDATE
     elif config.strategy == "ddp":

@@ -56,15 +56,18 @@ def epoch_lines(config: RunConfig) -> list[str]:
     return ["    mirrored, shifts = moves(len(train_inputs), seed, epoch)"] if config.augment == "flip-shift" else []
 
 
-def step_lines(config: RunConfig, rows: str) -> list[str]:
-    """Between making a batch and what is done with it; `rows` says which of the training samples are in it."""
-    lines = []
-    if config.augment == "flip-shift":
-        lines.append(f"        inputs = flip_shift(inputs, mirrored[{rows}].to(device), shifts[{rows}].to(device))")
-    if _sets_rates(config):
-        factor = "triangle(step - 1, total_steps)" if config.lr_schedule == "triangle" else "1.0"
-        lines.append(f"        set_rates(optimizer, {factor}, epoch)")
-    return lines
+def augment_lines(config: RunConfig, rows: str) -> list[str]:
+    """After a batch is made; `rows` says which of the training samples are in it."""
+    moved = f"        inputs = flip_shift(inputs, mirrored[{rows}].to(device), shifts[{rows}].to(device))"
+    return [moved] if config.augment == "flip-shift" else []
+
+
+def step_lines(config: RunConfig) -> list[str]:
+    """Between a batch that is ready and what is done with it."""
+    if not _sets_rates(config):
+        return []
+    factor = "triangle(step - 1, total_steps)" if config.lr_schedule == "triangle" else "1.0"
+    return [f"        set_rates(optimizer, {factor}, epoch)"]
 
 
 def update_lines(config: RunConfig) -> list[str]:

@@ -23,7 +23,7 @@ def config_of(folder: Path) -> RunConfig:
 
 
 def environment_of(folder: Path) -> dict[str, Any]:
-    """What else decided the run's numbers: versions and the number of torch threads; empty where run.toml does not say.
+    """What else decided the run's numbers: versions, the number of torch threads, and the like; empty where run.toml does not say.
 
     Raises:
         ConfigError: its run.toml cannot be read.
@@ -31,11 +31,11 @@ def environment_of(folder: Path) -> dict[str, Any]:
     return load_environment(folder / CONFIG)
 
 
-def for_script(folder: Path) -> tuple[RunConfig, RunStarted | None, int | None]:
-    """What the run's script is written from: its configuration, its first event where it has begun, and torch's number of threads.
+def for_script(folder: Path) -> tuple[RunConfig, RunStarted | None, dict[str, Any]]:
+    """What the run's script is written from: its configuration, its first event where it has begun, and its environment.
 
     Raises:
         RunError: its state cannot be read.
         ConfigError: its run.toml cannot be read.
     """
-    return config_of(folder), read_status(folder).as_started(), environment_of(folder).get("threads")
+    return config_of(folder), read_status(folder).as_started(), environment_of(folder)

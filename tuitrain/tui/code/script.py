@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -14,8 +15,8 @@ from tuitrain.text import clean
 from tuitrain.tui.code.colours import Piece, coloured
 from tuitrain.tui.launch.selection import in_words
 
-WriteScript = Callable[[RunConfig, RunStarted | None, int | None], str]
-"""Writes the script of a configuration, of a run that has started where there is one, and of torch's number of threads where it is known.
+WriteScript = Callable[[RunConfig, RunStarted | None, Mapping[str, Any]], str]
+"""Writes the script of a configuration, of a run that has started where there is one, and of what else its numbers depend on.
 
 It imports torch, so it is called from threads only.
 """
@@ -66,13 +67,13 @@ def code_of(subject: Subject, write: WriteScript) -> Code:
     if isinstance(subject, Path):
         from tuitrain.runs.made_with import for_script
 
-        config, started, threads = for_script(subject)
+        config, started, environment = for_script(subject)
         name = subject.name
     else:
-        config, started, threads = subject, None, None
+        config, started, environment = subject, None, {}
         name = config.recipe
-    text = write(config, started, threads)
-    plain = write(on_one_device(config), started, threads)
+    text = write(config, started, environment)
+    plain = write(on_one_device(config), started, environment)
     differences, new, gone = _compare(text.split("\n"), plain.split("\n"))
     return Code(f"{name}-{config.strategy}.py", _where(config), text, coloured(text), differences, new, gone)
 
