@@ -18,6 +18,7 @@ from tuitrain.engine import checkpoint, snapshot
 from tuitrain.engine.batches import Batches
 from tuitrain.engine.checkpoint import BadCheckpoint, Position
 from tuitrain.engine.data import load_data
+from tuitrain.engine.keeper import Shelf
 from tuitrain.engine.models import build_model
 from tuitrain.engine.optim import autocast, make_criterion, make_optimizer, update
 from tuitrain.engine.predictions import Answers
@@ -173,6 +174,34 @@ def test_a_failing_save_leaves_nothing_and_training_goes_on(tmp_path: Path, monk
     assert events[-1] == RunEnded(state="finished", step=7)
     assert not (tmp_path / "checkpoints" / "step-00000002").exists()
     assert [path.name for path in (tmp_path / "checkpoints").iterdir() if path.name.startswith(".")] == []
+
+
+def test_a_best_that_cannot_be_noted_is_said_as_that_and_noted_with_the_next_save(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, calls = snapshot.write_text, 0
+
+    def failing(path: Path, text: str) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 1:
+            raise OSError(errno.EIO, "Input/output error")
+        real(path, text)
+
+    monkeypatch.setattr(snapshot, "write_text", failing)
+    events = run(small_config(epochs=1, checkpoint_every_steps=8), FakeControl(tmp_path))
+    parent = tmp_path / "checkpoints"
+    warnings = [event.text for event in of(Notice, events) if event.level == "warning"]
+    assert warnings == [
+        "The checkpoint at step 7 is saved, and could not be noted as the best: Input/output error. The next save tries again."
+    ]
+    assert [(event.step, event.kind) for event in of(Checkpoint, events)] == [(7, "epoch")]
+    shelf = Shelf(parent, 1)
+    first = shelf.put("manual", position := Position(7, 1, 7, True, 0.5), None, best=False)
+    assert [told.kind for told in first if isinstance(told, Checkpoint)] == ["manual"]
+    calls = 0
+    assert [type(told) for told in shelf.put("epoch", position, None, best=True)] == [Checkpoint, Notice]
+    assert checkpoint.best(parent) is None
+    assert [told.kind for told in shelf.put("manual", position, None, best=False) if isinstance(told, Checkpoint)] == ["manual", "best"]
+    assert checkpoint.best(parent) == parent / "step-00000007"
 
 
 def test_a_folder_whose_name_is_not_utf_8_can_be_told(tmp_path: Path) -> None:

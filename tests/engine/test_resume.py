@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
+import os
 import random
 from pathlib import Path
 from typing import Any
@@ -155,6 +157,53 @@ def test_without_a_valid_checkpoint_the_run_fails_with_a_sentence(tmp_path: Path
         state="failed", step=0, error="the run cannot go on: none of its 2 checkpoints can be used; start it anew."
     )
     assert go_on(config, FakeControl(tmp_path))[-1].error == "the run cannot go on: it was never saved; start it anew."
+
+
+def unreadable(monkeypatch: pytest.MonkeyPatch, *names: str, number: int = errno.EIO) -> None:
+    """Checkpoints of these names whose weights the system does not let be read."""
+    real = Path.read_bytes
+
+    def read(path: Path) -> bytes:
+        if path.name == "model.safetensors" and path.parent.name in names:
+            raise OSError(number, os.strerror(number))
+        return real(path)
+
+    monkeypatch.setattr(Path, "read_bytes", read)
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.EACCES, errno.ESTALE])
+def test_a_checkpoint_that_cannot_be_read_for_now_stays_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    config = small_config(epochs=2, checkpoint_every_steps=2, shuffle=True)
+    unbroken = losses_of(run(config, FakeControl(tmp_path / "unbroken")))
+    stopped(config, tmp_path / "run", 6)
+    parent = tmp_path / "run" / "checkpoints"
+    with monkeypatch.context() as patch:
+        unreadable(patch, "step-00000006", number=number)
+        control = FakeControl(tmp_path / "run", {1: ["stop"]})
+        control.folder = control.given_folder
+        events = []
+        for event in train(config, control):
+            events.append(event)
+            if isinstance(event, RunStarted):
+                assert (parent / "step-00000006").is_dir()
+    warnings = [event.text for event in of(Notice, events) if event.level == "warning"]
+    assert warnings == [
+        "A checkpoint is left where it is, because it cannot be read now: step-00000006: model.safetensors cannot be read: "
+        f"{os.strerror(number)}; the one before is taken."
+    ]
+    assert of(RunStarted, events)[0].resumed_from == 4
+    # It goes on from the step that it has come to, and not from the one that can be read again by now.
+    rest = go_on(config, FakeControl(tmp_path / "run"))
+    assert of(RunStarted, rest)[0].resumed_from == 5
+    assert losses_of(events) | losses_of(rest) == {step: loss for step, loss in unbroken.items() if step > 4}
+
+
+def test_a_run_none_of_whose_checkpoints_can_be_read_for_now_is_not_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stopped(small_config(), tmp_path, 2)
+    unreadable(monkeypatch, "step-00000002")
+    error = go_on(small_config(), FakeControl(tmp_path))[-1].error
+    assert error == "the run cannot go on: none of its 1 checkpoints can be used; try again when they can be read."
+    assert (tmp_path / "checkpoints" / "step-00000002").is_dir()
 
 
 @pytest.mark.parametrize(("format_", "age"), [(2, "a newer"), (0, "an older")])

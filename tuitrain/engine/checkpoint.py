@@ -31,6 +31,8 @@ STATE = "state.json"
 TENSORS = ("model", "optimizer", "random")
 AVERAGING = "averaging.safetensors"
 _PIECE = 1 << 20
+_MISSING = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
+"""What opening a file says where something else, or nothing, is in its place."""
 
 
 class BadCheckpoint(Exception):
@@ -39,6 +41,10 @@ class BadCheckpoint(Exception):
 
 class OtherFormat(BadCheckpoint):
     """A checkpoint that may be good, but not for this version of tuitrain."""
+
+
+class Unreadable(BadCheckpoint):
+    """A checkpoint that may be good, but cannot be read now: no permission, a disk or a server that does not answer."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +97,7 @@ def load(folder: Path) -> Contents:
 
     Raises:
         OtherFormat: another version of tuitrain wrote it.
+        Unreadable: the system does not let its files be read.
         BadCheckpoint: a file is missing or not as it was written.
     """
     expected = _expected(folder)
@@ -218,7 +225,8 @@ def _read(folder: Path, name: str) -> bytes:
 
 
 def _unreadable(folder: Path, name: str, error: OSError) -> BadCheckpoint:
-    return BadCheckpoint(f"{folder.name}: {name} cannot be read: {error.strerror or error}.")
+    kind = BadCheckpoint if isinstance(error, _MISSING) else Unreadable
+    return kind(f"{folder.name}: {name} cannot be read: {error.strerror or error}.")
 
 
 def _not_as_written(folder: Path, name: str) -> BadCheckpoint:

@@ -128,6 +128,7 @@ class Shelf:
         self._parent = parent
         self._keep = keep
         self._verified: set[str] = set()
+        self._unnoted: str | None = None
 
     def put(self, kind: CheckpointKind, position: Position, taken: Snapshot | None, *, best: bool) -> list[Told]:
         """Write a checkpoint and delete what is no longer kept; what there is to tell.
@@ -137,33 +138,47 @@ class Shelf:
             best: note it as the one with the best test accuracy.
         """
         folder = self._parent / checkpoint.folder_name(position.step)
-        told: list[Told] = []
-        try:
-            if taken is not None:
+        if taken is not None:
+            try:
                 self._verified.discard(folder.name)
                 snapshot.write(self._parent, kind, taken)
-                self.saved = position
-            told.append(Checkpoint(step=position.step, path=readable(folder), kind=kind))
-            if best:
-                snapshot.write_text(self._parent / BEST, f"{folder.name}\n")
-                told.append(Checkpoint(step=position.step, path=readable(folder), kind="best"))
+            except Exception as error:  # a full disk, and whatever else: the run goes on
+                return [_not_saved(position, error)]
+            self.saved = position
+        told: list[Told] = [Checkpoint(step=position.step, path=readable(folder), kind=kind)]
+        if best:
+            self._unnoted = folder.name
+        told += self._note_best()
+        with suppress(OSError):  # the next save tries again
             self._delete_old()
-        except Exception as error:  # a full disk, and whatever else: the run goes on
-            told.append(_not_saved(position, error))
         return told
+
+    def _note_best(self) -> list[Told]:
+        """Note which checkpoint is the best, where that is not on disk yet."""
+        if self._unnoted is None:
+            return []
+        folder = self._parent / self._unnoted
+        step = int(folder.name.rpartition("-")[2])
+        try:
+            snapshot.write_text(self._parent / BEST, f"{folder.name}\n")
+        except OSError as error:
+            reason = error.strerror or error
+            text = f"The checkpoint at step {step} is saved, and could not be noted as the best: {reason}. The next save tries again."
+            return [Notice(level="warning", text=text)]
+        self._unnoted = None
+        return [Checkpoint(step=step, path=readable(folder), kind="best")]
 
     def _delete_old(self) -> None:
         """Keep the best and the newest that are as they were written; older ones go when so many of these have been read again."""
-        best, good = checkpoint.best(self._parent), 0
+        best, good = self._parent / self._unnoted if self._unnoted else checkpoint.best(self._parent), 0
         for folder in reversed(checkpoint.checkpoints(self._parent)):
-            if good < self._keep:
+            if self.saved is not None and folder.name > checkpoint.folder_name(self.saved.step):
+                # It could not be read when the run went on, which makes its steps again: a later resume would skip them.
+                _delete(folder)
+            elif good < self._keep:
                 good += self._is_good(folder)
             elif folder != best:
-                # Renamed first: nobody may find a half-deleted checkpoint under a good name.
-                doomed = folder.with_name(f".old-{folder.name}")
-                with suppress(OSError):
-                    folder.rename(doomed)
-                    shutil.rmtree(doomed, ignore_errors=True)
+                _delete(folder)
 
     def _is_good(self, folder: Path) -> bool:
         if folder.name not in self._verified:
@@ -173,6 +188,14 @@ class Shelf:
                 return False
             self._verified.add(folder.name)
         return True
+
+
+def _delete(folder: Path) -> None:
+    # Renamed first: nobody may find a half-deleted checkpoint under a good name.
+    doomed = folder.with_name(f".old-{folder.name}")
+    with suppress(OSError):
+        folder.rename(doomed)
+        shutil.rmtree(doomed, ignore_errors=True)
 
 
 def _not_saved(position: Position, error: Exception) -> Notice:

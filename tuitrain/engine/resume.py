@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from tuitrain.config import ConfigError
-from tuitrain.engine.checkpoint import BadCheckpoint, Contents, OtherFormat, load
+from tuitrain.engine.checkpoint import BadCheckpoint, Contents, OtherFormat, Unreadable, load
 from tuitrain.engine.group import Group
 from tuitrain.engine.snapshot import tidy
 from tuitrain.events import Notice
@@ -41,7 +41,7 @@ class NoCheckpoint(Exception):
 
 
 def newest_valid(parent: Path) -> Generator[Notice, None, Contents | None]:
-    """The newest checkpoint that is as it was written; newer ones that are damaged are named and set aside.
+    """The newest checkpoint that is as it was written; newer ones are named, and set aside where they are damaged.
 
     Raises:
         OtherFormat: the newest is from another version of tuitrain.
@@ -52,6 +52,9 @@ def newest_valid(parent: Path) -> Generator[Notice, None, Contents | None]:
             return load(folder)
         except OtherFormat:
             raise
+        except Unreadable as error:
+            text = f"A checkpoint is left where it is, because it cannot be read now: {str(error).rstrip('.')}; the one before is taken."
+            yield Notice(level="warning", text=text)
         except BadCheckpoint as error:
             aside = _set_aside(folder)
             where = f"it is set aside as {aside.name}" if aside else "it cannot be set aside"
@@ -73,7 +76,9 @@ def required(parent: Path) -> Generator[Notice, None, Contents]:
         raise NoCheckpoint(str(error)) from None
     if found is None:
         what = f"none of its {count} checkpoints can be used" if count else "it was never saved"
-        raise NoCheckpoint(f"the run cannot go on: {what}; start it anew.")
+        # Those that are damaged have been set aside.
+        then = "try again when they can be read" if saved_folders(parent) else "start it anew"
+        raise NoCheckpoint(f"the run cannot go on: {what}; {then}.")
     return found
 
 
