@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sqlite3
@@ -19,11 +20,12 @@ from tuitrain.events import Checkpoint, Eval, Event, Losses, Notice, Parameters,
 from tuitrain.recipes import load_recipe
 from tuitrain.runs import catalogue
 from tuitrain.runs.catalogue import RunSummary
+from tuitrain.runs.folder import RunFolder
 from tuitrain.runs.made_with import environment_of
 from tuitrain.runs.reader import MetricsReader
 from tuitrain.runs.record import RunRecord
 from tuitrain.runs.saved import load_record
-from tuitrain.runs.status import read_status, this_process
+from tuitrain.runs.status import RunStatus, read_status, this_process
 from tuitrain.session.control import Control
 from tuitrain.session.owned import TakenRun
 from tuitrain.session.resume import plan
@@ -121,6 +123,23 @@ def test_run_toml_has_the_configuration_that_the_run_went_on_with(tmp_path: Path
     assert load_recipe(str(run.path / "run.toml")).epochs == 3
     assert environment_of(run.path) == {"threads": 2}
     assert json.loads((run.path / "state.json").read_text())["total_steps"] == 120
+
+
+def test_a_run_whose_state_cannot_be_written_when_it_begins_keeps_its_configuration_too(
+    tmp_path: Path, run: RunSummary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, real = files(run.path), RunFolder.write_state
+
+    def failing(folder: RunFolder, status: RunStatus) -> None:
+        if status.total_steps == 120:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        real(folder, status)
+
+    monkeypatch.setattr(RunFolder, "write_state", failing)
+    _, session = make(tmp_path, Engine(20, 40), run.path, plan(run, {"epochs": "3"}))
+    assert session.refusal == f"RUN: {run.run} cannot go on: run.toml or state.json cannot be written: No space left on device."
+    after = files(run.path)
+    assert {name for name in before if before[name] != after[name]} <= {"metrics.sqlite"}
 
 
 def test_the_time_in_which_no_process_had_the_run_is_not_counted(tmp_path: Path, run: RunSummary) -> None:

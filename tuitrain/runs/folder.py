@@ -11,6 +11,7 @@ import string
 import threading
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -110,13 +111,20 @@ class RunFolder:
         """The run goes on with another configuration; it keeps its id and the time of its first start. A queued one starts here.
 
         Raises:
-            OSError: it cannot be written.
+            OSError: it cannot be written; both files are as they were.
         """
-        write_atomically(self.path / CONFIG, to_toml(config, environment).encode())
         status, before = _first_status(self.id, config, started, time.time()), self.status
         if before.queue is None:
             status = msgspec.structs.replace(status, started=before.started, step=before.step, epoch=before.epoch)
-        self.write_state(status)
+        file = self.path / CONFIG
+        made_with = file.read_bytes()
+        write_atomically(file, to_toml(config, environment).encode())
+        try:
+            self.write_state(status)
+        except OSError:
+            with suppress(OSError):
+                write_atomically(file, made_with)
+            raise
 
     def write_state(self, status: RunStatus) -> None:
         """Replace `state.json`.

@@ -135,7 +135,7 @@ class TakenRun:
             try:
                 self.folder.begin_again(config, started, environment)
             except OSError as error:
-                raise _unwritable(self.folder.path, CONFIG, error) from None
+                raise _unwritable(self.folder.path, f"{CONFIG} or {STATE}", error) from None
             self._begun = True
         return archive
 
