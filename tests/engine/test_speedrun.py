@@ -402,6 +402,18 @@ def test_what_the_data_does_not_allow_is_a_sentence(tmp_path: Path, changes: dic
     assert words in str(refusal.value)
 
 
+def test_samples_that_it_cannot_be_fitted_to_are_the_datas_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(net: SpeedrunNet, images: torch.Tensor) -> None:
+        raise torch.linalg.LinAlgError("linalg.eigh: The algorithm failed to converge.")
+
+    monkeypatch.setattr(SpeedrunNet, "fit", failing)
+    config = with_changes(load_recipe("speedrun-94"), {"data": "synthetic", "device": "cpu"})
+    with pytest.raises(
+        ConfigError, match=r"^data: speedrun cannot be fitted to these samples: linalg.eigh: The algorithm failed to converge.$"
+    ):
+        run(config, FakeControl(tmp_path))
+
+
 def test_images_of_another_size_are_refused_before_anything_is_fitted(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="model: 'speedrun' does not take inputs"):
         run(small_config(model="speedrun"), FakeControl(tmp_path))

@@ -360,6 +360,32 @@ def test_no_room_on_the_device_is_a_refusal(tmp_path: Path, monkeypatch: pytest.
         list(train(small_config(), FakeControl(tmp_path)))
 
 
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (
+            RuntimeError("CUDA error: all CUDA-capable devices are busy"),
+            "RuntimeError while beginning: CUDA error: all CUDA-capable devices",
+        ),
+        (torch.OutOfMemoryError("CUDA out of memory. Tried 2 GiB."), "device: cpu has no room for the model and the data"),
+    ],
+)
+def test_a_device_that_fails_when_the_run_has_its_folder_ends_it_with_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, words: str
+) -> None:
+    def failing(*given: Any, **how: Any) -> Any:
+        raise error
+
+    monkeypatch.setattr("tuitrain.engine.run.make_optimizer", failing)
+    events = run(small_config(), FakeControl(tmp_path))
+    assert of(RunStarted, events)
+    end = ended(events)
+    assert (end.state, end.step) == ("failed", 0)
+    assert end.error is not None
+    assert end.error.startswith(words)
+    assert end.error.count("\n") == 0
+
+
 @pytest.mark.parametrize("optimizer", ["sgd", "adam", "adamw"])
 def test_a_run_on_the_cpu_asks_no_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, optimizer: str) -> None:
     def asked(*given: Any) -> Any:

@@ -60,6 +60,11 @@ class Prepared:
         return self.modules[self.devices[0]]
 
     @property
+    def where(self) -> str:
+        """Its devices, each once, for a sentence."""
+        return " or ".join(map(str, dict.fromkeys(self.devices)))
+
+    @property
     def origin(self) -> dict[str, Any]:
         """What decides the losses and may be another when the run goes on later; the number of samples may not."""
         device = self.config.device if self.group is None else ",".join(self.group.devices)

@@ -48,7 +48,7 @@ class Run:
         config, model, devices = prepared.config, prepared.model, prepared.devices
         self.control = control
         self.take = control.take if prepared.group is None else prepared.group.take
-        self.where = " or ".join(map(str, dict.fromkeys(devices)))
+        self.where = prepared.where
         self.batches = prepared.batches
         self.total_steps = prepared.total_steps
         self.optimizer = make_optimizer(config, trained_parameters(config, model), fused=may_fuse(model))

@@ -89,21 +89,24 @@ def _train(config: RunConfig, control: Control, devices: tuple[torch.device, ...
     yield from notices(parameters)
     if config.compile:
         yield Progress(phase="compiling")  # until the first loss
-    run = run or Run(prepared, control)
-    yield from run.clock()
     try:
+        run = run or Run(prepared, control)
+        yield from run.clock()
         end = yield from _loop(run)
     except (Exception, SystemExit, KeyboardInterrupt) as error:  # whatever goes wrong in training ends this run, and only this run
         if group is not None and is_lost_peer(error):
             raise  # the group starts again
-        if config.compile and control.ending and not isinstance(error, RunFailed):
+        if run is None:
+            yield _stillborn(prepared, error)
+        elif config.compile and control.ending and not isinstance(error, RunFailed):
             yield from _give_up(run, control, error)
         else:
             yield from _fail(run, error)
     else:
         yield RunEnded(state=end, step=run.step)
     finally:
-        run.keeper.close()
+        if run is not None:
+            run.keeper.close()
 
 
 def _going_on(
@@ -238,6 +241,14 @@ def _give_up(run: Run, control: Control, error: BaseException) -> Iterator[Event
     what = f"step {run.step}" if training else "the evaluation"
     yield Notice(level="warning", text=f"The run ended without {what}: {describe(error, run.doing, run.where)}")
     yield RunEnded(state=_asked_end(control), step=run.step - 1 if training else run.step)
+
+
+def _stillborn(prepared: Prepared, error: BaseException) -> RunEnded:
+    """The end of a run that has its folder, and whose device or optimizer fails before the first step."""
+    if is_out_of_memory(error):
+        return RunEnded(state="failed", step=0, error=str(unusable(error, prepared.devices)))
+    print_error(error)
+    return RunEnded(state="failed", step=0, error=describe(error, "beginning", prepared.where))
 
 
 def _last_losses(run: Run) -> Generator[Event, None, RunFailed | None]:

@@ -9,9 +9,10 @@ from collections.abc import Iterable
 import torch
 from torch import nn
 
-from tuitrain.config import RunConfig
+from tuitrain.config import ConfigError, RunConfig
 from tuitrain.engine.batches import Batches
 from tuitrain.engine.data import Split, batch
+from tuitrain.engine.failures import first_line
 from tuitrain.engine.models import model_dtype
 from tuitrain.engine.optim import autocast, make_criterion, make_optimizer, may_fuse, trained_parameters, update
 from tuitrain.engine.outputs import logits
@@ -28,6 +29,10 @@ def fit(model: nn.Module, train: Split, config: RunConfig) -> float:
 
     Args:
         model: on the device of `train`.
+
+    Raises:
+        ConfigError: these samples are such that it cannot be fitted to them.
+        RuntimeError: the device cannot be used, or has no room.
     """
     if not isinstance(model, SpeedrunNet):
         return 0.0
@@ -35,7 +40,10 @@ def fit(model: nn.Module, train: Split, config: RunConfig) -> float:
     # Of a GPU the second time counts: in the first one it loads kernels.
     for _ in range(2 if train.labels.is_cuda else 1):
         begin = time.perf_counter()
-        model.fit(batch(train, slice(0, FIT_SAMPLES), model_dtype(config), 0)[0])
+        try:
+            model.fit(batch(train, slice(0, FIT_SAMPLES), model_dtype(config), 0)[0])
+        except torch.linalg.LinAlgError as error:  # type: ignore[attr-defined]
+            raise ConfigError(f"data: {config.model} cannot be fitted to these samples: {first_line(error).rstrip('.')}.") from error
         seconds = time.perf_counter() - begin
     return seconds
 
