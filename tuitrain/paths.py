@@ -55,6 +55,19 @@ def runs_dir(option: str | None = None) -> Path:
         raise ConfigError(f"--runs-dir: {error.strerror}, or name the folder for the runs.") from None
 
 
+def check_working_directory() -> None:
+    """Whether torch can compute in this process: from a folder that is gone its libraries do not find theirs, and end the process.
+
+    Raises:
+        ConfigError: the working directory has been deleted.
+    """
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        text = "the working directory has been deleted, and torch cannot train in such a one; change to another and start tuitrain there."
+        raise ConfigError(text) from None
+
+
 def _runs_dir(given_as: str, value: str) -> Path:
     try:
         return Path(value).expanduser().absolute()

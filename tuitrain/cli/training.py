@@ -221,7 +221,11 @@ def _check() -> int:
     from tuitrain.session.hosted import Asker, answer_check
 
     asker = Asker()
-    from tuitrain.engine.check import check
+
+    def check(config: RunConfig) -> None:
+        from tuitrain.engine.check import check
+
+        check(config)
 
     return answer_check(asker, check)
 

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from tuitrain.wire import Trial
+from tuitrain.config import ConfigError
+from tuitrain.paths import check_working_directory
+from tuitrain.wire import Measured, Trial
 
 if TYPE_CHECKING:
     from tuitrain.engine.train import Spread
@@ -31,10 +33,18 @@ def main(spread: Spread | None = None) -> None:
         line += piece
     ask = msgspec.json.decode(line, type=Trial)
     threading.Thread(target=_end_with_the_one_that_asked, args=(ask.folder,), daemon=True).start()
+    answers.write(msgspec.json.encode(_measured(ask, spread)))
+    answers.flush()
+
+
+def _measured(ask: Trial, spread: Spread | None) -> Measured:
+    try:
+        check_working_directory()
+    except ConfigError as error:
+        return Measured(error=str(error), refused=True)
     from tuitrain.engine.trial import measure
 
-    answers.write(msgspec.json.encode(measure(ask, spread)))
-    answers.flush()
+    return measure(ask, spread)
 
 
 def _end_with_the_one_that_asked(folder: str) -> None:

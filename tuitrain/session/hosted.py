@@ -16,6 +16,7 @@ import msgspec
 
 from tuitrain.config import ConfigError, RunConfig
 from tuitrain.events import Event, Notice, Progress, RunStarted
+from tuitrain.paths import check_working_directory
 from tuitrain.runs import catalogue
 from tuitrain.session.unseen import end_on_signals
 from tuitrain.session.worker import WorkerSession
@@ -71,6 +72,7 @@ def answer_check(asker: Asker, check: Callable[[RunConfig], None]) -> int:
     if request is None:
         return REFUSED
     try:
+        check_working_directory()
         check(request.config)
     except ConfigError as error:
         asker.say(Refused(text=str(error)))

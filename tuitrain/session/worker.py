@@ -13,6 +13,7 @@ import msgspec
 
 from tuitrain.config import ConfigError, RunConfig
 from tuitrain.events import END_STATES, Event, GpuSample, Notice, Progress, RunEnded, RunStarted
+from tuitrain.paths import check_working_directory
 from tuitrain.runs.record import RunRecord
 from tuitrain.session.control import Control, Request
 from tuitrain.session.hold import Hold
@@ -208,6 +209,7 @@ class WorkerSession:
         """The training thread: every event goes to the recorder; whatever is raised becomes a sentence, and the app lives on."""
         run, step, begun = "", 0, False
         try:
+            check_working_directory()
             if take is not None:
                 run = take()
             if run and not self._hold.wait_for_turn():

@@ -63,7 +63,16 @@ def run_all(
         for command in commands:
             out: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
             err: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
-            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=dict(environ), start_new_session=True)
+            process = subprocess.Popen(
+                # A library that does not find itself from a folder that has been deleted says nothing about the machine.
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                env=dict(environ),
+                cwd=_place(),
+                start_new_session=True,
+            )
             running.append((process, out, err))
         _wait([process for process, _, _ in running], seconds, stop)
         at = time.monotonic()
@@ -73,6 +82,15 @@ def run_all(
             _end(process)
             out.close()
             err.close()
+
+
+def _place() -> str | None:
+    """Where a command runs: here, unless this folder has been deleted."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return os.sep
+    return None
 
 
 def _wait(processes: Sequence[subprocess.Popen[bytes]], seconds: float, stop: threading.Event | None) -> None:
