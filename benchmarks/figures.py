@@ -8,7 +8,6 @@ from benchmarks.drawing import chart
 from benchmarks.gpu import gpu_app_speed, gpu_speed
 from benchmarks.handing import hand_over
 from benchmarks.keys import key_to_paint
-from benchmarks.leet import leet
 from benchmarks.many import many_runs
 from benchmarks.memory import long_run
 from benchmarks.monitor import monitor, sample_cost
@@ -42,7 +41,6 @@ ALL: dict[str, Callable[[Wanted], list[Figure]]] = {
     "long-run": long_run,
     "monitor": monitor,
     "watching": watching,
-    "leet": leet,
     "sample-cost": sample_cost,
     "speedrun": speedrun,
 }

@@ -1,4 +1,4 @@
-"""Watching a run, beside W&B LEET, which shows what wandb has written: `python -m benchmarks.leet FOLDER` writes a run there, offline."""
+"""W&B LEET, which shows what wandb has written: `python -m benchmarks.leet FOLDER` writes a run there, offline."""
 
 from __future__ import annotations
 
@@ -13,32 +13,30 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from benchmarks.awaited import NO_WANDB, NotMeasured
-from benchmarks.monitor import watched, watched_lines
-from benchmarks.pairs import Figure, Wanted
-from benchmarks.programs import HERE, TUITRAIN, Screen, runs_dir
-from benchmarks.watching import START_SECONDS, training_run
+from benchmarks.awaited import NotMeasured
+from benchmarks.monitor import Monitor
+from benchmarks.programs import HERE, Screen
 
 WANDB = str(Path(sys.executable).with_name("wandb"))
 COMMANDS = (("leet", "run"), ("beta", "leet", "run"))
 """As it is called in newer versions and in older ones."""
+START_SECONDS = 120.0
 STEPS_PER_SECOND = 60
 OFFLINE = {"WANDB_MODE": "offline", "WANDB_SILENT": "true", "WANDB_ERROR_REPORTING": "false"}
 
 
-def leet(wanted: Wanted) -> list[Figure]:
-    """`tuitrain attach` of a run that trains all the while, beside LEET on one that wandb is told of as often.
+@contextmanager
+def leet(folder: Path) -> Iterator[Monitor]:
+    """LEET on a run of wandb in `folder`, which is made and goes on until the end of the block.
 
     Raises:
         NotMeasured: wandb is not installed, or shows nothing without a network.
     """
     if find_spec("wandb") is None or not Path(WANDB).exists():
-        raise NotMeasured(NO_WANDB)
-    with runs_dir() as (folder, env), training_run(folder, env) as run, _told(folder.parent / "wandb-runs") as told:
-        ours = ([TUITRAIN, "attach", run.name], env, "")
-        theirs = (_command(told), OFFLINE, "")
-        mine, peer = watched([ours, theirs])
-    return watched_lines("watching a run beside W&B LEET", [mine], [peer], "W&B LEET")
+        raise NotMeasured("wandb is not installed")
+    with _told(folder) as told:
+        # It draws in a process of its own.
+        yield Monitor(_command(told), OFFLINE, children_stay=True)
 
 
 def _command(told: Path) -> list[str]:

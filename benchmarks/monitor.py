@@ -8,11 +8,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from threading import Event
 from typing import NamedTuple
 
 import psutil
@@ -27,7 +28,7 @@ WATCHED_SECONDS = 18.0
 MOST_START_SECONDS = 30.0
 """For what a program starts beside itself at first, such as tuitrain a process that reads torch's files once."""
 SAMPLE_SECONDS = 0.5
-MOST_PAIRS = 2
+WINDOWS = 2
 """The values hardly differ from one to the next."""
 
 STEADY = "count 3\ncard * utilization 97\ncard * memory_used 19327352832\n"
@@ -62,21 +63,48 @@ class Watched:
     memory: float
 
 
-def watched(monitors: Sequence[tuple[list[str], dict[str, str], str]]) -> list[Watched]:
-    """What each of `monitors`, a command, its environment and the keys to its screen, takes. They run at the same time: each needs so
-    little of a core that none is in another's way, and all of them see the same machine."""
+@dataclass(frozen=True)
+class Monitor:
+    """A program that shows something.
+
+    Attributes:
+        command: starts it.
+        env: variables for it.
+        keys: what is typed to get to what is watched.
+        children_stay: it works in processes of its own, so that there is no end of them to wait for.
+    """
+
+    command: list[str]
+    env: Mapping[str, str]
+    keys: str = ""
+    children_stay: bool = False
+
+
+def watched(monitors: Sequence[Monitor]) -> list[list[Watched]]:
+    """What each of `monitors` takes in each of `WINDOWS`. They run at the same time: each needs so little of a core that none is in
+    another's way, and all of them see the same machine."""
     with ExitStack() as open_screens:
-        screens = [open_screens.enter_context(closing(Screen(argv, env))) for argv, env, _ in monitors]
-        return side_by_side([partial(_watch, screen, keys) for screen, (_, _, keys) in zip(screens, monitors, strict=True)])
+        screens = [open_screens.enter_context(closing(Screen(each.command, dict(each.env)))) for each in monitors]
+        settled = [Event() for _ in monitors]
+        takers = zip(screens, monitors, settled, strict=True)
+        return side_by_side([partial(_watch, screen, each, mine, settled) for screen, each, mine in takers])
 
 
-def _watch(screen: Screen, keys: str) -> Watched:
+def _watch(screen: Screen, monitor: Monitor, settled: Event, all_settled: Sequence[Event]) -> list[Watched]:
     screen.discard(SETTLE_SECONDS)
-    screen.child.send(keys)
+    screen.child.send(monitor.keys)
     screen.discard(SETTLE_SECONDS)
     root, patience = psutil.Process(screen.child.pid), time.perf_counter() + MOST_START_SECONDS
-    while root.children() and time.perf_counter() < patience:
+    while not monitor.children_stay and root.children() and time.perf_counter() < patience:
         screen.discard(SAMPLE_SECONDS)
+    settled.set()
+    # What comes meanwhile is taken in: a program whose terminal nobody reads would stand still.
+    while not all(each.is_set() for each in all_settled):
+        screen.discard(SAMPLE_SECONDS)
+    return [_window(screen, root) for _ in range(WINDOWS)]
+
+
+def _window(screen: Screen, root: psutil.Process) -> Watched:
     before, begin = _used(root), time.perf_counter()
     count = screen.discard(WATCHED_SECONDS)
     seconds, after = time.perf_counter() - begin, _used(root)
@@ -103,9 +131,12 @@ def _used(root: psutil.Process) -> _Used:
 def monitor(wanted: Wanted) -> list[Figure]:
     """The GPU screen of three cards at 120×40, whose values hold still and whose values all change, beside nvitop."""
     with stand_in(STEADY) as steady, stand_in(BUSY) as busy, runs_dir() as (_, env):
-        monitors = [each for nvml in (steady, busy) for each in (([TUITRAIN], {**env, **nvml}, "g"), ([NVITOP, "--monitor"], nvml, ""))]
-        taken = [watched(monitors) for _ in range(min(wanted.pairs, MOST_PAIRS))]
-    steady_ours, steady_peer, busy_ours, busy_peer = zip(*taken, strict=True)
+        monitors = [
+            monitor
+            for nvml in (steady, busy)
+            for monitor in (Monitor([TUITRAIN], {**env, **nvml}, "g"), Monitor([NVITOP, "--monitor"], nvml))
+        ]
+        steady_ours, steady_peer, busy_ours, busy_peer = watched(monitors)
     return [
         *watched_lines("GPU screen, 3 steady cards", steady_ours, steady_peer, "nvitop"),
         *watched_lines("GPU screen, 3 busy cards", busy_ours, busy_peer, "nvitop"),

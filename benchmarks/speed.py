@@ -9,7 +9,7 @@ from functools import partial
 from benchmarks.machine import describe
 from benchmarks.pairs import Figure, Wanted, figure, middle, rounds, speed
 from benchmarks.programs import Training, busy_neighbour, headless, plain
-from benchmarks.turns import in_turns, plain_loop, tuitrain
+from benchmarks.turns import Phase, in_phases, in_turns, plain_loop, tuitrain
 
 STEPS = 70
 APP_TURN_SECONDS, LOOP_TURN_SECONDS, LARGE_TURN_SECONDS = 1.5, 1.2, 5.0
@@ -25,10 +25,9 @@ IN_MEMORY = {
 def app_speed(wanted: Wanted) -> list[Figure]:
     """Steps per second inside the app against the same run without a screen, on a quiet machine and beside a busy process; and against the
     plain loop with rich's progress bar over its batches, with what both send to the terminal."""
-    training, turns = Training(SMALL), 2 * wanted.pairs
-    taken = in_turns([tuitrain(training, in_app=True), tuitrain(training), plain_loop(training, bar=True)], turns, APP_TURN_SECONDS)
-    with busy_neighbour():
-        busy = in_turns([tuitrain(training, in_app=True), tuitrain(training)], turns, APP_TURN_SECONDS)
+    training, quiet = Training(SMALL), Phase(2 * wanted.pairs, APP_TURN_SECONDS)
+    beside = replace(quiet, first=2, beside=busy_neighbour)
+    taken, busy = in_phases([tuitrain(training, in_app=True), tuitrain(training), plain_loop(training, bar=True)], [quiet, beside])
     name, beside_bar = "training in the app", "against rich's progress bar"
     lines = (
         (f"{name}, CPU", taken, 1, "headless"),

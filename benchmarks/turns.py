@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -21,7 +21,10 @@ import psutil
 from benchmarks.programs import AS_NICE, HERE, SHORT_SPIN, Screen, Training, end_all, loop_command, runs_dir, started_by, step_times
 
 POLL_SECONDS = 0.1
-SETTLE_SECONDS = 0.5
+SETTLE_SECONDS = 0.1
+"""After it goes on: the step that was interrupted does not count anyway."""
+SCREEN_SETTLE_SECONDS = 0.5
+"""A screen paints itself anew."""
 START_SECONDS = 120.0
 ENDING_SECONDS = 20.0
 
@@ -43,6 +46,23 @@ class Trainee:
     skipped: int
     env: Mapping[str, str] = field(default_factory=dict)
     on_screen: bool = False
+
+
+@dataclass(frozen=True)
+class Phase:
+    """Some rounds of turns.
+
+    Attributes:
+        turns: how many each takes, every second time in reverse.
+        seconds: how long one is.
+        first: how many of the trainings take part, the first of them; the others stand still.
+        beside: what goes on meanwhile.
+    """
+
+    turns: int
+    seconds: float
+    first: int | None = None
+    beside: Callable[[], AbstractContextManager[None]] = nullcontext
 
 
 @dataclass(frozen=True)
@@ -75,9 +95,17 @@ def in_turns(trainees: Sequence[AbstractContextManager[Trainee]], turns: int, se
     """What each did in each of its turns; every second time they take them in reverse.
 
     Raises:
+        RuntimeError: as `in_phases`.
+    """
+    return in_phases(trainees, [Phase(turns, seconds)])[0]
+
+
+def in_phases(trainees: Sequence[AbstractContextManager[Trainee]], phases: Sequence[Phase]) -> list[list[tuple[Turn, ...]]]:
+    """What each did in its turns, phase by phase; all phases share one start.
+
+    Raises:
         RuntimeError: one ended by itself, began no training, or too often made no whole step in a turn, see `whole_rounds`.
     """
-    spans: list[dict[int, Span]] = []
     with ExitStack() as folders:
         entered = [folders.enter_context(trainee) for trainee in trainees]
         with ExitStack() as stack:
@@ -87,11 +115,9 @@ def in_turns(trainees: Sequence[AbstractContextManager[Trainee]], turns: int, se
             # Not before all are there: a group under `torchrun` that stands still for long begins anew.
             for program in started:
                 _tell(program, signal.SIGSTOP)
-            for turn in range(turns):
-                order = range(len(started)) if turn % 2 == 0 else reversed(range(len(started)))
-                spans.append({which: _let(started[which], seconds) for which in order})
+            spans = [_spans(phase, entered[: phase.first], started[: phase.first]) for phase in phases]
         times = [trainee.times() for trainee in entered]
-    return whole_rounds(spans, times)
+    return [whole_rounds(of_phase, times[: phase.first]) for phase, of_phase in zip(phases, spans, strict=True)]
 
 
 def whole_rounds(spans: Sequence[Mapping[int, Span]], times: Sequence[Sequence[float]]) -> list[tuple[Turn, ...]]:
@@ -205,10 +231,20 @@ def _begun(trainee: Trainee, program: _Program) -> None:
         program.wait(POLL_SECONDS)
 
 
-def _let(program: _Program, seconds: float) -> Span:
-    """Let it go on for so long, after it has found back: a screen paints itself anew."""
+def _spans(phase: Phase, trainees: Sequence[Trainee], started: Sequence[_Program]) -> list[dict[int, Span]]:
+    """The turns of one phase, round by round."""
+    spans = []
+    with phase.beside():
+        for turn in range(phase.turns):
+            order = range(len(started)) if turn % 2 == 0 else reversed(range(len(started)))
+            spans.append({which: _let(trainees[which], started[which], phase.seconds) for which in order})
+    return spans
+
+
+def _let(trainee: Trainee, program: _Program, seconds: float) -> Span:
+    """Let it go on for so long, after it has found back."""
     _tell(program, signal.SIGCONT)
-    program.wait(SETTLE_SECONDS)
+    program.wait(SCREEN_SETTLE_SECONDS if trainee.on_screen else SETTLE_SECONDS)
     begin = time.time()
     sent = program.wait(seconds)
     if program.ended():

@@ -7,10 +7,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from benchmarks.monitor import MOST_PAIRS, watched, watched_lines
+from benchmarks.awaited import NotMeasured
+from benchmarks.leet import leet
+from benchmarks.monitor import Monitor, watched, watched_lines
 from benchmarks.pairs import Figure, Wanted
 from benchmarks.programs import TUITRAIN, Training, runs_dir
 
@@ -19,13 +21,22 @@ START_SECONDS = 120.0
 
 
 def watching(wanted: Wanted) -> list[Figure]:
-    """`tuitrain attach` of a run that trains all the while, beside terminalboard: bytes to the terminal, processor, memory."""
+    """`tuitrain attach` of a run that trains all the while, beside terminalboard, and LEET where it is, on one that wandb is told of as
+    often: bytes to the terminal, processor, memory."""
     if not Path(TERMINALBOARD).exists():
         raise RuntimeError("terminalboard is not installed: pip install '.[bench]' brings it")
-    with runs_dir() as (folder, env), training_run(folder, env) as run:
-        monitors = [([TUITRAIN, "attach", run.name], env, ""), ([TERMINALBOARD, str(run / "tensorboard")], env, "")]
-        ours, peer = zip(*(watched(monitors) for _ in range(min(wanted.pairs, MOST_PAIRS))), strict=True)
-    return watched_lines("watching a run", ours, peer, "terminalboard")
+    with ExitStack() as stack:
+        folder, env = stack.enter_context(runs_dir())
+        run = stack.enter_context(training_run(folder, env))
+        monitors = [Monitor([TUITRAIN, "attach", run.name], env), Monitor([TERMINALBOARD, str(run / "tensorboard")], env)]
+        try:
+            monitors.append(stack.enter_context(leet(folder.parent / "wandb-runs")))
+        except NotMeasured as error:
+            print(f"without W&B LEET: {error}", file=sys.stderr)
+        ours, *peers = watched(monitors)
+    names = (("watching a run", "terminalboard"), ("watching a run beside W&B LEET", "W&B LEET"))
+    # Without LEET its lines are left out.
+    return [line for (name, what), peer in zip(names, peers, strict=False) for line in watched_lines(name, ours, peer, what)]
 
 
 @contextmanager

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import sys
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import pairwise
 from pathlib import Path
 
 import psutil
 import pytest
 
-from benchmarks.turns import Span, Trainee, Turn, in_turns, lines_of, seconds_per_step, whole_rounds
+from benchmarks.turns import Phase, Span, Trainee, Turn, in_phases, in_turns, lines_of, seconds_per_step, whole_rounds
 
 STEPPING = """
 import subprocess, sys, time
@@ -43,6 +44,21 @@ def test_only_one_trains_at_a_time(tmp_path: Path) -> None:
     assert changes < len(marked) / 4
     left = [process for process in psutil.process_iter() if str(tmp_path) in " ".join(words_of(process))]
     assert psutil.wait_procs(left, timeout=60)[1] == []
+
+
+def test_a_later_phase_shares_the_start_and_may_leave_some_out(tmp_path: Path) -> None:
+    files, inside = [tmp_path / "one", tmp_path / "two"], []
+
+    @contextmanager
+    def beside() -> Iterator[None]:
+        inside.append(len(lines_of(files[1])))
+        yield
+        inside.append(len(lines_of(files[1])))
+
+    first, second = in_phases([trainee(file) for file in files], [Phase(2, 0.3), Phase(3, 0.3, first=1, beside=beside)])
+    assert [len(each) for each in first] == [2, 2]
+    assert [len(each) for each in second] == [1, 1, 1]
+    assert inside[0] == inside[1] > 2
 
 
 def words_of(process: psutil.Process) -> list[str]:
