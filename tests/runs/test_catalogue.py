@@ -162,7 +162,7 @@ def test_a_run_that_another_process_takes_at_the_last_moment_is_not_deleted(runs
 
 
 def test_a_lost_run_is_deleted(runs_dir):
-    lost = make_run(runs_dir, state="running", boot_id="another")
+    lost = make_run(runs_dir, state="running", pid=2**22 + 5)
     assert delete(runs_dir, lost.id).state == "lost"
     assert os.listdir(runs_dir) == []
 

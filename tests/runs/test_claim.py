@@ -130,16 +130,19 @@ def test_of_several_processes_exactly_one_takes_it_and_when_it_is_killed_another
             process.communicate()
 
 
-@pytest.mark.parametrize("changes", [{"pid": 2**22 + 5}, {"pid_started": 0.5}, {"boot_id": "the boot before"}])
+@pytest.mark.parametrize("changes", [{"pid": 2**22 + 5}, {"pid_started": 0.5}])
 def test_a_claim_whose_process_is_gone_is_taken_over(folder, changes):
     held_by(folder, number=7, **changes)
     claim.take(folder)
     assert files(folder) == ["claim-8.json"]
 
 
-def test_after_a_reboot_a_claim_of_the_same_pid_is_taken_over(folder, monkeypatch):
+def test_after_a_reboot_a_claim_of_the_same_pid_is_taken_over_and_that_of_another_machine_of_the_name_is_not(folder, monkeypatch):
     claim.take(folder)
     monkeypatch.setattr(status, "_boot_id", lambda: "another boot")
+    with pytest.raises(RunError, match=r"belongs to another process \(pid \d+ on "):
+        claim.take(folder)
+    monkeypatch.setattr(status, "_booted", lambda: time.time() + 1)
     claim.take(folder)
 
 

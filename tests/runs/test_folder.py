@@ -4,7 +4,9 @@ import os
 import random
 import re
 import stat
+import sys
 import threading
+import time
 
 import msgspec
 import pytest
@@ -16,7 +18,7 @@ from tuitrain.runs import folder as folder_module
 from tuitrain.runs import status as status_module
 from tuitrain.runs.folder import RunFolder, new_id
 from tuitrain.runs.logtail import LogLine
-from tuitrain.runs.status import is_lost, read_status
+from tuitrain.runs.status import is_lost, read_status, this_process
 
 MORNING = 1795234380.0
 """2026-11-21 04:13 UTC."""
@@ -138,7 +140,7 @@ def test_a_live_run_of_this_process_is_not_lost(run_folder):
 
 @pytest.mark.parametrize(
     "changes",
-    [{"pid": 2**22 + 5}, {"pid": -1}, {"pid_started": 12.0}, {"boot_id": "another"}, {"host": "elsewhere", "heartbeat": 0.0}],
+    [{"pid": 2**22 + 5}, {"pid": -1}, {"pid_started": 12.0}, {"host": "elsewhere", "heartbeat": 0.0}],
 )
 @pytest.mark.parametrize("state", ["queued", "running", "paused"])
 def test_a_live_state_without_its_process_is_lost(run_folder, state, changes):
@@ -147,11 +149,25 @@ def test_a_live_state_without_its_process_is_lost(run_folder, state, changes):
     assert not is_lost(msgspec.structs.replace(status, state="finished"), status.heartbeat + 1e6)
 
 
-@pytest.mark.parametrize("where", [{"host": "elsewhere"}, {"pid_namespace": 5}])
-def test_another_host_and_another_container_are_believed_for_a_minute(run_folder, where):
+@pytest.mark.parametrize("where", [{"host": "elsewhere"}, {"pid_namespace": 5}, {"boot_id": "another"}])
+def test_another_host_another_container_and_another_machine_of_the_name_are_believed_for_a_minute(run_folder, where):
     status = msgspec.structs.replace(run_folder.status, state="running", pid=1, **where)
     assert not is_lost(status, status.heartbeat + 59)
     assert is_lost(status, status.heartbeat + 61)
+
+
+def test_a_run_from_before_a_reboot_is_lost_at_once(run_folder, monkeypatch):
+    status = msgspec.structs.replace(run_folder.status, state="running", boot_id="another")
+    monkeypatch.setattr(status_module, "_booted", lambda: status.heartbeat + 1)
+    assert is_lost(status, status.heartbeat + 2)
+    assert not is_lost(msgspec.structs.replace(status, host="elsewhere"), status.heartbeat + 2)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nobody asks")
+def test_the_machine_started_before_its_processes_did():
+    since_then = this_process().pid_started
+    assert since_then is not None
+    assert time.time() - status_module._booted() > since_then > 0
 
 
 def test_a_zombie_is_no_process(run_folder, monkeypatch):

@@ -134,7 +134,7 @@ def test_the_shelf_reads_again_what_could_not_be_read(runs_dir, named, monkeypat
 
 
 def test_the_shelf_reads_an_unchanged_run_once_and_a_live_one_always(runs_dir, named, opened):
-    live = make_run(runs_dir, state="running", boot_id="another")
+    live = make_run(runs_dir, state="running", pid=2**22 + 5)
     shelf = Shelf(runs_dir)
     assert [run.state for run in shelf.read()].count("lost") == 1
     opened.clear()

@@ -67,7 +67,7 @@ def test_a_clock_that_was_set_back_takes_no_running_time_away(runs_dir, moments,
 
 
 def test_a_run_whose_process_is_gone_is_lost(runs_dir):
-    folder = make_run(runs_dir, state="running", boot_id="another")
+    folder = make_run(runs_dir, state="running", pid=2**22 + 5)
     assert load_record(folder.path).state == "lost"
 
 

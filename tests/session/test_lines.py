@@ -415,10 +415,12 @@ def test_a_run_that_cannot_be_reached_says_why(tmp_path: Path, heard: Heard, mon
     with monkeypatch.context() as patch:
         patch.setattr(RunLine, "connect", lambda folder: None)
         patch.setattr(commands, "REACH_SECONDS", 0.0)
-        with monkeypatch.context() as outside:
-            outside.setattr("tuitrain.runs.status._pid_namespace", lambda: 5)
-            with pytest.raises(RunError, match=f"{run.run} trains in another container of {run.host}, and only there"):
-                commands.stop(catalogue.find(tmp_path, "last"))
+        for what, other in (("_pid_namespace", 5), ("_boot_id", "another boot")):
+            with monkeypatch.context() as outside:
+                outside.setattr(f"tuitrain.runs.status.{what}", lambda other=other: other)
+                where = f"in another container of {run.host}, or on another machine of that name"
+                with pytest.raises(RunError, match=f"{run.run} trains {where}, and only there"):
+                    commands.stop(catalogue.find(tmp_path, "last"))
         with pytest.raises(RunError, match=f"kill {run.pid}"):
             commands.pause(run)
         patch.setattr(commands.os, "getuid", lambda: os.geteuid() + 1)

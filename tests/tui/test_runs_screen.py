@@ -116,7 +116,7 @@ async def test_a_folder_that_cannot_be_read_is_a_sentence(session: FakeSession, 
 async def test_states_that_need_words(session: FakeSession, sampler: FakeSampler, runs_dir: Path) -> None:
     reason = "step 96: CUDA out of memory: tried to allocate 2.00 GiB on a card of 79.15 GiB; a batch of 32 would take half of that"
     keep(runs_dir, FIRST, **here())
-    keep(runs_dir, SECOND, state="running", boot_id="another")
+    keep(runs_dir, SECOND, state="running", pid=2**22 + 5)
     keep(runs_dir, THIRD, state="failed", error=reason)
     app = make(session, sampler, runs_dir)
     async with app.run_test(size=WIDE) as pilot:

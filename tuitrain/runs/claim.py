@@ -19,7 +19,7 @@ import msgspec
 from tuitrain.files import sync_folder, write_durably
 from tuitrain.paths import STATE
 from tuitrain.runs.errors import RunError
-from tuitrain.runs.status import HEARTBEAT_SECONDS, ThisProcess, has_ended, is_out_of_sight, read_status, this_process
+from tuitrain.runs.status import HEARTBEAT_SECONDS, ThisProcess, is_gone, is_out_of_sight, read_status, this_process
 from tuitrain.text import clean
 
 _NAME = re.compile(r"claim-(\d{1,12})\.(json|released)")
@@ -106,11 +106,8 @@ def _check_free(folder: Path, path: Path, heir_of: int | None) -> None:
         if time.time() - written < HEARTBEAT_SECONDS:
             raise RunError(f"RUN: {run} is being taken by another process; try again.") from None
         return
-    if is_out_of_sight(holder):
-        gone = time.time() - max(holder.taken, _heartbeat(folder)) > HEARTBEAT_SECONDS
-    else:
-        gone = holder.pid == heir_of or has_ended(holder)
-    if not gone:
+    handed_over = holder.pid == heir_of and not is_out_of_sight(holder)
+    if not handed_over and not is_gone(holder, max(holder.taken, _heartbeat(folder)), time.time()):
         raise RunError(f"RUN: {run} belongs to another process (pid {holder.pid} on {clean(holder.host)}); stop it first.")
 
 

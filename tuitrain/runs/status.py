@@ -21,7 +21,7 @@ from tuitrain.runs.utc import utc
 from tuitrain.text import clean, is_plain_json
 
 HEARTBEAT_SECONDS = 60.0
-"""A run on another host whose heartbeat is older than this is lost."""
+"""A run out of sight whose heartbeat is older than this is lost."""
 
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _PID_NAMESPACE = Path("/proc/self/ns/pid")
@@ -171,28 +171,33 @@ def has_process(status: RunStatus, now: float) -> bool:
     if not status.pid:
         return False
     process = ThisProcess(status.host, status.pid, status.pid_started, status.boot_id, status.pid_namespace)
-    if is_out_of_sight(process):
-        return now - status.heartbeat <= HEARTBEAT_SECONDS
-    return not has_ended(process)
+    return not is_gone(process, status.heartbeat, now)
+
+
+def is_gone(process: ThisProcess, heard: float, now: float) -> bool:
+    """Whether a process is there no more; of one that is out of sight it is only known when it was last heard of.
+
+    Args:
+        process: its pid may be another one's by now.
+        heard: when it last said that it is there (Unix seconds).
+        now: Unix seconds.
+    """
+    if not is_out_of_sight(process):
+        start = _start_time(process.pid)
+        return start is None or (process.pid_started is not None and abs(start - process.pid_started) > _START_TOLERANCE)
+    # This machine has started anew since, or it never was this machine: one that says something after that start is another one.
+    if process.host == socket.gethostname() and process.boot_id != _boot_id() and heard < _booted():
+        return True
+    return now - heard > HEARTBEAT_SECONDS
 
 
 def is_out_of_sight(process: ThisProcess | RunStatus) -> bool:
-    """Whether nobody can tell here if a process is there: it is of another host, or of another container of this one."""
+    """Whether its pid says nothing here: it is of another host, of another boot or machine of this one's name, or of another container."""
     if process.host != socket.gethostname():
         return True
-    same_boot = process.boot_id is not None and process.boot_id == _boot_id()
-    return same_boot and process.pid_namespace not in (None, _pid_namespace())
-
-
-def has_ended(process: ThisProcess) -> bool:
-    """Whether a process that is not out of sight is there no more.
-
-    Its pid may be another one's by now, and the machine may have started anew.
-    """
-    if process.boot_id is not None and process.boot_id != _boot_id():
-        return True
-    start = _start_time(process.pid)
-    return start is None or (process.pid_started is not None and abs(start - process.pid_started) > _START_TOLERANCE)
+    if process.boot_id is None:
+        return False
+    return process.boot_id != _boot_id() or process.pid_namespace not in (None, _pid_namespace())
 
 
 def _start_time(pid: int) -> float | None:
@@ -222,6 +227,11 @@ def _boot_id() -> str | None:
         return _BOOT_ID.read_text(encoding="ascii").strip()
     except OSError:
         return None
+
+
+def _booted() -> float:
+    """When this machine started (Unix seconds); long ago where the system does not say."""
+    return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) if sys.platform == "linux" else 0.0
 
 
 def _pid_namespace() -> int | None:

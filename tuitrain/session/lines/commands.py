@@ -80,7 +80,8 @@ def reach(run: RunSummary, command: Command) -> RunLine:
         raise RunError(f"RUN: {run.run} trains on {run.host} (pid {run.pid}), and only there it can be told to {command}.")
     line = RunLine.connect(run.path)
     if line is None and is_out_of_sight(read_status(run.path)):
-        raise RunError(f"RUN: {run.run} trains in another container of {run.host}, and only there it can be told to {command}.")
+        where = f"in another container of {run.host}, or on another machine of that name"
+        raise RunError(f"RUN: {run.run} trains {where}, and only there it can be told to {command}.")
     if line is None and run.path.stat().st_uid != os.getuid():
         raise RunError(f"RUN: {run.run} (pid {run.pid}) cannot be reached: it belongs to another user ({_owner(run)}).")
     if line is None:
