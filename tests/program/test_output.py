@@ -81,6 +81,14 @@ def test_a_run_goes_on_when_what_it_prints_to_is_full(kept: dict[str, str]) -> N
     assert shell(kept, f"tuitrain {' '.join(RUN)} --json 2>/dev/full | tail -1").stdout.startswith('{"event":"run_ended"')
 
 
+def test_a_script_is_not_written_where_the_working_directory_has_gone(kept: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "here").mkdir()
+    done = shell(kept, f"cd {tmp_path}/here; rmdir ../here; tuitrain export last --format py")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("tuitrain: the working directory has been deleted, ")
+    assert done.stderr.count("\n") == 1
+
+
 @pytest.mark.parametrize("encoding", ["latin-1", "ascii", "utf-8"])
 def test_what_is_for_programs_is_utf8_in_every_locale(tmp_path: Path, encoding: str) -> None:
     env = {**os.environ, "TUITRAIN_RUNS": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path), "PYTHONIOENCODING": encoding}

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from programs import RESTING, runs, tuitrain, until
@@ -48,6 +49,18 @@ def test_queued_runs_train_after_each_other_and_survive_their_processes(clean_en
     rows = {row["run"]: row for row in runs(env)}
     assert (rows[second]["step"], rows[third]["step"], rows[out]["state"]) == (5, 6, "stopped")
     assert rows[second]["started"] < rows[third]["started"]
+
+
+def test_a_queued_run_needs_the_folder_in_which_it_was_queued_no_more(clean_env: dict[str, str], tmp_path: Path) -> None:
+    env = clean_env
+    first = tuitrain(env, "run", *RESTING, "--queue").stdout.strip()
+    (tmp_path / "here").mkdir()
+    done = tuitrain(env, "run", "random-linear", "--device", "cpu", "--queue", cwd=tmp_path / "here")
+    assert done.returncode == 0, done.stderr
+    (tmp_path / "here").rmdir()
+    assert tuitrain(env, "stop", first).returncode == 0
+    until(lambda: runs(env)[0]["state"] == "finished" or runs(env)[0]["pid"] is None)
+    assert {row["run"]: row["state"] for row in runs(env)}[done.stdout.strip()] == "finished"
 
 
 @pytest.mark.parametrize(

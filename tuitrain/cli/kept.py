@@ -86,6 +86,7 @@ def export(parent_runs_dir: str | None, run: str, format_: str, output: str | No
         write_utf8()
     if output == "":
         raise click.UsageError("-o: '' is not allowed; it must be the name of a file.")
+    from tuitrain.paths import check_working_directory
     from tuitrain.runs import catalogue
     from tuitrain.runs.export import check_output, export_metrics, write_text
 
@@ -97,6 +98,7 @@ def export(parent_runs_dir: str | None, run: str, format_: str, output: str | No
         raise click.UsageError("--format pt needs -o FILE: weights are not text.")
     # Before torch is loaded.
     check_output(output)
+    check_working_directory()
     from tuitrain.engine.export import export_weights, script
     from tuitrain.runs.made_with import for_script
 

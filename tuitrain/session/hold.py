@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -92,6 +93,8 @@ class Hold:
             self._recorder.put(RunEnded(run=self._owned.folder.id, state="stopped", step=0))
         elif request is not None:
             self.back_to_the_queue()
+        else:
+            _be_somewhere(self._owned.folder.path)
         return request is None
 
     def back_to_the_queue(self) -> None:
@@ -159,3 +162,11 @@ class Hold:
         except OSError as error:
             text = f"Other terminals cannot reach this run: no control socket can be made ({error.strerror or error})."
             self._recorder.put(Notice(level="warning", text=text))
+
+
+def _be_somewhere(folder: Path) -> None:
+    """Go to `folder` where the working directory went while the run waited: what needs none is not held up by that."""
+    try:
+        os.getcwd()
+    except OSError:
+        os.chdir(folder)
