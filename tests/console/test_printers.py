@@ -8,8 +8,8 @@ from contextlib import contextmanager, redirect_stdout
 
 import pytest
 
-from tuitrain.console.printers import BarPrinter, JsonPrinter, PlainPrinter, Printer, printer_for
-from tuitrain.events import BYTES, Progress
+from tuitrain.console.printers import BarPrinter, JsonPrinter, PlainPrinter, Preparations, Printer, printer_for
+from tuitrain.events import BYTES, Notice, Progress
 
 
 @contextmanager
@@ -42,3 +42,11 @@ def test_the_bar_of_a_download_counts_in_megabytes(capsys: pytest.CaptureFixture
 def test_a_pipe_gets_plain_lines_and_json_where_it_is_asked_for() -> None:
     assert isinstance(printer_for(json=False), PlainPrinter)
     assert isinstance(printer_for(json=True), JsonPrinter)
+
+
+def test_preparations_leave_nothing_but_notices_where_stderr_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    preparations = Preparations()
+    preparations.show(Progress(phase="importing torch"))
+    preparations.show(Notice(text="no GPU"))
+    preparations.close()
+    assert capsys.readouterr() == ("", "tuitrain: no GPU\n")

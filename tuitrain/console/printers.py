@@ -211,13 +211,16 @@ class Preparations:
     """A bar on stderr, where that is a terminal, that goes away when they are done; notices stay."""
 
     def __init__(self) -> None:
+        console = Console(stderr=True)
         self._progress = Progress(
             TextColumn("{task.description}", markup=False),
             BarColumn(),
             TextColumn("{task.fields[amount]}", markup=False),
-            console=Console(stderr=True),
+            console=console,
             refresh_per_second=4,
             transient=True,
+            # Elsewhere Rich would end it with an empty line.
+            disable=not console.is_interactive,
         )
         self._task = self._progress.add_task("starting a process in the background", total=None, amount="")
         self._progress.start()
