@@ -54,6 +54,14 @@ def write_atomically(path: Path, content: bytes) -> None:
     sync_folder(path.parent)
 
 
+def sweep_beside(path: Path) -> None:
+    """Remove what processes that were killed while they replaced `path` have left; nobody may replace it meanwhile."""
+    with contextlib.suppress(OSError):
+        for name in os.listdir(path.parent):
+            if name.startswith(f".{path.name}."):
+                (path.parent / name).unlink()
+
+
 def check_place(path: Path) -> None:
     """Whether `written_where_asked` can begin, for one who needs time to make what is to be written.
 

@@ -103,6 +103,25 @@ def test_a_folder_that_cannot_be_made_leaves_nothing(runs_dir, monkeypatch):
     assert os.listdir(runs_dir) == []
 
 
+def test_what_a_killed_process_left_of_a_new_folder_goes_with_a_later_start(runs_dir):
+    old, new = (runs_dir / f".new-{name}" for name in ("old", "new"))
+    for left in (old, new):
+        (left / "checkpoints").mkdir(parents=True)
+    os.utime(old, (1000.0, 1000.0))
+    made = create(runs_dir)
+    assert sorted(os.listdir(runs_dir)) == sorted([new.name, made.id])
+
+
+def test_what_a_killed_process_left_beside_a_file_goes_when_the_run_is_taken(runs_dir):
+    made = create(runs_dir)
+    before = sorted(os.listdir(made.path))
+    for name in ("state.json", "run.toml", "parameters.json"):
+        (made.path / f".{name}.4711").touch()
+    (made.path / ".label.json.4711").touch()
+    RunFolder.open(made.path)
+    assert sorted(os.listdir(made.path)) == sorted([".label.json.4711", *before])
+
+
 def test_a_runs_dir_that_is_a_file_is_a_sentence(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(ConfigError, match="cannot be written"):

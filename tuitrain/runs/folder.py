@@ -20,17 +20,23 @@ import msgspec
 
 from tuitrain.config import ConfigError, RunConfig
 from tuitrain.events import RunStarted
-from tuitrain.files import sync_folder, write_atomically
+from tuitrain.files import sweep_beside, sync_folder, write_atomically
 from tuitrain.paths import CHECKPOINTS, CONFIG, LOG, METRICS, STATE, TENSORBOARD
 from tuitrain.recipes import to_toml
 from tuitrain.runs.logtail import LogLine
+from tuitrain.runs.network import PARAMETERS, PREDICTIONS
 from tuitrain.runs.status import InQueue, RunStatus, read_status, this_process
 from tuitrain.runs.store import MetricsWriter
 from tuitrain.runs.utc import utc
 from tuitrain.text import clean
 
 SLUG_LENGTH = 24
+UNFINISHED_SECONDS = 86_400.0
+"""A folder that was begun so long ago and has no name yet is one whose process was killed."""
 _ATTEMPTS = 100
+_NEW = ".new-"
+_REPLACED = (CONFIG, STATE, PARAMETERS, PREDICTIONS)
+"""Files that only the process that has the run replaces."""
 
 
 def new_id(name: str, now: float) -> str:
@@ -78,6 +84,7 @@ class RunFolder:
         now = time.time()
         try:
             runs_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _sweep(runs_dir, now)
             for _ in range(_ATTEMPTS):
                 run = new_id(config.name or "custom" if config.recipe == "custom" else config.recipe, now)
                 status = msgspec.structs.replace(_first_status(run, config, started, now), queue=queue)
@@ -95,6 +102,8 @@ class RunFolder:
         Raises:
             RunError: its state cannot be read.
         """
+        for name in _REPLACED:
+            sweep_beside(path / name)
         return cls(path, read_status(path))
 
     def take_over(self) -> None:
@@ -173,9 +182,18 @@ def _first_status(run: str, config: RunConfig, started: RunStarted, now: float) 
     )
 
 
+def _sweep(runs_dir: Path, now: float) -> None:
+    """Remove what processes that were killed have left of folders that they made."""
+    with suppress(OSError):
+        for name in os.listdir(runs_dir):
+            left = runs_dir / name
+            if name.startswith(_NEW) and now - left.lstat().st_mtime > UNFINISHED_SECONDS:
+                shutil.rmtree(left, ignore_errors=True)
+
+
 def _make(runs_dir: Path, status: RunStatus, run_toml: str) -> bool:
     """Make the folder beside its name and rename it, so that no list ever shows half of one; `False` when the name is taken."""
-    final, beside = runs_dir / status.run, runs_dir / f".new-{status.run}"
+    final, beside = runs_dir / status.run, runs_dir / f"{_NEW}{status.run}"
     try:
         beside.mkdir(mode=0o700)
     except FileExistsError:
