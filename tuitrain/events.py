@@ -15,9 +15,12 @@ RunState = Literal["queued", "running", "paused", "finished", "stopped", "failed
 EndState = Literal["finished", "stopped", "failed", "interrupted"]
 DataKind = Literal["cifar10", "imagefolder", "synthetic", "random", "custom"]
 CheckpointKind = Literal["epoch", "last", "best", "manual"]
+Request = Literal["pause", "resume", "stop", "interrupt", "checkpoint"]
+"""What a run can be asked to do while it lives, at the end of a step."""
 
 LIVE_STATES: tuple[RunState, ...] = ("queued", "running", "paused")
 END_STATES: tuple[EndState, ...] = get_args(EndState)
+REQUESTS: tuple[Request, ...] = get_args(Request)
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="event"):

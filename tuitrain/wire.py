@@ -14,7 +14,7 @@ import msgspec
 
 from tuitrain import events
 from tuitrain.config import RunConfig
-from tuitrain.events import Event
+from tuitrain.events import Event, Request
 
 ADDRESS = "TUITRAIN_GROUP"
 """The environment variable with the path of the host's socket."""
@@ -37,9 +37,6 @@ class Hello(Event, frozen=True, kw_only=True, tag="hello"):
 
 class Alive(Event, frozen=True, kw_only=True, tag="alive"):
     """A rank's process still runs: once a second, also while it waits for others."""
-
-    rank: int
-    step: int
 
 
 class Resolved(Event, frozen=True, kw_only=True, tag="resolved"):
@@ -76,13 +73,9 @@ class Met(Event, frozen=True, kw_only=True, tag="met"):
 
     Attributes:
         pids: process by rank, of this machine's ranks.
-        hosts_run: rank 0 is one of them.
-        machines: how many train together.
     """
 
     pids: dict[int, int]
-    hosts_run: bool
-    machines: int
 
 
 class Regroup(Event, frozen=True, kw_only=True, tag="regroup"):
@@ -112,9 +105,9 @@ class Folder(Event, frozen=True, kw_only=True, tag="folder"):
 
 
 class Ask(Event, frozen=True, kw_only=True, tag="ask"):
-    """Pause, resume, stop, interrupt or checkpoint."""
+    """What the run is asked to do."""
 
-    request: str
+    request: Request
 
 
 class Host(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

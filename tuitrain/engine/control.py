@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 from tuitrain.config import RunConfig
-
-Request = Literal["pause", "resume", "stop", "interrupt", "checkpoint"]
+from tuitrain.events import Request
 
 
 class Control(Protocol):

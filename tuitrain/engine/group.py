@@ -16,12 +16,11 @@ import torch.distributed as dist
 from torch import Tensor
 
 from tuitrain.config import ConfigError
-from tuitrain.engine.control import Request
+from tuitrain.events import REQUESTS, Request
 from tuitrain.text import clean
 
 # Waiting for another rank is not bounded here: a pause or an evaluation may take hours. The host sees a rank that hangs.
 _PATIENCE = timedelta(days=7)
-_REQUESTS: tuple[Request, ...] = ("pause", "resume", "stop", "interrupt", "checkpoint")
 _PAUSED_SECONDS = 0.1
 
 
@@ -146,10 +145,10 @@ class Group:
     def _wishes(self) -> list[float]:
         """A 1 in the place of what this rank is asked for: one request at a time, so that they stay in order."""
         request = self._asked()
-        return [float(request == each) for each in _REQUESTS]
+        return [float(request == each) for each in REQUESTS]
 
     def _agree(self, wishes: list[float]) -> None:
-        self._agreed += [request for request, count in zip(_REQUESTS, wishes, strict=True) if count]
+        self._agreed += [request for request, count in zip(REQUESTS, wishes, strict=True) if count]
 
 
 def is_lost_peer(error: BaseException) -> bool:

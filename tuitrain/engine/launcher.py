@@ -41,7 +41,7 @@ class Agent(LocalElasticAgent):
     def _start_workers(self, worker_group: WorkerGroup) -> dict[int, Any]:
         pids: dict[int, Any] = super()._start_workers(worker_group)
         ranks = {worker_group.workers[local].global_rank: pid for local, pid in pids.items()}
-        self._host.tell(Met(pids=ranks, hosts_run=self._meeting.keeps_store, machines=self._meeting.machines))
+        self._host.tell(Met(pids=ranks))
         return pids
 
     def _monitor_workers(self, worker_group: WorkerGroup) -> RunResult:

@@ -14,15 +14,14 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tuitrain.config import ConfigError, RunConfig
-from tuitrain.events import Event, RunEnded, RunStarted, Step
+from tuitrain.events import Event, Request, RunEnded, RunStarted
 from tuitrain.text import print_error
 from tuitrain.wire import ADDRESS, LOST_PEER, Alive, Ask, Begin, Folder, Hello, RankFailed, Refused, Resolved, Unpacker, pack
 
 if TYPE_CHECKING:
-    from tuitrain.engine.control import Request
     from tuitrain.engine.world import World
 
 BEAT_SECONDS = 1.0
@@ -35,14 +34,12 @@ class Line:
     """The connection to the host. When the host or the launcher has gone, the process ends.
 
     Attributes:
-        step: the step that was told last, for the heartbeat.
         asked: called with each request, from a thread of the line's own.
     """
 
     def __init__(self, address: str, rank: int, agent: int) -> None:
-        self.step = 0
         self.asked: Callable[[Request], None] = lambda request: None
-        self._folder, self._rank, self._agent = Path(address).parent, rank, agent
+        self._folder, self._agent = Path(address).parent, agent
         self._lock = threading.Lock()
         self._inbox: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self._socket = socket.socket(socket.AF_UNIX)
@@ -71,14 +68,14 @@ class Line:
             while piece := file.read(1 << 16):
                 for message in unpacker.feed(piece):
                     if isinstance(message, Ask):
-                        self.asked(cast("Request", message.request))
+                        self.asked(message.request)
                     else:
                         self._inbox.put(message)
         self._leave()
 
     def _beat(self) -> None:
         while os.getppid() == self._agent:
-            self.send(Alive(rank=self._rank, step=self.step))
+            self.send(Alive())
             time.sleep(BEAT_SECONDS)
         os._exit(1)
 
@@ -168,8 +165,6 @@ def _tell(line: Line, control: RankControl, world: World, event: Event, *, new: 
         line.send(event)
     if isinstance(event, RunStarted) and new:
         control.folder = Path(line.wait_for(Folder).path)
-    elif isinstance(event, Step):
-        line.step = event.step
     elif failed:
         time.sleep(GOODBYE_SECONDS)  # the others would take an end for a death; the host ends all ranks
 

@@ -13,10 +13,10 @@ import msgspec
 import torch
 
 from tuitrain.config import ConfigError, RunConfig
-from tuitrain.engine.control import Control, Request
+from tuitrain.engine.control import Control
 from tuitrain.engine.placement import place
 from tuitrain.engine.train import Spread, train
-from tuitrain.events import Event, ReplicaStats, RunEnded, RunStarted, Step
+from tuitrain.events import Event, ReplicaStats, Request, RunEnded, RunStarted, Step
 from tuitrain.wire import Measured, Trial
 
 TRIES_SECONDS = 30.0

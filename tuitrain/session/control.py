@@ -6,12 +6,11 @@ import queue
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from tuitrain.config import RunConfig
+from tuitrain.events import Request
 from tuitrain.session.threads import yield_to_the_screen
-
-Request = Literal["pause", "resume", "stop", "interrupt", "checkpoint"]
 
 
 class Control:

@@ -17,8 +17,8 @@ from pathlib import PurePath
 import msgspec
 
 from tuitrain.config import ConfigError, RunConfig
-from tuitrain.events import EndState, Event, Losses, Notice, Progress, RunEnded, RunStarted
-from tuitrain.session.control import Control, Request
+from tuitrain.events import EndState, Event, Losses, Notice, Progress, Request, RunEnded, RunStarted
+from tuitrain.session.control import Control
 from tuitrain.session.ranks import Peer, Ranks
 from tuitrain.signals import signal_name
 from tuitrain.text import clean

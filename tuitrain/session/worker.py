@@ -12,10 +12,10 @@ from typing import Literal
 import msgspec
 
 from tuitrain.config import ConfigError, RunConfig
-from tuitrain.events import END_STATES, Event, GpuSample, Notice, Progress, RunEnded, RunStarted
+from tuitrain.events import END_STATES, Event, GpuSample, Notice, Progress, Request, RunEnded, RunStarted
 from tuitrain.paths import check_working_directory
 from tuitrain.runs.record import RunRecord
-from tuitrain.session.control import Control, Request
+from tuitrain.session.control import Control
 from tuitrain.session.hold import Hold
 from tuitrain.session.lines import Command
 from tuitrain.session.lines.endpoint import Endpoint
