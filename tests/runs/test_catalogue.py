@@ -72,7 +72,7 @@ def test_broken_folders_are_rows_that_say_why(runs_dir, run_folder):
     assert "damaged" in runs[3].broken
     text = report.runs(runs_dir, as_json=False)
     assert runs[1].broken in text
-    delete(runs_dir, torn.name)
+    delete(torn)
     assert torn.name not in os.listdir(runs_dir)
 
 
@@ -147,23 +147,33 @@ def test_a_table_lines_up_for_people(runs_dir):
 def test_a_live_run_is_not_deleted(runs_dir):
     live = make_run(runs_dir, state="running")
     with pytest.raises(ConfigError, match=rf"is running \(pid {os.getpid()} on .*\); stop it first\."):
-        delete(runs_dir, live.id)
+        delete(live.path)
     assert live.path.is_dir()
 
 
 def test_a_run_that_another_process_takes_at_the_last_moment_is_not_deleted(runs_dir, run_folder):
     mine = claim.take(run_folder.path)
     with pytest.raises(ConfigError, match=rf"^RUN: {run_folder.id} belongs to another process meanwhile; stop it first\.$"):
-        delete(runs_dir, run_folder.id)
+        delete(run_folder.path)
     assert os.listdir(runs_dir) == [run_folder.id]
     mine.release()
-    delete(runs_dir, run_folder.id)
+    delete(run_folder.path)
     assert os.listdir(runs_dir) == []
+
+
+def test_a_run_that_has_gone_takes_no_other_with_it(runs_dir, run_folder):
+    """Its name may be what the name of a copy begins with."""
+    copy = run_folder.path.with_name(f"{run_folder.id}-backup")
+    shutil.copytree(run_folder.path, copy)
+    shutil.rmtree(run_folder.path)
+    with pytest.raises(ConfigError, match=rf"^RUN: {run_folder.id} is not there any more\.$"):
+        delete(run_folder.path)
+    assert os.listdir(runs_dir) == [copy.name]
 
 
 def test_a_lost_run_is_deleted(runs_dir):
     lost = make_run(runs_dir, state="running", pid=2**22 + 5)
-    assert delete(runs_dir, lost.id).state == "lost"
+    assert delete(lost.path).state == "lost"
     assert os.listdir(runs_dir) == []
 
 
@@ -176,10 +186,10 @@ def test_a_run_that_cannot_be_removed_is_a_sentence_and_can_be_deleted_later(run
     with monkeypatch.context() as patched:
         patched.setattr(removal.shutil, "rmtree", refuse)
         with pytest.raises(ConfigError, match="cannot be removed: "):
-            delete(runs_dir, run_folder.id)
+            delete(run_folder.path)
     assert saved.is_dir()
     assert os.listdir(runs_dir) == [run.run for run in list_runs(runs_dir)] == [run_folder.id]
-    delete(runs_dir, run_folder.id)
+    delete(run_folder.path)
     assert os.listdir(runs_dir) == []
 
 
@@ -191,9 +201,9 @@ def test_what_a_killed_process_left_half_removed_goes_with_the_next_run(runs_dir
     link.symlink_to(run_folder.path)
     with removal._locked(going) as alone:
         assert alone
-        delete(runs_dir, run_folder.id)
+        delete(run_folder.path)
         assert sorted(os.listdir(runs_dir)) == sorted([going.name, link.name])
-    delete(runs_dir, make_run(runs_dir).id)
+    delete(make_run(runs_dir).path)
     assert os.listdir(runs_dir) == [link.name]
 
 
@@ -217,5 +227,5 @@ def test_a_folder_with_a_hostile_name_is_listed_shown_and_deleted(runs_dir, run_
     shown = msgspec.json.decode(report.show(runs_dir, good["run"], as_json=True))
     assert shown["checkpoints"][0]["path"].endswith("aaa/checkpoints/step-00000010")
     assert "\x1b" not in report.runs(runs_dir, as_json=False) + report.show(runs_dir, "last", as_json=False)
-    delete(runs_dir, good["run"])
+    delete(find(runs_dir, good["run"]).path)
     assert [run.run for run in list_runs(runs_dir)] == ["broken-·"]

@@ -140,7 +140,7 @@ def test_the_lists_say_how_queued_runs_stand(tmp_path: Path) -> None:
     assert (rows[first]["pid"], rows[left]["pid"]) == (os.getpid(), None)
     assert "queue" not in rows[first]
     assert [run.run for run in queue.left_behind(tmp_path)] == [left]
-    catalogue.delete(tmp_path, left)
+    catalogue.delete(tmp_path / left)
 
 
 def test_what_has_not_begun_is_the_newest(tmp_path: Path) -> None:

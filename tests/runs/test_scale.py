@@ -213,8 +213,8 @@ def test_a_link_that_leads_nowhere_is_a_row_and_can_be_deleted(runs_dir, run_fol
         assert set(by_name) == {gone.name, there.name, run_folder.id}
         assert (by_name[there.name].broken, by_name[there.name].step) == (None, 20)
         assert "No such file" in by_name[gone.name].broken
-    catalogue.delete(runs_dir, gone.name)
-    catalogue.delete(runs_dir, there.name)
+    catalogue.delete(gone)
+    catalogue.delete(there)
     assert sorted(os.listdir(runs_dir)) == [run_folder.id, "notes"]
     assert catalogue.list_runs(runs_dir)[0].step == 20
 

@@ -145,7 +145,7 @@ def test_a_run_is_taken_out_of_the_queue(runs_dir: Path, queue_up: Queue, run_of
         with pytest.raises(ConfigError, match="is queued and has not begun; there is nothing to"):
             command(run_of(second))
     with pytest.raises(ConfigError, match="stop it first"):
-        catalogue.delete(runs_dir, second)
+        catalogue.delete(runs_dir / second)
     pid = run_of(second).pid
     assert commands.stop(run_of(second)) == f"{second} stopped at step 0"
     until(lambda: pid not in [child.pid for child in detached._children if child.poll() is None])

@@ -456,6 +456,23 @@ async def test_deleting_asks_and_enter_keeps(session: FakeSession, sampler: Fake
         assert selected(pilot) == "gamma"
 
 
+async def test_a_run_that_goes_while_one_is_asked_about_it_takes_no_copy_with_it(
+    session: FakeSession, sampler: FakeSampler, runs_dir: Path, three: list[Path]
+) -> None:
+    copy = three[1].with_name(f"{SECOND}-backup")
+    app = make(session, sampler, runs_dir)
+    async with app.run_test(size=WIDE) as pilot:
+        await opened(pilot, "Runs 3")
+        await pilot.press("down", "D")
+        await until_shown(pilot, "Delete beta?")
+        three[1].rename(copy)
+        await pilot.press("down")
+        await until_shown(pilot, "▸ Delete it")
+        await pilot.press("enter")
+        await until_told(pilot, f"{SECOND} is not there any more.")
+        assert copy.exists()
+
+
 async def test_a_live_run_is_not_deleted(session: FakeSession, sampler: FakeSampler, runs_dir: Path) -> None:
     path = keep(runs_dir, FIRST, **here())
     app = make(session, sampler, runs_dir)

@@ -117,12 +117,11 @@ def delete(parent_runs_dir: str | None, run: str, yes: bool, runs_dir: str | Non
     """Delete a RUN with its checkpoints and metrics."""
     from tuitrain.runs import catalogue
 
-    folder = runs_folder(runs_dir, parent_runs_dir)
-    found = catalogue.find(folder, run)
+    found = catalogue.find(runs_folder(runs_dir, parent_runs_dir), run)
     if not yes and not _agreed(f"Delete {found.run} with its checkpoints and metrics?"):
         click.echo(f"kept {found.run}", err=True)
         return 1
-    catalogue.delete(folder, found.run)
+    catalogue.delete(found.path)
     click.echo(f"deleted {found.run}")
     return 0
 

@@ -166,19 +166,22 @@ def checkpoints(folder: Path) -> list[dict[str, Any]]:
     return sorted(found, key=lambda checkpoint: checkpoint["step"])
 
 
-def delete(runs_dir: Path, ref: str) -> RunSummary:
-    """Remove a run with all its files, or the link to it; what cannot be removed whole is listed again and can be deleted later.
+def delete(folder: Path) -> RunSummary:
+    """Remove the run in `folder` with all its files, or the link to it; what cannot be removed whole stays listed and can be deleted later.
 
     Returns:
         The run as it was.
 
     Raises:
-        RunError: there is no such run, it is live, or its folder cannot be removed.
+        RunError: it is not there any more, it is live, or its folder cannot be removed.
     """
-    run = find(runs_dir, ref)
+    # The folder and no name: while somebody was asked it may have gone, and another run's name may begin with its own.
+    if not is_run(folder):
+        raise RunError(f"RUN: {clean(folder.name)} is not there any more.")
+    run = summarize(folder, time.time())
     check_deletable(run)
     try:
-        remove(run.path)
+        remove(folder)
     except OSError as error:
         raise RunError(f"RUN: {run.run} cannot be removed: {clean(str(error))}.") from None
     return run

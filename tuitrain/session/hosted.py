@@ -162,7 +162,7 @@ class HostedRun:
         record = self._session.record
         if self._request.resume is None and record is not None and record.path is not None:
             with suppress(ConfigError):
-                catalogue.delete(record.path.parent, record.path.name)
+                catalogue.delete(record.path)
         return ABANDONED
 
     def _code(self) -> int:

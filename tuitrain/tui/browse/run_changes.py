@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import msgspec
@@ -42,13 +41,13 @@ def check_deletable(run: RunSummary) -> Outcome:
     return Outcome()
 
 
-def delete(runs_dir: Path, run: RunSummary, outside: Outside) -> Outcome:
+def delete(run: RunSummary, outside: Outside) -> Outcome:
     """Raises: ConfigError: it trains, or cannot be deleted."""
     from tuitrain.runs import catalogue
 
     if run.waits:
         take_out(run, outside)
-    catalogue.delete(runs_dir, run.run)
+    catalogue.delete(run.path)
     return Outcome(f"Deleted {run.run}.")
 
 

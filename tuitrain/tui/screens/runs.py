@@ -88,7 +88,6 @@ class RunsScreen(PaneScreen):
     def __init__(self, run: RunLike, runs_dir: Path, *, outside: Outside) -> None:
         super().__init__(run)
         self._outside = outside
-        self._runs_dir = runs_dir
         self._reader = RunsReader(runs_dir)
         self._table = RunsTable()
         self._detail = RunDetail()
@@ -259,7 +258,7 @@ class RunsScreen(PaneScreen):
         what = "it is taken out of the queue, and its folder removed" if run.waits else "its curve, log and checkpoints are removed"
         lost = f"{run.run}: {what} from disk. This cannot be undone."
         question = Ask(f"Delete {row.title}?", lost, yes="Delete it", no="Keep it")
-        delete = partial(run_changes.delete, self._runs_dir, run, self._outside)
+        delete = partial(run_changes.delete, run, self._outside)
         self.app.push_screen(question, lambda yes: self._change(delete) if yes else None)
 
     def action_take_out(self) -> None:
