@@ -180,5 +180,5 @@ async def test_the_keys_of_everywhere_lead_where_they_say(app: TuitrainApp, sess
         await strike(pilot, "question_mark")
         await until(pilot, lambda: isinstance(app.screen, HelpScreen))
         await strike(pilot, "question_mark", "ctrl+p")
-        await until_shown(pilot, "key ?")
+        await until_shown(pilot, "Search for commands", "key ")
         assert isinstance(app.screen, CommandPalette)

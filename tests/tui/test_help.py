@@ -97,13 +97,25 @@ async def test_the_palette_offers_what_the_keys_do(app: TuitrainApp, session: Fa
         assert not {"Ctrl+C", "ctrl+q", "Ctrl+P"} & offered
 
 
+@pytest.mark.parametrize("word", ["preflight", "analysis", "code"])
+async def test_the_palette_finds_a_command_by_the_word_that_the_footer_shows(app: TuitrainApp, session: FakeSession, word: str) -> None:
+    async with app.run_test(size=SIZE) as pilot:
+        await bring(pilot, session, "running")
+        if word == "preflight":
+            await go(pilot, "launcher")
+        await strike(pilot, "ctrl+p")
+        await until_shown(pilot, "Search for commands", "key ")
+        await strike(pilot, *word)
+        await until_shown(pilot, f"{word.capitalize()}: ")
+
+
 async def test_a_command_of_the_palette_runs(app: TuitrainApp, session: FakeSession) -> None:
     async with app.run_test(size=SIZE) as pilot:
         await bring(pilot, session, "running")
         await strike(pilot, "ctrl+p")
-        await until_shown(pilot, "key ?")
+        await until_shown(pilot, "Search for commands", "key ")
         await strike(pilot, *"pause")
-        await until(pilot, lambda: "key space" in screen_text(app) and "key ?" not in screen_text(app))
+        await until(pilot, lambda: "key space" in screen_text(app) and "key c" not in screen_text(app))
         await strike(pilot, "down", "enter")
         await until(pilot, lambda: session.asked == ["pause"])
 

@@ -183,9 +183,9 @@ class NavigatedApp(LateKeysApp[None], LastingApp[None]):
             binding, node = active.binding, active.node
             if active.enabled and key != "ctrl+q" and binding.description and binding.action not in offered:
                 offered.add(binding.action)
-                yield SystemCommand(
-                    binding.tooltip or binding.description, f"key {key_name(key)}", partial(self.run_action, binding.action, node)
-                )
+                # Only the title is searched, and a person types the word that the footer shows.
+                title = f"{binding.description}: {binding.tooltip}" if binding.tooltip else binding.description
+                yield SystemCommand(title, f"key {key_name(key)}", partial(self.run_action, binding.action, node))
         yield SystemCommand("Theme", "Change the colours", self.action_change_theme)
 
 
