@@ -129,12 +129,15 @@ async def test_queued_rows_say_their_place_and_what_they_wait_for(app: TuitrainA
         text = await list_of(pilot, "○ queued, 1st", "○ queued, nobody waits · R lets it wait again")
         assert "detached" not in text
         assert "x Take out" in text.splitlines()[-1]
+        assert "R Resume" in text.splitlines()[-1]
         await pilot.press("down")
         text = await until_shown(pilot, f"○ queued, 1st for cpu · waits for cpu: {TRAINS}")
         assert {len(line) for line in text.splitlines()} == {size[0]}
+        assert "R Resume" not in text.splitlines()[-1]
         await pilot.press("down")
         await until_shown(pilot, "● running", f"run      {TRAINS}")
         assert "Take out" not in screen_text(app).splitlines()[-1]
+        assert "R Resume" not in screen_text(app).splitlines()[-1]
         await pilot.press("x")
         await pilot.pause()
     assert isinstance(app.outside, FakeOutside)
@@ -196,7 +199,7 @@ async def test_an_opened_one_says_what_it_waits_for_until_it_trains(
     path = waits(runs_dir, SECOND)
     app = TuitrainApp(session, sampler, seed_cnn(), runs_dir, attach=path, outside=outside)
     async with app.run_test(size=size) as pilot:
-        text = await until_shown(pilot, f"waits for cpu: {TRAINS} trains there…", "○ queued · x takes it out of the queue", "x Stop")
+        text = await until_shown(pilot, f"waits for cpu: {TRAINS} trains there…", "○ queued · x takes it out of the queue", "x Take out")
         assert {len(line) for line in text.splitlines()} == {size[0]}
         assert "view only" not in text
         change(path, queue={"since": 1.0, "words": f"waits for cpu: {LEFT} is before it"})
@@ -219,12 +222,12 @@ async def test_an_opened_one_that_nobody_waits_for_says_what_to_press(
     async with app.run_test(size=(80, 24)) as pilot:
         text = await until_shown(pilot, "nobody waits for its turn", "○ queued · R lets it wait again", "R Resume")
         assert "does not answer" not in text
-        assert "x Stop" not in text
+        assert "x Take out" not in text
         await pilot.press("R")
         await until_told(pilot, f"{LEFT} waits for cpu.")
         outside.answers = True
         change(path, pid=os.getpid())
-        await until_shown(pilot, f"waits for cpu: {TRAINS} trains there…", "x Stop")
+        await until_shown(pilot, f"waits for cpu: {TRAINS} trains there…", "x Take out")
 
 
 async def test_one_that_was_taken_out_opens_like_any_other(

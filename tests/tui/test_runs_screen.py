@@ -99,6 +99,8 @@ async def test_no_runs_and_no_folder(session: FakeSession, sampler: FakeSampler,
     async with app.run_test(size=size) as pilot:
         text = await opened(pilot, "No runs yet: n starts one.")
         assert "Selected" not in text
+        assert "Filter" not in text
+        assert "Sort" not in text
         if size != WIDE:
             return
         await pilot.press("enter", "space", "v", "slash", "e", "a", "D", "y", "s", "up", "down", "pagedown", "end")

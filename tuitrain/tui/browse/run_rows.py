@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tuitrain.runs.series import Bin
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"
+_ALIVE = ("queued", "preparing", "running", "stopping")
 _STATE_ORDER = ("preparing", "running", "stopping", "paused", "queued", "failed", "lost", "interrupted", "stopped", "finished")
 
 
@@ -52,6 +53,11 @@ class RunRow(msgspec.Struct, frozen=True):
     def detached(self) -> bool:
         """Whether it trains and nobody looks at it."""
         return self.summary.live and not self.own and self.summary.queue is None and self.summary.attached == 0
+
+    @property
+    def resumable(self) -> bool:
+        """Whether going on with it may mean something: it is paused, has ended, or waits for its turn in no process."""
+        return self.state == "paused" or self.summary.left or self.state not in _ALIVE
 
     @property
     def state_words(self) -> str:

@@ -75,9 +75,9 @@ class OpenedScreen(PaneScreen):
 
     AUTO_FOCUS = "#curve"
     ABOUT = "A run as its folder tells it. One that another process trains is followed, and told what the keys say."
-    FIRST: ClassVar[tuple[str, ...]] = ("tell", "resume", "metric", "move", "zoom", "settings")
+    FIRST: ClassVar[tuple[str, ...]] = ("tell", "take_out", "resume", "metric", "move", "zoom", "settings")
     KEYS: ClassVar[Help] = (
-        ("space  x  c", "pause or go on, stop, write a checkpoint: of a live run"),
+        ("space  x  c", "pause or go on, stop or take out of the queue, write a checkpoint: of a live run"),
         ("R", "go on with an ended run, or one that is paused"),
         ("s", "settings, environment and checkpoints in full"),
         ("y", "copy the equal tuitrain run line"),
@@ -89,6 +89,7 @@ class OpenedScreen(PaneScreen):
         Binding("space", "tell('pause')", "Pause"),
         Binding("space", "tell('resume')", "Go on"),
         Binding("x", "tell('stop')", "Stop"),
+        Binding("x", "take_out", "Take out", tooltip="Take this run out of the queue"),
         Binding("c", "tell('checkpoint')", "Checkpoint"),
         Binding("R", "resume", "Resume", tooltip="Go on with this run"),
         Binding("s", "settings", "Settings"),
@@ -302,7 +303,9 @@ class OpenedScreen(PaneScreen):
         run = self.opened
         if action == "tell":
             states = {"pause": ("running",), "resume": ("paused",), "checkpoint": ("running", "paused")}
-            return self._steered and run.state in states.get(str(parameters[0]), ("queued", "running", "paused"))
+            return self._steered and run.state in states.get(str(parameters[0]), ("running", "paused"))
+        if action == "take_out":
+            return self._steered and run.state == "queued"
         if action == "resume":
             return (run.ended and bool(run.checkpoints)) or run.left or (run.state == "paused" and self._steered)
         return run.record is not None if action in ("settings", "copy") else True
@@ -319,6 +322,10 @@ class OpenedScreen(PaneScreen):
                 self.post_message(self.Answered(error.reason, wrong=True))
 
         self.run_worker(tell, thread=True, exit_on_error=False, group="tell")
+
+    def action_take_out(self) -> None:
+        """Take the run out of the queue, which is to stop it before it begins."""
+        self.action_tell("stop")
 
     def on_opened_screen_answered(self, message: Answered) -> None:
         """Say what came of it."""

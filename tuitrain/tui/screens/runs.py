@@ -58,6 +58,7 @@ class RunsScreen(PaneScreen):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("v", "overlay", "Overlay"),
         Binding("R", "resume", "Resume", tooltip="Go on with this run"),
+        Binding("R", "say_why_not", show=False),
         Binding("x", "take_out", "Take out", tooltip="Take this run out of the queue"),
         Binding("e", "edit('name')", "Rename"),
         Binding("a", "edit('note')", "Note"),
@@ -194,10 +195,12 @@ class RunsScreen(PaneScreen):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """What needs a run needs one; nothing but typing while something is typed."""
-        if action in ("overlay", "look", "resume", "edit", "delete", "copy"):
-            return self._table.list.selected is not None and not self._typing
+        row = self._table.list.selected
+        if action in ("overlay", "look", "edit", "delete", "copy"):
+            return row is not None and not self._typing
+        if action in ("resume", "say_why_not"):
+            return row is not None and row.resumable == (action == "resume") and not self._typing
         if action == "take_out":
-            row = self._table.list.selected
             return row is not None and row.summary.waits and not self._typing
         return not self._typing if action == "leave" else True
 
@@ -225,6 +228,10 @@ class RunsScreen(PaneScreen):
         """Go on with the selected run."""
         if (row := self._table.list.selected) is not None:
             self.post_message(GoOn(row.summary.path))
+
+    def action_say_why_not(self) -> None:
+        """Going on with a run that trains or waits is refused with a sentence."""
+        self.action_resume()
 
     def action_overlay(self) -> None:
         """Lay the curves of the marked runs over each other."""

@@ -88,7 +88,7 @@ class RunsTable(FilteredTable[RunList], can_focus=True):
             return self.list.selected is not None and not self.searching
         if action == "clear_search":
             return self.filtered
-        return not self.searching if action in ("search", "sort") else True
+        return not (self.searching or self.empty) if action in ("search", "sort") else True
 
     def action_open(self) -> None:
         """Open the selected run."""
