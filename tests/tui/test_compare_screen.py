@@ -432,7 +432,7 @@ async def test_a_live_run_goes_on(session: FakeSession, sampler: FakeSampler, ru
     app = make(session, sampler)
     async with app.run_test(size=WIDE) as pilot:
         text = await compared(pilot, [live, keep(runs_dir, "ended")], "   60/1,000")
-        assert "● running" in text
+        assert "● running, detached" in text
         axis = chart(text).splitlines()[-1]
         writer = MetricsWriter(live / METRICS)
         writer.append([Losses(first_step=61, epoch=1, losses=(0.5,) * 30, times=tuple(1100.0 + step for step in range(30)))])

@@ -6,6 +6,7 @@ Everything here may wait on disk, so a thread calls it and hands the finished `R
 from __future__ import annotations
 
 import math
+import time
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -51,13 +52,17 @@ class Wanted(msgspec.Struct, frozen=True):
 
 
 class Entrant(msgspec.Struct, frozen=True):
-    """One of the runs, numbered from 1. It has a record, or a sentence that says why not."""
+    """One of the runs, numbered from 1. It has a record, or a sentence that says why not.
+
+    `state` is the word that the list of runs has for its state.
+    """
 
     number: int
     path: Path
     record: RunRecord | None = None
     problem: str = ""
     label: str = ""
+    state: str = ""
 
     @property
     def moves(self) -> bool:
@@ -132,6 +137,7 @@ def load(paths: Sequence[Path], known: Sequence[Entrant], own: RunRecord | None)
 
 
 def _load(number: int, path: Path, own: RunRecord | None) -> Entrant:
+    from tuitrain.runs.catalogue import summarize
     from tuitrain.runs.saved import load_record
 
     entrant = Entrant(number, path)
@@ -139,7 +145,8 @@ def _load(number: int, path: Path, own: RunRecord | None) -> Entrant:
         record = own if own is not None and own.path == path else load_record(path)
     except Exception as error:
         return _left_out(entrant, error)
-    return msgspec.structs.replace(entrant, record=record)
+    state = summarize(path, time.time()).state_words if record is not own and record.live else record.state
+    return msgspec.structs.replace(entrant, record=record, state=state)
 
 
 def _left_out(entrant: Entrant, error: Exception) -> Entrant:

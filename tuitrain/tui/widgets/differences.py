@@ -206,7 +206,8 @@ class Differences(ScrollingPane):
         """How the runs went; the best of a row is strong."""
         palette, records = self.palette, self._records()
         looks = [state_look(record.state, palette) for record in records]
-        states = tuple(f"{glyph} {record.state}" for (glyph, _), record in zip(looks, records, strict=True))
+        words_ = (entrant.state or record.state for entrant, record in zip(self._entrants, records, strict=True))
+        states = tuple(f"{glyph} {state}" for (glyph, _), state in zip(looks, words_, strict=True))
         accuracies = [record.best_accuracy for record in records]
         losses = [record.last_loss if record.last_loss is not None and math.isfinite(record.last_loss) else None for record in records]
         return [
