@@ -87,11 +87,16 @@ class Replicas(Pane):
                 right.add(f" → {words.shape(record.replicas.gathered)}", palette.text)
         return Row("Replicas", palette.title), right
 
+    def _why_empty(self, record: RunRecord | None) -> str:
+        if record is None or not self._view.ended:
+            return "shapes come with the first step"
+        return "this run kept no shapes" if record.step else "no step was made, so there are no shapes"
+
     def body(self, width: int, height: int) -> list[Strip]:
         """The table, and the sentence where one device holds more than the others."""
         record = self._view.record
         if record is None or record.replicas is None:
-            return [Row("shapes come with the first step", self.palette.dim).strip(width)]
+            return [Row(self._why_empty(record), self.palette.dim).strip(width)]
         replicas = record.replicas.replicas
         least = min(len(replicas), _FIRST_LEAST)
         sentence = self._sentence(record, width, max(min(height - least, 2), 0))
