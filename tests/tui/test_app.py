@@ -157,6 +157,8 @@ async def test_a_digit_begins_to_type_and_escape_takes_it_back(session: FakeSess
         await pilot.press(*["down"] * 4, "7")
         await pilot.pause()
         assert "--epochs 7" in screen_text(app)
+        assert "↑↓ keeps it  Esc undoes it" in screen_text(app)
+        assert "Esc Undo" in screen_text(app).splitlines()[-1]
         await pilot.press("escape")
         await pilot.pause()
         assert app.screen.query_one(Launcher).form.config.epochs == 10

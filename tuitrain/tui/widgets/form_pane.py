@@ -22,6 +22,8 @@ VALUE = 16
 LONG = ("recipe", "data", "device", "name")
 """Fields whose values may be longer than their column."""
 _GROUPS_END_AFTER = ("data", "strategy", "batch_size", "precision")
+_MOVING = (("↑↓", "move"), ("space", "change"))
+_EDITING = (("↑↓", "keeps it"), ("Esc", "undoes it"))
 
 
 class FormPane(Pane):
@@ -66,9 +68,10 @@ class FormPane(Pane):
         return None if kept is None or kept.config == self.form.config else kept
 
     def heading(self) -> tuple[Row, Row]:
-        """The title, and how to move."""
-        right = Row("↑↓ ", self.palette.key).add("move  ", self.palette.dim)
-        return Row("New run", self.title_style()), right.add("space ", self.palette.key).add("change", self.palette.dim)
+        """The title, and how to move; while a field is edited, how to leave it."""
+        (first, does), (second, also) = _EDITING if self.editing else _MOVING
+        right = Row(f"{first} ", self.palette.key).add(f"{does}  ", self.palette.dim)
+        return Row("New run", self.title_style()), right.add(f"{second} ", self.palette.key).add(also, self.palette.dim)
 
     def body(self, width: int, height: int) -> list[Strip]:
         """The rows, what Enter will do, what else is offered, and the equal command line."""

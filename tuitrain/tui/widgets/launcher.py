@@ -38,7 +38,7 @@ class Launcher(FormPane, can_focus=True):
         Binding("left", "cycle(-1)", "Previous choice", show=False),
         Binding("right", "cycle(1)", "Next choice", show=False),
         Binding("space", "open", "Change", show=True),
-        Binding("escape", "leave", "Back", show=True),
+        Binding("escape", "leave", "Undo", show=True),
     ]
 
     class Changed(Message):
