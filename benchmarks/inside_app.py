@@ -10,7 +10,7 @@ from typing import Any
 def run_with(inside: Callable[[], AbstractContextManager[object]]) -> None:
     """Run `tuitrain` with the arguments in `sys.argv`; what `inside` gives is entered on the event loop around the app."""
     from tuitrain.cli import main as tuitrain
-    from tuitrain.session.threads import lasting_imports
+    from tuitrain.python import lasting_imports
 
     with lasting_imports():
         from textual.app import App

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from tuitrain.python import lasting_imports
 from tuitrain.session.control import Control
-from tuitrain.session.threads import CPU_NICENESS, lasting_imports, limit_openmp_spin, yield_to_the_screen
+from tuitrain.session.threads import CPU_NICENESS, limit_openmp_spin, yield_to_the_screen
 
 
 def test_spinning_is_limited_unless_the_person_has_chosen() -> None:

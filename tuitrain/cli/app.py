@@ -35,8 +35,9 @@ def open_app(
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise click.UsageError("the app needs a terminal; without one use `tuitrain run RECIPE`.")
     from tuitrain.config import RECIPES
+    from tuitrain.python import lasting_imports
     from tuitrain.recipes import load_recipe
-    from tuitrain.session.threads import lasting_imports, share_the_lock
+    from tuitrain.session.threads import share_the_lock
 
     share_the_lock()
     with lasting_imports():

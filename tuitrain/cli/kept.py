@@ -99,8 +99,11 @@ def export(parent_runs_dir: str | None, run: str, format_: str, output: str | No
     # Before torch is loaded.
     check_output(output)
     check_working_directory()
-    from tuitrain.engine.export import export_weights, script
+    from tuitrain.python import lasting_imports
     from tuitrain.runs.made_with import for_script
+
+    with lasting_imports():
+        from tuitrain.engine.export import export_weights, script
 
     if output is not None and format_ == "pt":
         click.echo(f"wrote the weights of {export_weights(found.path, Path(output)).name} to {output}")

@@ -96,7 +96,7 @@ def write_script(config: RunConfig, started: RunStarted | None, environment: Map
 
 @cache
 def _load_script() -> WriteScript:
-    from tuitrain.session.threads import lasting_imports
+    from tuitrain.python import lasting_imports
 
     with lasting_imports():
         from tuitrain.engine.export import script
@@ -105,7 +105,7 @@ def _load_script() -> WriteScript:
 
 def download_cifar10(ending: Callable[[], bool]) -> Iterator[Progress]:
     """The engine's download, imported when it is asked for: it takes torch with it."""
-    from tuitrain.session.threads import lasting_imports
+    from tuitrain.python import lasting_imports
 
     with lasting_imports():
         from tuitrain.engine.download import fetch_cifar10

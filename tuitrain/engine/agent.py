@@ -13,6 +13,7 @@ import sys
 import threading
 from pathlib import Path
 
+from tuitrain.python import lasting_imports
 from tuitrain.wire import ADDRESS
 
 
@@ -42,7 +43,8 @@ def main() -> int:
     threading.Thread(target=_watch_host, args=(address.parent,), daemon=True).start()
     host = socket.socket(socket.AF_UNIX)
     host.connect(str(address))
-    from tuitrain.engine.launcher import launch
+    with lasting_imports():
+        from tuitrain.engine.launcher import launch
 
     return launch(options, host, address.parent)
 

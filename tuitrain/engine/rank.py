@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from tuitrain.config import ConfigError, RunConfig
 from tuitrain.events import Event, Request, RunEnded, RunStarted
+from tuitrain.python import lasting_imports
 from tuitrain.text import print_error
 from tuitrain.wire import ADDRESS, LOST_PEER, Alive, Ask, Begin, Folder, Hello, RankFailed, Refused, Resolved, Unpacker, pack
 
@@ -138,9 +139,10 @@ def main() -> None:
 
 
 def _train(line: Line, begin: Begin) -> None:
-    import torch
+    with lasting_imports():
+        import torch
 
-    from tuitrain.engine.world import World
+        from tuitrain.engine.world import World
 
     device = torch.device(begin.config.device.split(",")[int(os.environ["LOCAL_RANK"])])
     control = RankControl(begin.folder)

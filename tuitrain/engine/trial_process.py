@@ -15,6 +15,7 @@ import msgspec
 
 from tuitrain.config import ConfigError
 from tuitrain.paths import check_working_directory
+from tuitrain.python import lasting_imports
 from tuitrain.wire import Measured, Trial
 
 if TYPE_CHECKING:
@@ -42,7 +43,8 @@ def _measured(ask: Trial, spread: Spread | None) -> Measured:
         check_working_directory()
     except ConfigError as error:
         return Measured(error=str(error), refused=True)
-    from tuitrain.engine.trial import measure
+    with lasting_imports():
+        from tuitrain.engine.trial import measure
 
     return measure(ask, spread)
 

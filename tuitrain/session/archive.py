@@ -9,13 +9,13 @@ from collections.abc import Callable, Sequence
 
 from tuitrain.events import Checkpoint, Eval, Event, Notice, Parameters, Predictions, RunEnded, RunStarted, Step
 from tuitrain.paths import METRICS, TENSORBOARD
+from tuitrain.python import lasting_imports
 from tuitrain.runs.errors import RunError
 from tuitrain.runs.folder import RunFolder
 from tuitrain.runs.network import write_network
 from tuitrain.runs.record import RunRecord
 from tuitrain.runs.store import MetricsWriter
 from tuitrain.runs.tensorboard import TensorBoardWriter
-from tuitrain.session.threads import lasting_imports
 from tuitrain.text import clean
 
 _CURVES = (RunStarted, Step, Eval, Checkpoint, RunEnded)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 import threading
-from collections.abc import Iterator, MutableMapping
-from contextlib import contextmanager
+from collections.abc import MutableMapping
 
 # Idle OpenMP threads spin before they sleep. With GNU's default they spin so long that one other busy process makes training
 # collapse, and the screen waits for a processor; a short spin costs nothing on a quiet machine.
@@ -25,23 +23,6 @@ SWITCH_SECONDS = 0.001
 def share_the_lock() -> None:
     """Let threads of Python take turns more often, so that training goes on while the screen is drawn."""
     sys.setswitchinterval(SWITCH_SECONDS)
-
-
-@contextmanager
-def lasting_imports() -> Iterator[None]:
-    """For imports that stay: what they make is never looked through for garbage.
-
-    A full collection walks over every object, and torch alone brings 150,000 of them: a tenth of a second in which Python's lock is held
-    and no key is answered. Where nothing is imported, what is garbage stays garbage.
-    """
-    known = len(sys.modules)
-    gc.disable()
-    try:
-        yield
-    finally:
-        if len(sys.modules) > known:
-            gc.freeze()
-        gc.enable()
 
 
 def limit_openmp_spin(environment: MutableMapping[str, str] = os.environ) -> None:

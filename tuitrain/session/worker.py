@@ -14,13 +14,13 @@ import msgspec
 from tuitrain.config import ConfigError, RunConfig
 from tuitrain.events import END_STATES, Event, GpuSample, Notice, Progress, Request, RunEnded, RunStarted
 from tuitrain.paths import check_working_directory
+from tuitrain.python import lasting_imports
 from tuitrain.runs.record import RunRecord
 from tuitrain.session.control import Control
 from tuitrain.session.hold import Hold
 from tuitrain.session.lines import Command
 from tuitrain.session.lines.endpoint import Endpoint
 from tuitrain.session.recorder import Listener, Recorder, tell
-from tuitrain.session.threads import lasting_imports
 from tuitrain.text import clean_lines
 
 SessionState = Literal["idle", "preparing", "running", "paused", "stopping", "ended"]
