@@ -7,8 +7,9 @@ BIN := .venv/bin
 run: .venv/installed
 	@$(BIN)/tuitrain
 
+# With the variable each worker, and each of the hundreds of programs that the tests start, would compile the sources anew.
 test: .venv/installed-dev
-	$(BIN)/python -m pytest
+	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest
 
 # Some ten minutes; `make torture ONLY="kill damage"` tries some of the faults, SHARE=0.1 each of them a tenth as often.
 torture: .venv/installed-dev

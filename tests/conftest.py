@@ -27,6 +27,11 @@ settings.register_profile("shared-cores", deadline=None, suppress_health_check=[
 settings.load_profile("shared-cores")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the ones that take long because they wait: at the end nothing would be left to do meanwhile."""
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)
+
+
 def pytest_collection_finish() -> None:
     """Look for garbage seldom, and never among what is loaded by now: else a third of the time of the screens' tests goes there."""
     gc.collect()

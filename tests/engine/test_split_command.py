@@ -20,6 +20,7 @@ def tuitrain(home: Path, *args: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.long
 def test_a_transformer_split_over_two_entries_of_the_cpu(tmp_path: Path) -> None:
     options = ("--data", "synthetic", "--batch-size", "250", "--max-steps", "2", "--device", "cpu,cpu", "--strategy", "split", "--json")
     done = tuitrain(tmp_path, "run", "transformer", *options)

@@ -171,6 +171,7 @@ with session_and_sampler(Path(sys.argv[1])) as (session, _):
 """
 
 
+@pytest.mark.long
 def test_a_run_that_is_handed_over_goes_on_bit_for_bit(clean_env: dict[str, str]) -> None:
     env = clean_env
     folder = Path(env["TUITRAIN_RUNS"])

@@ -21,6 +21,7 @@ def clean_env(env: dict[str, str]) -> Iterator[dict[str, str]]:
             os.kill(row["pid"], signal.SIGKILL)
 
 
+@pytest.mark.long
 def test_queued_runs_train_after_each_other_and_survive_their_processes(clean_env: dict[str, str]) -> None:
     env = clean_env
     first = tuitrain(env, "run", *RESTING, "--queue").stdout.strip()

@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import pytest
 from programs import tuitrain
 from terminal import TUITRAIN
 
@@ -42,6 +43,7 @@ def killed_after(env: dict[str, str], step: int, *args: str) -> tuple[dict[str, 
     return began, refused.stderr
 
 
+@pytest.mark.long
 def test_killed_twice_and_gone_on_with_a_run_is_the_unbroken_one(env: dict[str, str]) -> None:
     unbroken = tuitrain(env, "run", *RUN, "--json")
     whole = json.loads(unbroken.stdout.splitlines()[0])["run"]
