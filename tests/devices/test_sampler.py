@@ -104,6 +104,9 @@ def test_an_unforeseen_failure_is_shown_and_sampling_goes_on(monkeypatch: pytest
     monkeypatch.setattr(pynvml, "nvmlInit", surprise)
     sampler.start()
     assert sampler.wait(60).error == "reading the GPUs failed (TypeError: surprise ·[2J)"
+    first = sampler.latest().taken
+    assert wait_for(lambda: sampler.latest().taken != first)
+    assert sampler.latest().error == "reading the GPUs failed (TypeError: surprise ·[2J)"  # also between two tries
     monkeypatch.undo()
     assert wait_for(lambda: "TypeError" not in str(sampler.latest().error))
 

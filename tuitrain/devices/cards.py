@@ -13,6 +13,7 @@ from tuitrain.devices.processes import ProcessTable
 from tuitrain.devices.questions import card_reason, card_status
 from tuitrain.devices.samples import CardsSample, DeviceSample, Status
 from tuitrain.devices.visible import with_cuda_indexes
+from tuitrain.text import clean
 
 FIRST_RETRY_SECONDS = 1.0
 LAST_RETRY_SECONDS = 60.0
@@ -51,6 +52,9 @@ class CardReader:
                 self._known, self._error = self._read_all()
         except NvmlFault as fault:
             self._lose(fault)
+        except Exception as error:
+            # A driver or a binding that answers in an unforeseen way must not end the monitor, nor be hidden by it until the next try.
+            self._error = f"reading the GPUs failed ({type(error).__name__}: {clean(str(error))})"
         return CardsSample(devices=self._known, driver_version=self._driver, cuda_version=self._cuda, error=self._error)
 
     def close(self) -> None:

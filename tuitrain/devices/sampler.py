@@ -20,7 +20,6 @@ from tuitrain.devices.host import HostReader
 from tuitrain.devices.inventory import CPU
 from tuitrain.devices.nvml import Nvml
 from tuitrain.devices.samples import CardsSample, DeviceSample, DeviceSnapshot, HistoryPoint, HostSample
-from tuitrain.text import clean
 
 if TYPE_CHECKING:
     from tuitrain.devices.cards import CardReader
@@ -127,7 +126,7 @@ class Sampler:
             self._stop.wait(due - time.monotonic())
 
     def _sample_cards(self, reader: CardReader) -> None:
-        cards = self._read(reader)
+        cards = reader.sample()
         now = time.time()
         with self._lock:
             self._cards, self._taken = cards, time.monotonic()
@@ -143,14 +142,6 @@ class Sampler:
                 listener(snapshot)
             except Exception:
                 _log.exception("a listener of the device sampler failed")
-
-    def _read(self, reader: CardReader) -> CardsSample:
-        try:
-            return reader.sample()
-        except Exception as error:
-            # A driver or a binding that answers in an unforeseen way must not end the monitor, nor be hidden by it.
-            sentence = f"reading the GPUs failed ({type(error).__name__}: {clean(str(error))})"
-            return msgspec.structs.replace(self._cards, error=sentence)
 
     def _sample_host(self) -> None:
         host = self._host_reader.read()
