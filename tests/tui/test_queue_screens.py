@@ -249,4 +249,4 @@ async def test_a_queued_run_is_not_said_to_be_prepared_or_over(app: TuitrainApp,
         await pilot.press("p")
         await until_shown(pilot, "The run waits in the queue; after its first epoch")
         await pilot.press("escape", "i")
-        await until_shown(pilot, "The times come within the first second of steps.")
+        await until_shown(pilot, "The run waits in the queue; the times come within its first second of steps.")

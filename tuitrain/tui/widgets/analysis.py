@@ -18,6 +18,7 @@ from tuitrain.tui.widgets.wrap import wrap
 
 _NO_RUN = "There is no run yet: n starts one, and its first second of steps fills this screen."
 _NOT_YET = "The times come within the first second of steps."
+_QUEUED = "The run waits in the queue; the times come within its first second of steps."
 _NOT_KEPT = "Where the time went is not recorded for this run: it ended too early for that, or an older tuitrain made it."
 
 
@@ -93,7 +94,9 @@ class AnalysisPane(ScrollingView):
     def _waiting(self) -> str:
         """Why there is nothing to see."""
         record = self._run.record
-        return _NO_RUN if record is None else _NOT_KEPT if self._run.ended else _NOT_YET
+        if record is None:
+            return _NO_RUN
+        return _NOT_KEPT if self._run.ended else _QUEUED if self._run.state == "queued" else _NOT_YET
 
     # -- facts --------------------------------------------------------------------------------------------------------
 

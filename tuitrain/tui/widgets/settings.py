@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _LABEL = 26
 _NO_CHECKPOINT = "no checkpoint has been written yet"
+_NEVER_ONE = "no checkpoint was written"
 _NO_CHECKPOINT_LEFT = "no checkpoint is left in the folder"
 
 
@@ -75,7 +76,8 @@ class _Facts(Pane):
         kept = self.run.checkpoints
         if not kept:
             record = self.run.record
-            sentence = _NO_CHECKPOINT if record is None or not record.checkpoints else _NO_CHECKPOINT_LEFT
+            written = record is not None and record.checkpoints
+            sentence = _NO_CHECKPOINT_LEFT if written else _NEVER_ONE if self.run.ended else _NO_CHECKPOINT
             return [Row(sentence, self.palette.dim).strip(width)]
         now = time.time()
         return [self._checkpoint(one, now, width) for one in reversed(kept)]
