@@ -93,8 +93,14 @@ def test_a_run_without_a_state_has_its_label_too(runs_dir, named):
 
 def test_a_folder_that_is_gone_is_a_sentence(named):
     shutil.rmtree(named.path)
-    with pytest.raises(ConfigError, match=r"label\.json cannot be written: No such file or directory\."):
+    with pytest.raises(ConfigError, match=rf"^RUN: {named.path.name} is not there any more\.$"):
         rename(named.path, "x")
+
+
+def test_a_label_that_cannot_be_written_is_a_sentence(named):
+    (named.path / "label.json").mkdir()
+    with pytest.raises(ConfigError, match=rf"^{named.path.name}: label\.json cannot be written: Is a directory\.$"):
+        annotate(named.path, "x")
 
 
 def test_a_copied_folder_keeps_its_label(runs_dir, named):

@@ -131,6 +131,31 @@ async def test_states_that_need_words(session: FakeSession, sampler: FakeSampler
         assert "take half of that" in text
 
 
+async def test_a_long_id_is_told_from_others_by_its_end(session: FakeSession, sampler: FakeSampler, runs_dir: Path) -> None:
+    long = "20261122-0907-transformer-batch-first-k3f"
+    keep(runs_dir, long)
+    app = make(session, sampler, runs_dir)
+    async with app.run_test(size=(200, 60)) as pilot:
+        text = await opened(pilot, "Selected", long)
+        assert text.count(long) == 2
+
+
+@pytest.mark.parametrize("state", ["failed", "lost", "stopped"])
+async def test_a_run_that_was_never_saved_is_not_offered_to_go_on(
+    session: FakeSession, sampler: FakeSampler, runs_dir: Path, state: str
+) -> None:
+    keep(runs_dir, SECOND, steps=0, state=state)
+    keep(runs_dir, THIRD, state=state)
+    app = make(session, sampler, runs_dir)
+    async with app.run_test(size=WIDE) as pilot:
+        await opened(pilot, f"run      {SECOND}")
+        await until(pilot, lambda: "R Resume" not in screen_text(app))
+        await pilot.press("down")
+        await until_shown(pilot, f"run      {THIRD}", "R Resume")
+        await pilot.press("up")
+        await until(pilot, lambda: "R Resume" not in screen_text(app))
+
+
 async def test_at_80_columns_detached_stands_in_the_detail(session: FakeSession, sampler: FakeSampler, runs_dir: Path) -> None:
     keep(runs_dir, FIRST, **here())
     app = make(session, sampler, runs_dir)
@@ -394,7 +419,7 @@ async def test_renaming_and_noting(session: FakeSession, sampler: FakeSampler, r
     async with app.run_test(size=(80, 24)) as pilot:
         await opened(pilot, "Runs 3")
         await pilot.press("down", "e")
-        await until_shown(pilot, "Another name")
+        await until_shown(pilot, "Another name", "empty: its first name · Enter keeps it · Esc leaves it")
         await pilot.press(*"-2 [b]", "enter")
         await until_shown(pilot, "name     beta-2 [b]")
         await until(pilot, lambda: names(pilot) == ["alpha", "beta-2 [b]", "gamma"])
@@ -409,7 +434,7 @@ async def test_renaming_and_noting(session: FakeSession, sampler: FakeSampler, r
         assert app.screen.focused is table(pilot)
 
 
-async def test_a_name_that_cannot_be_written_is_a_sentence(
+async def test_a_name_for_a_run_that_has_gone_meanwhile_is_a_sentence(
     session: FakeSession, sampler: FakeSampler, runs_dir: Path, three: list[Path]
 ) -> None:
     app = make(session, sampler, runs_dir)
@@ -418,7 +443,7 @@ async def test_a_name_that_cannot_be_written_is_a_sentence(
         await pilot.press("e", "x")
         shutil.rmtree(three[0])
         await pilot.press("enter")
-        await until_told(pilot, f"{FIRST}: label.json cannot be written: No such file or directory.")
+        await until_told(pilot, f"{FIRST} is not there any more.")
         await until_shown(pilot, "Runs 2")
 
 
@@ -597,9 +622,10 @@ def test_the_filter_finds_every_word_anywhere(runs_dir: Path) -> None:
 
 
 @pytest.mark.parametrize("detached", [False, True])
-def test_columns_fill_every_width(detached: bool) -> None:
+@pytest.mark.parametrize("longest_id", [0, 31, 41, 200])
+def test_columns_fill_every_width(detached: bool, longest_id: int) -> None:
     for width in range(70, 300):
-        columns = run_rows.columns(width, detached=detached)
+        columns = run_rows.columns(width, detached=detached, longest_id=longest_id)
         assert sum(column.width for column in columns) + len(columns) - 1 == width if width >= 73 else True
         assert columns[-1].name == "curve"
 

@@ -49,7 +49,7 @@ def rename(folder: Path, name: str) -> None:
     """Give the run in `folder` another name; an empty one gives it back the name that it was started with.
 
     Raises:
-        RunError: it cannot be written.
+        RunError: the run is not there any more, or it cannot be written.
     """
     _write(folder, msgspec.structs.replace(read_label(folder), name=clean(name.strip()) or None))
 
@@ -58,7 +58,7 @@ def annotate(folder: Path, note: str) -> None:
     """Give the run in `folder` another note, or an empty one.
 
     Raises:
-        RunError: it cannot be written.
+        RunError: the run is not there any more, or it cannot be written.
     """
     _write(folder, msgspec.structs.replace(read_label(folder), note=clean(note.strip())))
 
@@ -67,4 +67,6 @@ def _write(folder: Path, label: Label) -> None:
     try:
         write_atomically(folder / LABEL, msgspec.json.encode(label))
     except OSError as error:
+        if not folder.exists():
+            raise RunError(f"RUN: {clean(folder.name)} is not there any more.") from None
         raise RunError(f"{clean(folder.name)}: {LABEL} cannot be written: {error.strerror}.") from None

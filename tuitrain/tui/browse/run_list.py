@@ -16,6 +16,8 @@ class RunList(RowList[RunRow]):
         self.marked: set[str] = set()
         self.detached = False
         """Whether some run trains and nobody looks at it."""
+        self.longest_id = 0
+        """In characters."""
 
     @property
     def chosen(self) -> list[RunRow]:
@@ -32,6 +34,7 @@ class RunList(RowList[RunRow]):
         """Another list, newest first; the selected run stays selected, or the one that takes its place."""
         self.marked &= {row.key for row in rows}
         self.detached = any(row.detached for row in rows)
+        self.longest_id = max((len(row.summary.run) for row in rows), default=0)
         super().show(rows)
 
     def update_own(self, current: Callable[[RunRow], RunRow]) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tuitrain.runs.series import Bin
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"
-_ALIVE = ("queued", "preparing", "running", "stopping")
+_ALIVE = ("queued", "preparing", "running", "stopping", "paused")
 _STATE_ORDER = ("preparing", "running", "stopping", "paused", "queued", "failed", "lost", "interrupted", "stopped", "finished")
 
 
@@ -55,9 +55,14 @@ class RunRow(msgspec.Struct, frozen=True):
         return self.summary.live and not self.own and self.summary.queue is None and self.summary.attached == 0
 
     @property
+    def ended(self) -> bool:
+        """Whether nothing more comes of it by itself."""
+        return self.state not in _ALIVE
+
+    @property
     def resumable(self) -> bool:
         """Whether going on with it may mean something: it is paused, has ended, or waits for its turn in no process."""
-        return self.state == "paused" or self.summary.left or self.state not in _ALIVE
+        return self.state == "paused" or self.summary.left or self.ended
 
     @property
     def state_words(self) -> str:
@@ -186,22 +191,27 @@ _ALWAYS = {"state": 13, "name": 15, "step": 9, "loss": 8, "accuracy": 8, "age": 
 _RIGHT = ("step", "loss", "accuracy", "age")
 # In the order in which they come as the table grows, with their cells, and the spare cells that they wait for.
 _MORE = (("recipe", 13, 14), ("device", 8, 9), ("data", 11, 24), ("strategy", 8, 30), ("id", 28, 60))
+_ID_MOST = 41
+"""As long as the ids of the built-in recipes get; the spare cells that the column waits for are enough for it."""
 _DETACHED = 19
 _CURVE_MOST = 32
 
 
-def columns(width: int, *, detached: bool) -> list[Column]:
+def columns(width: int, *, detached: bool, longest_id: int) -> list[Column]:
     """The columns of a table `width` cells wide, a cell between each two.
 
     Args:
         width: cells for all columns.
         detached: whether some run is "running, detached"; the whole words have a place only in a wide table.
+        longest_id: cells of it: an id is told from others by its end.
     """
     sizes = dict(_ALWAYS)
     spare = width - sum(sizes.values()) - len(sizes) + 1
     for name, cells, wanted in _MORE:
         if spare < wanted:
             break
+        if name == "id":
+            cells = min(max(cells, longest_id), _ID_MOST)
         sizes[name] = cells
         spare -= cells + 1
         if name == "recipe" and detached and spare >= _DETACHED - sizes["state"]:

@@ -36,6 +36,8 @@ class Reading(msgspec.Struct, frozen=True):
     sketch: Sketch
     sketched: str | None
     """The key of the run that `sketch` is of."""
+    unsaved: str | None
+    """The key of the selected run where it has ended with no checkpoint, so that nothing can go on from it."""
     rows: list[RunRow] | None = None
     problem: str | None = None
 
@@ -65,14 +67,15 @@ class RunsReader:
                 self._curves[row.key] = (stamp, "".join(_curve(row, wish.cells, 1, own).lines))
         curves = {key: text for key, (_, text) in self._curves.items()}
         sketch, sketched = self._selected(wish, own), wish.selected.key if wish.selected else None
+        unsaved = None if wish.selected is None or _may_go_on(wish.selected) else wish.selected.key
         if not wish.listing:
-            return Reading(curves, sketch, sketched)
+            return Reading(curves, sketch, sketched, unsaved)
         self._shelf = self._shelf or Shelf(self._runs_dir)
         try:
             self._rows = _rows(self._shelf.read(), self._rows)
-            return Reading(curves, sketch, sketched, self._rows)
+            return Reading(curves, sketch, sketched, unsaved, self._rows)
         except RunError as error:
-            return Reading(curves, sketch, sketched, [], str(error))
+            return Reading(curves, sketch, sketched, unsaved, [], str(error))
 
     def _selected(self, wish: Wish, own: RunRecord | None) -> Sketch:
         row, (cells, rows) = wish.selected, wish.sketched
@@ -91,6 +94,13 @@ def _rows(summaries: list[RunSummary], before: list[RunRow]) -> list[RunRow]:
     known, place = {id(row.summary): row for row in before}, places(summaries)
     rows = [known.get(id(summary)) or row_of(summary, place.get(summary.path)) for summary in summaries]
     return before if len(rows) == len(before) and all(map(is_, rows, before)) else rows
+
+
+def _may_go_on(row: RunRow) -> bool:
+    """Whether it has not ended, or has a checkpoint."""
+    from tuitrain.session.resume import was_saved
+
+    return not row.ended or was_saved(row.summary)
 
 
 def _curve(row: RunRow, cells: int, rows: int, own: RunRecord | None) -> Sketch:

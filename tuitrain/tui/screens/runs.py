@@ -97,6 +97,7 @@ class RunsScreen(PaneScreen):
         self._wish: Wish | None = None
         self._listed: list[RunRow] | None = None
         self._own_state: object = None
+        self._unsaved: str | None = None
 
     def shown_run(self) -> Path | RunConfig | None:
         """The selected run."""
@@ -175,6 +176,7 @@ class RunsScreen(PaneScreen):
             self._table.show([self._own(row) for row in reading.rows], reading.problem)
             if self._table.empty != was_empty:
                 self.rearrange()
+        self._unsaved = reading.unsaved
         self._table.show_curves(reading.curves)
         self._selection_changed()
         selected = self._table.list.selected
@@ -199,7 +201,7 @@ class RunsScreen(PaneScreen):
         if action in ("overlay", "look", "edit", "delete", "copy"):
             return row is not None and not self._typing
         if action in ("resume", "say_why_not"):
-            return row is not None and row.resumable == (action == "resume") and not self._typing
+            return row is not None and (row.resumable and row.key != self._unsaved) == (action == "resume") and not self._typing
         if action == "take_out":
             return row is not None and row.summary.waits and not self._typing
         return not self._typing if action == "leave" else True

@@ -116,7 +116,7 @@ class RunDetail(Pane):
         """What the keys do with the run."""
         palette = self.palette
         if self.editing:
-            empty = "an empty name is the one it was started with · " if self._field == "name" else ""
+            empty = "empty: its first name · " if self._field == "name" else ""
             return Row(f"Another {self._field}", palette.title_focus), Row(f"{empty}Enter keeps it · Esc leaves it", palette.dim)
         left = Row("Selected", palette.title)
         return left, Row("e ", palette.key).add("name  ", palette.dim).add("a ", palette.key).add("note", palette.dim)

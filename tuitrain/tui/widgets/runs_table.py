@@ -138,4 +138,4 @@ class RunsTable(FilteredTable[RunList], can_focus=True):
         return None if self.list.rows else f"No run holds “{self.list.sought}”. Esc shows all of them."
 
     def _columns(self, width: int) -> list[Column]:
-        return run_rows.columns(max(width - GUTTER, 0), detached=self.list.detached)
+        return run_rows.columns(max(width - GUTTER, 0), detached=self.list.detached, longest_id=self.list.longest_id)
