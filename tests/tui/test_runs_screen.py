@@ -400,6 +400,30 @@ async def test_marked_runs_are_compared(
         await until_shown(pilot, "▣ 1 marked")
 
 
+async def test_the_keys_are_where_they_were_after_the_terminal_was_too_small(
+    session: FakeSession, sampler: FakeSampler, runs_dir: Path, three: list[Path]
+) -> None:
+    app = make(session, sampler, runs_dir)
+    async with app.run_test(size=WIDE) as pilot:
+        await opened(pilot, "Runs 3", "▸ ▢ ✓ finished    alpha")
+        await pilot.resize_terminal(60, 15)
+        await until_shown(pilot, "tuitrain needs 80×24")
+        await until(pilot, lambda: app.screen.focused is None)
+        await pilot.resize_terminal(*WIDE)
+        await until_shown(pilot, "alpha")
+        await until(pilot, lambda: app.screen.focused is table(pilot))
+        await pilot.press("down", "slash", *"be")
+        await until_shown(pilot, "/ be", "1 of 3")
+        await pilot.resize_terminal(60, 15)
+        await until_shown(pilot, "tuitrain needs 80×24")
+        await pilot.resize_terminal(*WIDE)
+        await until_shown(pilot, "/ be")
+        await pilot.press(*"ta")
+        await until_shown(pilot, "/ beta", "1 of 3")
+        await pilot.press("escape")
+        await until(pilot, lambda: names(pilot) == ["alpha", "beta", "gamma"])
+
+
 async def test_more_than_eight_are_too_many(session: FakeSession, sampler: FakeSampler, runs_dir: Path) -> None:
     first = keep(runs_dir, "20260101-0000-seed-cnn-000")
     for number in range(1, 9):

@@ -51,6 +51,7 @@ class PaneScreen(Screen[None]):
         self._header = Header(run)
         self._too_small = TooSmall(run)
         self._panes: tuple[Widget, ...] = ()
+        self._had_focus: Widget | None = None
         self._busy = False
         """A thread reads for the screen; the message that brings what was read ends this."""
         self._surprise = ""
@@ -99,12 +100,19 @@ class PaneScreen(Screen[None]):
         """Show the panes, or the sentence that says how much room they need."""
         size = self.app.size
         enough = fits(size.width, size.height)
-        if self._too_small.display == enough:
+        turned = self._too_small.display == enough
+        if turned:
+            if not enough:
+                # A hidden pane cannot have the keys: whoever had them, be it a field that is typed in, gets them back with the room.
+                self._had_focus = self.focused
+                self.set_focus(None)
             self._too_small.display = not enough
             for pane in self._panes:
                 pane.display = enough
         if enough:
             self.place_panes(size.width, size.height - 2)
+        if turned and enough and self._had_focus is not None and self._had_focus.is_attached:
+            self.set_focus(self._had_focus)
 
     def action_leave(self) -> None:
         """Back to where one was."""
