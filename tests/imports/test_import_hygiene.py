@@ -23,7 +23,7 @@ SCREEN = {"textual", "plotext", "textual_plotext"}
 @pytest.mark.parametrize(
     ("statement", "forbidden"),
     [
-        ("import tuitrain.cli", HEAVY | SCREEN | {"pynvml", "psutil", "rich", "sqlite3", "msgspec", "platformdirs"}),
+        ("import tuitrain.cli.program", HEAVY | SCREEN | {"pynvml", "psutil", "rich", "sqlite3", "msgspec", "platformdirs"}),
         ("import tuitrain.config, tuitrain.events, tuitrain.paths, tuitrain.recipes, tuitrain.text", HEAVY | SCREEN | {"pynvml"}),
         ("import tuitrain.runs.catalogue, tuitrain.runs.record, tuitrain.runs.store, tuitrain.runs.report", HEAVY | SCREEN | {"pynvml"}),
         ("import tuitrain.session, tuitrain.session.worker", HEAVY | SCREEN | {"pynvml"}),

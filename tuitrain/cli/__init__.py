@@ -1,80 +1,42 @@
 """The composition root: commands to a front end. It wires the rooms together and holds no logic of theirs.
 
-What only some commands need is imported inside them: `tuitrain --help` answers before torch or textual could load.
+Here is only how the program begins, so that Ctrl+C is heard before the commands are read.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 import sys
-import time
-from typing import NoReturn
+from types import FrameType
 
-import click
-
-from tuitrain.cli import kept, machine, training
-from tuitrain.cli.app import open_app
-from tuitrain.cli.options import USAGE_ERROR, runs_dir_option, runs_folder
-from tuitrain.cli.output import open_closed_streams, standard_output
-from tuitrain.text import clean_lines, nearest
-
-FIRST_RANK_SECONDS = 5.0
-"""How long the first rank may take to say what is wrong, until the others end."""
+INTERRUPTED = 130
 
 
 def main() -> None:
-    """The `tuitrain` command: every mistake of usage or configuration is one sentence on stderr and exit code 2."""
-    open_closed_streams()
-    with standard_output():
-        _run_command()
+    """The `tuitrain` command. Ctrl+C ends it without a traceback, at whatever moment it comes."""
+    sys.unraisablehook = _obey_or_tell
+    # Under `nohup`, or in a shell's background, Ctrl+C is not heard.
+    heard = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if heard:
+        signal.signal(signal.SIGINT, _end)
+    from tuitrain.cli.program import run_command
 
-
-def _run_command() -> NoReturn:
     try:
-        sys.exit(commands(standalone_mode=False))
-    except click.ClickException as error:
-        _refuse(" ".join(error.format_message().split()))
-    except click.Abort:
-        sys.exit(130)
-    except Exception as error:
-        # `tuitrain --help` does without it, and what it needs.
-        from tuitrain.config import ConfigError
-
-        if not isinstance(error, ConfigError):
-            raise
-        _refuse(str(error))
+        if heard:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        run_command()
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
 
 
-def _refuse(sentence: str) -> NoReturn:
-    # Of several ranks that a launcher started alike, the first one says it; torchrun ends it too as soon as another one has gone.
-    if os.environ.get("RANK", os.environ.get("SLURM_PROCID", "0")) == "0":
-        print(f"tuitrain: {clean_lines(sentence)}", file=sys.stderr)
-    else:
-        time.sleep(FIRST_RANK_SECONDS)
-    sys.exit(USAGE_ERROR)
+def _end(number: int, frame: FrameType | None) -> None:
+    """Where nothing has been begun yet: an exception would have to pass through all the modules that are being imported."""
+    os._exit(INTERRUPTED)
 
 
-class _Commands(click.Group):
-    """Says which command was meant when the name is wrong."""
-
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and not args[0].startswith("-") and args[0] not in self.commands:
-            names = ", ".join(name for name, command in self.commands.items() if not command.hidden)
-            raise click.UsageError(f"there is no command {args[0]!r}; it must be one of {names}.{nearest(args[0], self.commands)}")
-        return super().resolve_command(ctx, args)
-
-
-@click.group(cls=_Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="tuitrain", prog_name="tuitrain")
-@runs_dir_option
-@click.pass_context
-def commands(ctx: click.Context, runs_dir: str | None) -> int | None:
-    """Train PyTorch models and watch the GPUs, in one terminal screen. Without a command: open the app."""
-    ctx.obj = runs_dir
-    if ctx.invoked_subcommand is None:
-        return open_app(None, runs_folder(runs_dir, None))
-    return None
-
-
-for _command in (*training.COMMANDS, *kept.COMMANDS, *machine.COMMANDS):
-    commands.add_command(_command)
+def _obey_or_tell(lost: sys.UnraisableHookArgs) -> None:
+    """Python's way with an exception that came where it cannot be raised, such as in a finalizer; a Ctrl+C is obeyed all the same."""
+    if lost.exc_type is KeyboardInterrupt:
+        os._exit(INTERRUPTED)
+    sys.__unraisablehook__(lost)

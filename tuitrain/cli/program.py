@@ -1,0 +1,80 @@
+"""All commands in one, and what their mistakes look like.
+
+What only some commands need is imported inside them: `tuitrain --help` answers before torch or textual could load.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import NoReturn
+
+import click
+
+from tuitrain.cli import INTERRUPTED, kept, machine, training
+from tuitrain.cli.app import open_app
+from tuitrain.cli.options import USAGE_ERROR, runs_dir_option, runs_folder
+from tuitrain.cli.output import open_closed_streams, standard_output
+from tuitrain.text import clean_lines, nearest
+
+FIRST_RANK_SECONDS = 5.0
+"""How long the first rank may take to say what is wrong, until the others end."""
+
+
+def run_command() -> None:
+    """Run what the command line says: every mistake of usage or configuration is one sentence on stderr and exit code 2."""
+    open_closed_streams()
+    with standard_output():
+        _run()
+
+
+def _run() -> NoReturn:
+    try:
+        sys.exit(commands(standalone_mode=False))
+    except click.ClickException as error:
+        _refuse(" ".join(error.format_message().split()))
+    except click.Abort:
+        sys.exit(INTERRUPTED)
+    except Exception as error:
+        # `tuitrain --help` does without it, and what it needs.
+        from tuitrain.config import ConfigError
+
+        if not isinstance(error, ConfigError):
+            raise
+        _refuse(str(error))
+
+
+def _refuse(sentence: str) -> NoReturn:
+    # Of several ranks that a launcher started alike, the first one says it; torchrun ends it too as soon as another one has gone.
+    if os.environ.get("RANK", os.environ.get("SLURM_PROCID", "0")) == "0":
+        print(f"tuitrain: {clean_lines(sentence)}", file=sys.stderr)
+    else:
+        time.sleep(FIRST_RANK_SECONDS)
+    sys.exit(USAGE_ERROR)
+
+
+class _Commands(click.Group):
+    """Says which command was meant when the name is wrong."""
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and not args[0].startswith("-") and args[0] not in self.commands:
+            names = ", ".join(name for name, command in self.commands.items() if not command.hidden)
+            raise click.UsageError(f"there is no command {args[0]!r}; it must be one of {names}.{nearest(args[0], self.commands)}")
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=_Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="tuitrain", prog_name="tuitrain")
+@runs_dir_option
+@click.pass_context
+def commands(ctx: click.Context, runs_dir: str | None) -> int | None:
+    """Train PyTorch models and watch the GPUs, in one terminal screen. Without a command: open the app."""
+    ctx.obj = runs_dir
+    if ctx.invoked_subcommand is None:
+        return open_app(None, runs_folder(runs_dir, None))
+    return None
+
+
+for _command in (*training.COMMANDS, *kept.COMMANDS, *machine.COMMANDS):
+    commands.add_command(_command)
