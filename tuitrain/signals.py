@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FrameType
 
 ECHO_SECONDS = 0.5
@@ -49,6 +50,31 @@ class Ending:
             os._exit(128 + number)
         self.received.append(number)
         self._obey()
+
+
+class Terminated(SystemExit):
+    """SIGTERM or SIGHUP has come; the code is 128 and its number."""
+
+
+@contextmanager
+def raised() -> Iterator[None]:
+    """While entered, SIGTERM and SIGHUP are raised as `Terminated`, so that what has been begun is undone. For the main thread.
+
+    A signal that is ignored, as under `nohup`, stays so.
+    """
+
+    def leave() -> None:
+        raise Terminated(128 + ending.received[0])
+
+    ending = Ending(leave)
+    heard = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) is signal.SIG_DFL]
+    for number in heard:
+        signal.signal(number, ending)
+    try:
+        yield
+    finally:
+        for number in heard:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def signal_name(number: int) -> str:

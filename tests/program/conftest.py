@@ -6,9 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from tuitrain.python import PACKAGES
+
 
 @pytest.fixture
 def env(tmp_path: Path) -> dict[str, str]:
-    """Runs and caches below `tmp_path`; nothing of the person's own is read or written. The programs find `small_net`."""
+    """Runs and caches below `tmp_path`; nothing of the person's own is read or written.
+
+    The programs are those of this tree, and find `small_net`.
+    """
     folders = {"TUITRAIN_RUNS": str(tmp_path / "runs"), "XDG_CACHE_HOME": str(tmp_path / "cache"), "HOME": str(tmp_path)}
-    return folders | {"PYTHONPATH": str(Path(__file__).parent)}
+    return folders | {"PYTHONPATH": f"{Path(__file__).parent}:{PACKAGES}"}

@@ -48,7 +48,8 @@ def test_where_no_command_could_catch_it(when: str) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
 
-def test_nohup_keeps_it_away(tmp_path: Path) -> None:
-    script = f"import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nfrom tuitrain.cli import main\nfrom tuitrain.cli import program\n{EARLY}\nmain()"
+def test_nohup_keeps_it_away() -> None:
+    ignored = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)"
+    script = f"{ignored}\nfrom tuitrain.cli import main\nfrom tuitrain.cli import program\n{EARLY}\nmain()"
     done = ended([sys.executable, "-c", script, "recipes"], PACKAGES)
     assert (done.returncode, done.stderr) == (0, "")

@@ -10,6 +10,8 @@ import signal
 import sys
 from types import FrameType
 
+from tuitrain.signals import Terminated
+
 INTERRUPTED = 130
 
 
@@ -36,7 +38,9 @@ def _end(number: int, frame: FrameType | None) -> None:
 
 
 def _obey_or_tell(lost: sys.UnraisableHookArgs) -> None:
-    """Python's way with an exception that came where it cannot be raised, such as in a finalizer; a Ctrl+C is obeyed all the same."""
-    if lost.exc_type is KeyboardInterrupt:
+    """Python's way with an exception that came where it cannot be raised, such as in a finalizer; a signal is obeyed all the same."""
+    if issubclass(lost.exc_type, KeyboardInterrupt):
         os._exit(INTERRUPTED)
+    if isinstance(lost.exc_value, Terminated):
+        os._exit(int(str(lost.exc_value)))
     sys.__unraisablehook__(lost)

@@ -12,6 +12,7 @@ from typing import NoReturn
 
 import click
 
+from tuitrain import signals
 from tuitrain.cli import INTERRUPTED, kept, machine, training
 from tuitrain.cli.app import open_app
 from tuitrain.cli.options import USAGE_ERROR, runs_dir_option, runs_folder
@@ -23,9 +24,12 @@ FIRST_RANK_SECONDS = 5.0
 
 
 def run_command() -> None:
-    """Run what the command line says: every mistake of usage or configuration is one sentence on stderr and exit code 2."""
+    """Run what the command line says: every mistake of usage or configuration is one sentence on stderr and exit code 2.
+
+    SIGTERM and SIGHUP, where a command does not listen to them itself, leave nothing half-written.
+    """
     open_closed_streams()
-    with standard_output():
+    with standard_output(), signals.raised():
         _run()
 
 
