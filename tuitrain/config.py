@@ -288,10 +288,16 @@ def parse_device(spec: str) -> tuple[str, ...] | int | None:
         return int(match[1])
     names = [name.strip() for name in spec.split(",")]
     if not all(_DEVICE.fullmatch(name) for name in names):
-        raise ConfigError(
-            f"device: {clean(spec)!r} is not allowed; it must be {allowed('device')}.{nearest(spec, ('auto', 'cpu', 'cuda'))}"
-        )
+        meant = f" Did you mean '{devices}'?" if (devices := _devices_meant(spec)) else nearest(spec, ("auto", "cpu", "cuda"))
+        raise ConfigError(f"device: {clean(spec)!r} is not allowed; it must be {allowed('device')}.{meant}")
     return tuple(_cuda_name(name) for name in names)
+
+
+def _devices_meant(spec: str) -> str:
+    """The devices that other programs' words for them name: `gpu`, a bare number, `cuda1`; empty where it is none of these."""
+    words = [word for word in re.split(r"[\s,;+]+", spec.lower()) if word]
+    names = [re.sub(r"(?:gpu|cuda)?:?(\d+)", r"cuda:\1", word) if word != "gpu" else "cuda" for word in words]
+    return ",".join(names) if all(_DEVICE.fullmatch(name) for name in names) else ""
 
 
 def _cuda_name(name: str) -> str:

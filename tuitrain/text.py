@@ -43,6 +43,14 @@ def readable(path: Path) -> str:
 
 
 def nearest(word: str, words: Iterable[str]) -> str:
-    """` Did you mean 'x'?` for the closest of `words`, or nothing."""
-    close = difflib.get_close_matches(word, list(words), n=1, cutoff=0.6)
-    return f" Did you mean '{close[0]}'?" if close else ""
+    """` Did you mean 'x'?` for the closest of `words` (two that are equally close are both named), or nothing; case does not count."""
+    spelt = {other.casefold(): other for other in words}
+    typed = word.casefold()
+    close = difflib.get_close_matches(typed, spelt, n=2, cutoff=0.6)
+    as_close = [other for other in close if _likeness(typed, other) == _likeness(typed, close[0])]
+    quoted = " or ".join(f"'{spelt[other]}'" for other in as_close)
+    return f" Did you mean {quoted}?" if quoted else ""
+
+
+def _likeness(typed: str, other: str) -> float:
+    return difflib.SequenceMatcher(None, other, typed).ratio()

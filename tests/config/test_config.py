@@ -291,6 +291,10 @@ def test_a_toml_file_without_a_recipe_is_called_by_its_name(tmp_path: Path) -> N
         ("recipe = 'seed-cn'", ["bad.toml", "seed-cn", "Did you mean 'seed-cnn'?"]),
         ("epochs = ", ["bad.toml", "TOML"]),
         ("device = ['cpu']", ["bad.toml", "device"]),
+        ("[train]\nepochs = 3", ["bad.toml", "[train] is a table, and a recipe has none", "like lr = 0.01"]),
+        ("[optimizer]\nname = 'adam'", ["bad.toml", "[optimizer] is a table"]),
+        ("epochs = 3\nepochs = 4\n", ["bad.toml", "a field is set twice", "line 2", ": epochs = 4."]),
+        ("lr = 1\r\nshuffle = True\r\n", ["bad.toml", "line 2", ": shuffle = True."]),
     ],
 )
 def test_a_wrong_toml_file_gets_one_sentence_that_names_it(tmp_path: Path, text: str, words: list[str]) -> None:
@@ -307,6 +311,32 @@ def test_an_unknown_recipe_and_a_missing_file_are_told_apart() -> None:
         load_recipe("seed-cn")
     with pytest.raises(ConfigError, match=r"gone\.toml cannot be read: No such file"):
         load_recipe("gone.toml")
+
+
+def test_a_missing_recipe_file_is_told_the_nearest_recipe(tmp_path: Path) -> None:
+    (tmp_path / "lenet.toml").write_text("", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"lennet\.toml cannot be read: No such file or directory\. Did you mean '.*/lenet\.toml'\?"):
+        load_recipe(str(tmp_path / "lennet.toml"))
+    with pytest.raises(ConfigError, match=r"Did you mean 'seed-cnn'\?"):
+        load_recipe("seed-cnn.toml")
+
+
+@pytest.mark.parametrize(
+    ("spec", "meant"),
+    [
+        ("gpu", "cuda"),
+        ("gpu:1", "cuda:1"),
+        ("0,1", "cuda:0,cuda:1"),
+        ("cuda1", "cuda:1"),
+        ("CPU", "cpu"),
+        ("cpu,", "cpu"),
+        ("cpu cpu", "cpu,cpu"),
+    ],
+)
+def test_what_other_programs_call_a_device_is_told_its_name_here(spec: str, meant: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        parse_device(spec)
+    assert str(error.value).endswith(f" Did you mean '{meant}'?")
 
 
 @pytest.mark.parametrize(

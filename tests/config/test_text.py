@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuitrain.text import clean, is_plain_json
+from tuitrain.text import clean, is_plain_json, nearest
 
 
 @given(st.text(), st.booleans())
@@ -23,3 +23,16 @@ def test_json_as_tuitrain_writes_it_is_plain() -> None:
 @pytest.mark.parametrize("text", ["\x1b[2J", "\x7f", "a\nb", "深", "\u202e", '"', "\\"])
 def test_json_with_anything_else_in_it_is_not(text: str) -> None:
     assert not is_plain_json(msgspec.json.encode({"note": text}))
+
+
+@pytest.mark.parametrize(
+    ("word", "words", "hint"),
+    [
+        ("DDP", ["dp", "ddp"], " Did you mean 'ddp'?"),
+        ("adam", ["sgd", "Adam"], " Did you mean 'Adam'?"),
+        ("fp16", ["fp32", "bf16", "fp64"], " Did you mean 'fp64' or 'bf16'?"),
+        ("nothing", ["fp32"], ""),
+    ],
+)
+def test_the_nearest_word_is_found_in_any_case_and_equally_near_ones_are_both_named(word: str, words: list[str], hint: str) -> None:
+    assert nearest(word, words) == hint

@@ -101,6 +101,12 @@ def test_find_by_id_prefix_and_last(runs_dir):
     assert first.id in str(raised.value)
     with pytest.raises(ConfigError, match=rf"there is no run '{first.id}x'\. Did you mean '{first.id}'\?"):
         find(runs_dir, f"{first.id}x")
+    with pytest.raises(ConfigError, match=rf"there is no run '{first.id[-6:]}'\. Did you mean '{first.id}'\?"):
+        find(runs_dir, first.id[-6:])
+    with pytest.raises(
+        ConfigError, match=r"there is no run 'x'\. It must be an id, the start of one, or last; `tuitrain runs` lists them\."
+    ):
+        find(runs_dir, "x")
     with pytest.raises(ConfigError, match="there is no run ''"):
         find(runs_dir, "")
     with pytest.raises(ConfigError, match=r"there is no run '\.\./·\[2J'"):

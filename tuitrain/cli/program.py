@@ -17,6 +17,7 @@ from tuitrain.cli import INTERRUPTED, kept, machine, training
 from tuitrain.cli.app import open_app
 from tuitrain.cli.options import USAGE_ERROR, runs_dir_option, runs_folder
 from tuitrain.cli.output import open_closed_streams, standard_output
+from tuitrain.cli.usage import sentence_of
 from tuitrain.text import clean_lines, nearest
 
 FIRST_RANK_SECONDS = 5.0
@@ -37,7 +38,7 @@ def _run() -> NoReturn:
     try:
         sys.exit(commands(standalone_mode=False))
     except click.ClickException as error:
-        _refuse(" ".join(error.format_message().split()))
+        _refuse(sentence_of(error))
     except click.Abort:
         sys.exit(INTERRUPTED)
     except Exception as error:
@@ -63,8 +64,11 @@ class _Commands(click.Group):
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
         if args and not args[0].startswith("-") and args[0] not in self.commands:
+            from tuitrain.config import RECIPES  # not for every command
+
             names = ", ".join(name for name, command in self.commands.items() if not command.hidden)
-            raise click.UsageError(f"there is no command {args[0]!r}; it must be one of {names}.{nearest(args[0], self.commands)}")
+            hint = f" Did you mean 'run {args[0]}'?" if args[0] in RECIPES else nearest(args[0], self.commands)
+            raise click.UsageError(f"there is no command {args[0]!r}; it must be one of {names}.{hint}")
         return super().resolve_command(ctx, args)
 
 

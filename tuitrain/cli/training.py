@@ -32,12 +32,12 @@ def _run_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--device", metavar="auto|auto:N|cpu|cuda:N|LIST", help="Where to train: one device, or several with commas, such as cpu,cpu."
         ),
         click.option("--strategy", metavar="auto|single|dp|split|ddp", help="How the devices share the work."),
-        click.option("--epochs", metavar="N"),
+        click.option("--epochs", metavar="N", help="How often to go through the training data."),
         click.option("--max-steps", metavar="N", help="End after this many steps."),
         click.option("--batch-size", metavar="N", help="The global batch."),
         click.option("--lr", metavar="X", help="Learning rate."),
-        click.option("--seed", metavar="N"),
-        click.option("--precision", metavar="fp32|bf16|fp64"),
+        click.option("--seed", metavar="N", help="Where random numbers begin; the same seed gives the same losses."),
+        click.option("--precision", metavar="fp32|bf16|fp64", help="What kind of numbers to compute with."),
         click.option("--name", metavar="TEXT", help="What the run is called."),
     ]
     for option in reversed(options):

@@ -5,6 +5,7 @@ The first comment of a built-in file is its line in `tuitrain recipes`.
 
 from __future__ import annotations
 
+import re
 import shlex
 import sys
 from collections.abc import Mapping
@@ -24,6 +25,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
+_SHOWN_OF_A_LINE = 80
 _NONE = "none"
 """How a file and a command line say that a field has no value."""
 
@@ -72,7 +74,13 @@ def _read(path: Path) -> str:
         return path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise ConfigError(f"recipe: {clean(str(path))} cannot be read: {reason}.") from None
+        hint = nearest(str(path), [*RECIPES, *_neighbours(path)]) if isinstance(error, FileNotFoundError) else ""
+        raise ConfigError(f"recipe: {clean(str(path))} cannot be read: {reason}.{hint}") from None
+
+
+def _neighbours(path: Path) -> list[str]:
+    """The recipes beside where one was looked for."""
+    return [clean(str(other)) for other in path.parent.glob("*.toml")]
 
 
 def _load_file(path: Path) -> RunConfig:
@@ -94,7 +102,15 @@ def _parse(text: str, where: str) -> dict[str, Any]:
     try:
         return dict(_table(text))
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{clean(where)}: this is not valid TOML: {clean(str(error))}.") from None
+        raise ConfigError(f"{clean(where)}: this is not valid TOML: {_toml_mistake(text, str(error))}.") from None
+
+
+def _toml_mistake(text: str, mistake: str) -> str:
+    """What the parser says, with the line that it is about, which it only counts."""
+    words = mistake.replace("Cannot overwrite a value", "a field is set twice")
+    found = re.search(r"at line (\d+)", mistake)
+    line = text.split("\n")[int(found[1]) - 1].strip() if found else ""
+    return clean(f"{words}: {line[:_SHOWN_OF_A_LINE]}" if line else words)
 
 
 @lru_cache(8)
@@ -104,6 +120,10 @@ def _table(text: str) -> Mapping[str, Any]:
 
 
 def _from_table(base: RunConfig, table: Mapping[str, Any], *, where: str) -> RunConfig:
+    for field, value in table.items():
+        if isinstance(value, dict):
+            sentence = f"[{clean(field)}] is a table, and a recipe has none; each field is a line of its own, like lr = 0.01."
+            raise ConfigError(f"{clean(where)}: {sentence}")
     try:
         return with_changes(base, table)
     except ConfigError as error:

@@ -145,7 +145,10 @@ def find(runs_dir: Path, ref: str) -> RunSummary:
     if len(matches) == 1:
         return matches[0]
     if not matches:
-        raise RunError(f"RUN: there is no run {clean(ref)!r}.{nearest(ref, [run.run for run in runs])}")
+        ids = [run.run for run in runs]
+        part = next((f" Did you mean {run!r}?" for run in ids if ref and ref in run), "")
+        hint = nearest(ref, ids) or part or " It must be an id, the start of one, or last; `tuitrain runs` lists them."
+        raise RunError(f"RUN: there is no run {clean(ref)!r}.{hint}")
     shown = ", ".join(run.run for run in matches[:_SHOWN_CANDIDATES])
     more = f" and {len(matches) - _SHOWN_CANDIDATES} more" if len(matches) > _SHOWN_CANDIDATES else ""
     raise RunError(f"RUN: {clean(ref)!r} is the start of {len(matches)} runs: {shown}{more}.")

@@ -1,0 +1,45 @@
+"""A mistake on the command line as a sentence: the thing, what is wrong, what is allowed."""
+
+from __future__ import annotations
+
+import re
+
+import click
+
+from tuitrain.text import clean, nearest
+
+_LEFT_OVER = re.compile(r"Got unexpected extra arguments? \((.*)\)")
+
+
+def sentence_of(error: click.ClickException) -> str:
+    """What is wrong with the command line, on one line."""
+    if isinstance(error, click.NoSuchOption):
+        return _no_such_option(error)
+    if isinstance(error, click.MissingParameter):
+        return _missing(error)
+    message = " ".join(error.format_message().split())
+    if isinstance(error, click.UsageError) and error.ctx and (found := _LEFT_OVER.match(message)):
+        takes = " ".join([error.ctx.command_path, *error.ctx.command.collect_usage_pieces(error.ctx)])
+        return f"{clean(found[1])!r} is more than `{takes}` takes."
+    return message
+
+
+def _no_such_option(error: click.NoSuchOption) -> str:
+    options = [param for param in error.ctx.command.get_params(error.ctx) if isinstance(param, click.Option)] if error.ctx else []
+    names = [name for option in options for name in option.opts if name.startswith("--")]
+    hint = nearest(error.option_name, names) or f" It must be one of {', '.join(names)}."
+    return f"{clean(error.option_name)}: there is no such option.{hint}"
+
+
+def _missing(error: click.MissingParameter) -> str:
+    param = error.param
+    if isinstance(param, click.Option) and isinstance(param.type, click.Choice):
+        return f"{param.opts[0]} is missing; it must be one of {', '.join(param.type.choices)}."
+    name = param.human_readable_name if param else ""
+    if name == "RECIPE":
+        from tuitrain.config import allowed  # not for every command
+
+        return f"RECIPE is missing; it must be {allowed('recipe')}."
+    if name == "RUN":
+        return "RUN is missing; it must be an id, the start of one, or last; `tuitrain runs` lists them."
+    return " ".join(error.format_message().split())
