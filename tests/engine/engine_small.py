@@ -412,5 +412,12 @@ def make_no_parameters(config: Any) -> nn.Module:
     return nn.Flatten()
 
 
+class NetWithSizes(nn.Linear):
+    """A network's class, which asks for sizes and not for a configuration."""
+
+
+MADE_NET = nn.Sequential(nn.Flatten(), nn.Linear(192, 10))
+
+
 def make_error(config: Any) -> nn.Module:
     raise KeyError("hidden_size")

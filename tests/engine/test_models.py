@@ -53,6 +53,8 @@ def test_weights_depend_on_the_seed_alone() -> None:
         ("make_interrupt", "raised KeyboardInterrupt."),
         ("make_error", "raised KeyError: 'hidden_size'."),
         ("make_images_", "Did you mean 'make_images'?"),
+        ("NetWithSizes", "cannot be called with the configuration; it must be a function like make_model(config)."),
+        ("MADE_NET", "is a Sequential that is already made; it must be a function make_model(config) that returns one."),
     ],
 )
 def test_a_bad_model_function_is_a_sentence(name: str, words: str) -> None:

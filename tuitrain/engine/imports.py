@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -21,7 +22,7 @@ def import_string(field: str, value: str) -> Callable[..., Any]:
         value: an import string that `RunConfig` accepted.
 
     Raises:
-        ConfigError: no such module, importing it fails, no such name in it, or the name is no function.
+        ConfigError: no such module, importing it fails, no such name in it, or the name is no function that takes the configuration.
     """
     module_name, _, name = value.partition(":")
     module = _import_module(field, value, module_name)
@@ -30,6 +31,8 @@ def import_string(field: str, value: str) -> Callable[..., Any]:
     function = getattr(module, name)
     if not callable(function):
         raise ConfigError(f"{field}: {value!r} is a {type(function).__name__}; it must be a function.")
+    if not _takes_config(function):
+        raise ConfigError(f"{field}: {value!r} cannot be called with the configuration; it must be a function like make_{field}(config).")
     result: Callable[..., Any] = function
     return result
 
@@ -56,6 +59,17 @@ def _import_module(field: str, value: str, module_name: str) -> ModuleType:
         raise ConfigError(f"{field}: {value!r}: importing {module_name} failed: {one_line(error)}.") from error
     except BaseException as error:
         raise ConfigError(f"{field}: {value!r}: importing {module_name} failed: {one_line(error)}.") from error
+
+
+def _takes_config(function: Callable[..., Any]) -> bool:
+    """Whether one argument fits: a network's class often takes none, or asks for sizes too."""
+    try:
+        inspect.signature(function).bind(None)
+    except TypeError:
+        return False
+    except ValueError:  # what is written in C may tell nothing of its arguments
+        pass
+    return True
 
 
 def _public_callables(module: ModuleType) -> list[str]:

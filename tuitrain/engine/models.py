@@ -103,6 +103,9 @@ def model_dtype(config: RunConfig) -> torch.dtype:
 
 def _own(config: RunConfig) -> Callable[[], nn.Module]:
     function = import_string("model", config.model)
+    if isinstance(function, nn.Module):
+        made = f"model: {config.model!r} is a {type(function).__name__} that is already made"
+        raise ConfigError(f"{made}; it must be a function make_model(config) that returns one.")
 
     def make() -> nn.Module:
         try:
