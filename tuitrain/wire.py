@@ -110,6 +110,18 @@ class Ask(Event, frozen=True, kw_only=True, tag="ask"):
     request: Request
 
 
+class Saving(Event, frozen=True, kw_only=True, tag="saving"):
+    """Rank 0 is about to write a checkpoint, its `number`-th, and waits for `Recorded`."""
+
+    number: int
+
+
+class Recorded(Event, frozen=True, kw_only=True, tag="recorded"):
+    """What the host was told before the `number`-th `Saving` is on disk, or cannot be for now."""
+
+    number: int
+
+
 class Host(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a process in the background is to train.
 
@@ -195,7 +207,7 @@ def _decoder() -> msgspec.msgpack.Decoder[Event]:
         *(events.RunStarted, events.Replicas, events.ReplicaStats, events.Step, events.Losses, events.Eval, events.Checkpoint),
         *(events.Notice, events.State, events.RunEnded, events.Progress, events.Parameters, events.Predictions, events.TensorMemory),
         *(events.StepTimes, events.Clock),
-        *(Hello, Alive, Resolved, Refused, RankFailed, Died, Met, Regroup, Joined, Begin, Folder, Ask),
+        *(Hello, Alive, Resolved, Refused, RankFailed, Died, Met, Regroup, Joined, Begin, Folder, Ask, Saving, Recorded),
     )
     union: Any = kinds[0]
     for kind in kinds[1:]:

@@ -18,8 +18,10 @@ import pytest
 from small_groups import AGENT, BOUND, RANK, events_of, losses_of, processes_of, quiet_control, small_run, spread, wait_until
 
 from tuitrain.config import ConfigError
+from tuitrain.engine.checkpoint import checkpoints, folder_name
 from tuitrain.engine.meeting import Meeting
-from tuitrain.events import Notice, Phases, Replicas, RunEnded, RunStarted, Step, StepTimes
+from tuitrain.events import Checkpoint, Event, Notice, Phases, Replicas, RunEnded, RunStarted, Step, StepTimes
+from tuitrain.paths import CHECKPOINTS
 from tuitrain.session.elastic import Bounds
 from tuitrain.wire import MEETING
 
@@ -38,6 +40,18 @@ def test_ranks_learn_what_one_device_learns_with_an_uneven_batch_and_an_idle_ran
     assert full.batch == (9, 5)
     assert sum(replica.loss * size for replica, size in zip(full.replicas, (5, 4), strict=True)) / 9 == pytest.approx(losses[1])
     every_rank_tells_its_phases([event for event in events if isinstance(event, StepTimes)], steps=36, samples=300, first=9)
+
+
+def test_a_checkpoint_is_written_when_the_host_has_recorded_the_losses_before_it(tmp_path: Path) -> None:
+    control, events, there = quiet_control(), list[Event](), list[tuple[int, list[str]]]()
+    control.recorded = lambda: there.append((max(losses_of(events)), [path.name for path in checkpoints(tmp_path / CHECKPOINTS)]))
+    for event in spread()(small_run(2, checkpoint_every_steps=2, keep_checkpoints=10, max_steps=7, epochs=10), control):
+        if isinstance(event, RunStarted):
+            control.folder = tmp_path
+        events.append(event)
+    saved = {event.step for event in events if isinstance(event, Checkpoint)}
+    assert saved == {2, 4, 6, 7}
+    assert there == [(step, [folder_name(other) for other in sorted(saved) if other < step]) for step in sorted(saved)]
 
 
 def test_ranks_whose_own_data_are_not_the_same_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

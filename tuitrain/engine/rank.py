@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -20,13 +21,30 @@ from tuitrain.config import ConfigError, RunConfig
 from tuitrain.events import Event, Request, RunEnded, RunStarted
 from tuitrain.python import lasting_imports
 from tuitrain.text import print_error
-from tuitrain.wire import ADDRESS, LOST_PEER, Alive, Ask, Begin, Folder, Hello, RankFailed, Refused, Resolved, Unpacker, pack
+from tuitrain.wire import (
+    ADDRESS,
+    LOST_PEER,
+    Alive,
+    Ask,
+    Begin,
+    Folder,
+    Hello,
+    RankFailed,
+    Recorded,
+    Refused,
+    Resolved,
+    Saving,
+    Unpacker,
+    pack,
+)
 
 if TYPE_CHECKING:
     from tuitrain.engine.world import World
 
 BEAT_SECONDS = 1.0
 GOODBYE_SECONDS = 20.0
+RECORDED_SECONDS = 5.0
+"""Longer than the host tries: it answers, unless it stands still."""
 
 Message = TypeVar("Message", bound=Event)
 
@@ -43,6 +61,8 @@ class Line:
         self._folder, self._agent = Path(address).parent, agent
         self._lock = threading.Lock()
         self._inbox: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        self._recorded: queue.SimpleQueue[Recorded] = queue.SimpleQueue()
+        self._saves = 0
         self._socket = socket.socket(socket.AF_UNIX)
         self._socket.connect(address)
         self.send(Hello(rank=rank, pid=os.getpid()))
@@ -63,6 +83,16 @@ class Line:
             pass
         return message
 
+    def recorded(self) -> None:
+        """Wait until the host has written what it was told, at most `RECORDED_SECONDS`; for the one thread that saves."""
+        self._saves += 1
+        self.send(Saving(number=self._saves))
+        end = time.monotonic() + RECORDED_SECONDS
+        with suppress(queue.Empty):
+            # An answer that came too late for an earlier one is not this one's.
+            while self._recorded.get(timeout=max(end - time.monotonic(), 0)).number != self._saves:
+                pass
+
     def _read(self) -> None:
         unpacker = Unpacker()
         with open(self._socket.fileno(), "rb", buffering=0, closefd=False) as file:
@@ -70,6 +100,8 @@ class Line:
                 for message in unpacker.feed(piece):
                     if isinstance(message, Ask):
                         self.asked(message.request)
+                    elif isinstance(message, Recorded):
+                        self._recorded.put(message)
                     else:
                         self._inbox.put(message)
         self._leave()
@@ -89,7 +121,8 @@ class Line:
 class RankControl:
     """The host's side of the run, as `engine.control.Control` says; what is asked for is obeyed when all ranks have agreed on it."""
 
-    def __init__(self, folder: str | None) -> None:
+    def __init__(self, folder: str | None, recorded: Callable[[], None]) -> None:
+        self.recorded = recorded
         self.folder = Path(folder or "")
         self.resolved: RunConfig | None = None
         self.environment: dict[str, Any] = {}
@@ -99,9 +132,6 @@ class RankControl:
 
     def placed(self, devices: Sequence[str]) -> None:
         """The host has seen to the priority: processes inherit it."""
-
-    def recorded(self) -> None:
-        """The host writes what it has heard also when this process is killed."""
 
     def take(self, *, wait: bool) -> Request | None:
         """The next request."""
@@ -145,7 +175,7 @@ def _train(line: Line, begin: Begin) -> None:
         from tuitrain.engine.world import World
 
     device = torch.device(begin.config.device.split(",")[int(os.environ["LOCAL_RANK"])])
-    control = RankControl(begin.folder)
+    control = RankControl(begin.folder, line.recorded)
     line.asked = control.ask
     try:
         world = World(begin.config, control, device)

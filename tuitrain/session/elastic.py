@@ -22,7 +22,23 @@ from tuitrain.session.control import Control
 from tuitrain.session.ranks import Peer, Ranks
 from tuitrain.signals import signal_name
 from tuitrain.text import clean
-from tuitrain.wire import LOST_PEER, Alive, Ask, Begin, Died, Folder, Hello, Joined, Met, RankFailed, Refused, Regroup, Resolved
+from tuitrain.wire import (
+    LOST_PEER,
+    Alive,
+    Ask,
+    Begin,
+    Died,
+    Folder,
+    Hello,
+    Joined,
+    Met,
+    RankFailed,
+    Recorded,
+    Refused,
+    Regroup,
+    Resolved,
+    Saving,
+)
 
 LOGS = "ranks"
 _RECEIVE_SECONDS = 0.1
@@ -146,6 +162,9 @@ class _Group:
             case RankFailed():
                 self._step = max(self._step, message.step)
                 yield self._end("failed", message.text)
+            case Saving():
+                self._control.recorded()
+                self._ranks.send(peer, Recorded(number=message.number))
             case Died():
                 yield from self._died(message)
             case RunStarted():
