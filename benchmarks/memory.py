@@ -24,7 +24,7 @@ CARDS = BUSY.replace("count 3", "count 16")
 SETTLE_SECONDS = 10.0
 """After the first evaluation, which takes memory that training keeps."""
 EVALUATED = re.compile(r"accuracy +\d")
-EPOCH_SECONDS = 20.0
+EPOCH_SECONDS = 60.0
 """By then the first evaluation is over."""
 SAMPLE_SECONDS = 0.5
 RESIZED_SECONDS = 5.0
@@ -53,7 +53,7 @@ def long_run(wanted: Wanted) -> list[Figure]:
         folder, env = stack.enter_context(runs_dir())
         run = lengthened(folder, env, POINTS)
         steps = planned_steps(seconds, headless(Training(SMALL, SPEED_STEPS)))
-        training = Training("synthetic", steps, ("--epochs", "1000000")).command("--tui")
+        training = Training(str(wanted.data), steps, ("--epochs", "1000000")).command("--tui")
         showing = stack.enter_context(closing(Screen([TUITRAIN, "attach", run.name], {**env, **nvml})))
         showing.wait(lambda text: f"{POINTS:,}" in text)
         trained = stack.enter_context(closing(Screen(training, env)))
