@@ -6,7 +6,7 @@ import contextlib
 import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -54,12 +54,13 @@ def write_atomically(path: Path, content: bytes) -> None:
     sync_folder(path.parent)
 
 
-def sweep_beside(path: Path) -> None:
-    """Remove what processes that were killed while they replaced `path` have left; nobody may replace it meanwhile."""
+def sweep(folder: Path, replaced: Iterable[str]) -> None:
+    """Remove what killed processes have left that replaced one of these files of `folder`; nobody may replace one meanwhile."""
+    left = tuple(f".{name}." for name in replaced)
     with contextlib.suppress(OSError):
-        for name in os.listdir(path.parent):
-            if name.startswith(f".{path.name}."):
-                (path.parent / name).unlink()
+        for name in os.listdir(folder):
+            if name.startswith(left):
+                (folder / name).unlink()
 
 
 def check_place(path: Path) -> None:

@@ -61,11 +61,18 @@ def check_working_directory() -> None:
     Raises:
         ConfigError: the working directory has been deleted.
     """
+    if working_directory_is_gone():
+        text = "the working directory has been deleted, and torch cannot train in such a one; change to another and start tuitrain there."
+        raise ConfigError(text)
+
+
+def working_directory_is_gone() -> bool:
+    """Whether the folder that this process is in has been deleted."""
     try:
         os.getcwd()
     except FileNotFoundError:
-        text = "the working directory has been deleted, and torch cannot train in such a one; change to another and start tuitrain there."
-        raise ConfigError(text) from None
+        return True
+    return False
 
 
 def _runs_dir(given_as: str, value: str) -> Path:

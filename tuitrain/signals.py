@@ -55,6 +55,8 @@ class Ending:
 class Terminated(SystemExit):
     """SIGTERM or SIGHUP has come; the code is 128 and its number."""
 
+    code: int
+
 
 @contextmanager
 def raised() -> Iterator[None]:

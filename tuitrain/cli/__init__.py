@@ -42,5 +42,5 @@ def _obey_or_tell(lost: sys.UnraisableHookArgs) -> None:
     if issubclass(lost.exc_type, KeyboardInterrupt):
         os._exit(INTERRUPTED)
     if isinstance(lost.exc_value, Terminated):
-        os._exit(int(str(lost.exc_value)))
+        os._exit(lost.exc_value.code)
     sys.__unraisablehook__(lost)

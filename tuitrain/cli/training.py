@@ -14,7 +14,7 @@ import click
 from tuitrain.cli.app import open_app
 from tuitrain.cli.options import USAGE_ERROR, detach_option, json_flag, runs_dir_option, runs_folder
 from tuitrain.cli.output import printer
-from tuitrain.cli.wiring import session_and_sampler
+from tuitrain.cli.wiring import check_config, session_and_sampler
 
 if TYPE_CHECKING:
     from tuitrain.config import RunConfig
@@ -220,14 +220,7 @@ def _check() -> int:
     """What `tuitrain.session.detached` starts before a run waits in the queue."""
     from tuitrain.session.hosted import Asker, answer_check
 
-    asker = Asker()
-
-    def check(config: RunConfig) -> None:
-        from tuitrain.engine.check import check
-
-        check(config)
-
-    return answer_check(asker, check)
+    return answer_check(Asker(), check_config)
 
 
 COMMANDS = (run, resume, _host, _check)

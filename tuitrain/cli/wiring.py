@@ -89,6 +89,13 @@ def load_engine() -> Train:
     return partial(train, spread=spread)
 
 
+def check_config(config: RunConfig) -> None:
+    """The engine's check of what is to wait in the queue, imported when it is asked for: it takes torch with it."""
+    from tuitrain.engine.check import check
+
+    check(config)
+
+
 def write_script(config: RunConfig, started: RunStarted | None, environment: Mapping[str, Any]) -> str:
     """The engine's export of a script, imported when it is asked for: it takes torch with it."""
     return _load_script()(config, started, environment)

@@ -20,7 +20,7 @@ import msgspec
 
 from tuitrain.config import ConfigError, RunConfig
 from tuitrain.events import RunStarted
-from tuitrain.files import sweep_beside, sync_folder, write_atomically
+from tuitrain.files import sweep, sync_folder, write_atomically
 from tuitrain.paths import CHECKPOINTS, CONFIG, LOG, METRICS, STATE, TENSORBOARD
 from tuitrain.recipes import to_toml
 from tuitrain.runs.logtail import LogLine
@@ -102,8 +102,7 @@ class RunFolder:
         Raises:
             RunError: its state cannot be read.
         """
-        for name in _REPLACED:
-            sweep_beside(path / name)
+        sweep(path, _REPLACED)
         return cls(path, read_status(path))
 
     def take_over(self) -> None:

@@ -12,6 +12,7 @@ import msgspec
 
 from tuitrain.config import RunConfig
 from tuitrain.events import EndState, Notice, RunEnded, RunStarted
+from tuitrain.paths import working_directory_is_gone
 from tuitrain.runs.record import RunRecord
 from tuitrain.session.control import Control
 from tuitrain.session.lines.endpoint import Endpoint
@@ -93,8 +94,9 @@ class Hold:
             self._recorder.put(RunEnded(run=self._owned.folder.id, state="stopped", step=0))
         elif request is not None:
             self.back_to_the_queue()
-        else:
-            _be_somewhere(self._owned.folder.path)
+        elif working_directory_is_gone():
+            # It went while the run waited: what needs none is not held up by that.
+            os.chdir(self._owned.folder.path)
         return request is None
 
     def back_to_the_queue(self) -> None:
@@ -162,11 +164,3 @@ class Hold:
         except OSError as error:
             text = f"Other terminals cannot reach this run: no control socket can be made ({error.strerror or error})."
             self._recorder.put(Notice(level="warning", text=text))
-
-
-def _be_somewhere(folder: Path) -> None:
-    """Go to `folder` where the working directory went while the run waited: what needs none is not held up by that."""
-    try:
-        os.getcwd()
-    except OSError:
-        os.chdir(folder)

@@ -15,6 +15,8 @@ from typing import IO, TypeVar
 
 import msgspec
 
+from tuitrain.paths import working_directory_is_gone
+
 BEAT_SECONDS = 0.05
 KILL_SECONDS = 0.5
 
@@ -64,13 +66,13 @@ def run_all(
             out: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
             err: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
             process = subprocess.Popen(
-                # A library that does not find itself from a folder that has been deleted says nothing about the machine.
                 command,
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=err,
                 env=dict(environ),
-                cwd=_place(),
+                # A library that does not find itself from a folder that is gone says nothing about the machine.
+                cwd=os.sep if working_directory_is_gone() else None,
                 start_new_session=True,
             )
             running.append((process, out, err))
@@ -82,15 +84,6 @@ def run_all(
             _end(process)
             out.close()
             err.close()
-
-
-def _place() -> str | None:
-    """Where a command runs: here, unless this folder has been deleted."""
-    try:
-        os.getcwd()
-    except FileNotFoundError:
-        return os.sep
-    return None
 
 
 def _wait(processes: Sequence[subprocess.Popen[bytes]], seconds: float, stop: threading.Event | None) -> None:
