@@ -104,9 +104,9 @@ def test_find_by_id_prefix_and_last(runs_dir):
     with pytest.raises(ConfigError, match=rf"there is no run '{first.id[-6:]}'\. Did you mean '{first.id}'\?"):
         find(runs_dir, first.id[-6:])
     with pytest.raises(
-        ConfigError, match=r"there is no run 'x'\. It must be an id, the start of one, or last; `tuitrain runs` lists them\."
+        ConfigError, match=r"there is no run 's'\. It must be an id, the start of one, or last; `tuitrain runs` lists them\."
     ):
-        find(runs_dir, "x")
+        find(runs_dir, "s")
     with pytest.raises(ConfigError, match="there is no run ''"):
         find(runs_dir, "")
     with pytest.raises(ConfigError, match=r"there is no run '\.\./·\[2J'"):

@@ -20,6 +20,8 @@ from tuitrain.text import clean, nearest, readable
 
 _ID_TIME = re.compile(r"(\d{4})(\d{2})(\d{2})-(\d{2})(\d{2})-")
 _SHOWN_CANDIDATES = 5
+_SHORTEST_PART = 3
+"""Letters of the random end of an id; fewer may stand in any of them by chance."""
 
 
 class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
@@ -146,7 +148,7 @@ def find(runs_dir: Path, ref: str) -> RunSummary:
         return matches[0]
     if not matches:
         ids = [run.run for run in runs]
-        part = next((f" Did you mean {run!r}?" for run in ids if ref and ref in run), "")
+        part = next((f" Did you mean {run!r}?" for run in ids if len(ref) >= _SHORTEST_PART and ref in run), "")
         hint = nearest(ref, ids) or part or " It must be an id, the start of one, or last; `tuitrain runs` lists them."
         raise RunError(f"RUN: there is no run {clean(ref)!r}.{hint}")
     shown = ", ".join(run.run for run in matches[:_SHOWN_CANDIDATES])
