@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 import msgspec
 from msgspec import Meta
 
+from tuitrain.strategies import limit
 from tuitrain.text import clean, nearest
 
 MODELS = ("seed-cnn", "linear", "rnn", "transformer", "resnet18", "speedrun")
@@ -23,7 +24,6 @@ RECIPES = (
     "speedrun-94",
 )
 """The built-in recipes, in the order a newcomer should meet them."""
-STRATEGIES = ("auto", "single", "dp", "split", "ddp")
 
 _IMPORT_STRING = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 _DEVICE = re.compile(r"cpu|cuda|cuda:\d+")
@@ -341,19 +341,10 @@ def _check_devices(config: RunConfig) -> None:
     count = len(named) or devices
     if config.strategy == "single" and isinstance(count, int) and count > 1:
         raise ConfigError(f"strategy: single trains on one device, and device {config.device!r} names {count}; use split, or name one.")
-    if config.strategy == "dp":
-        if "cpu" in named:
-            raise ConfigError(f"strategy: dp (nn.DataParallel) takes GPUs only, and device is {config.device!r}; use split.")
-        if len(set(named)) < len(named):
-            raise ConfigError(f"strategy: dp takes each GPU once, and device is {config.device!r}; use split.")
-        if config.compile:
-            raise ConfigError("compile: true does not go with the strategy dp, which copies the model in each step; use split.")
-    if config.strategy == "ddp":
-        cards = [name for name in named if name != "cpu"]
-        if cards and len(cards) < len(named):
-            raise ConfigError(f"strategy: ddp takes either GPUs or the CPU, and device is {config.device!r}; use split.")
-        if len(set(cards)) < len(cards):
-            raise ConfigError(f"strategy: ddp takes each GPU once, and device is {config.device!r}; use split.")
+    if takes := limit(config.strategy, named):
+        raise ConfigError(f"strategy: {takes}, and device is {config.device!r}; use split.")
+    if config.strategy == "dp" and config.compile:
+        raise ConfigError("compile: true does not go with the strategy dp, which copies the model in each step; use split.")
     if config.output_device is None:
         return
     if named and _cuda_name(config.output_device) not in named:

@@ -14,11 +14,12 @@ from tour import strike
 from tuitrain.config import RunConfig
 from tuitrain.devices import DeviceSample
 from tuitrain.recipes import load_recipe
+from tuitrain.strategies import STRATEGIES, auto_takes
 from tuitrain.tui.app import TuitrainApp
 from tuitrain.tui.launch.form import Form
 from tuitrain.tui.launch.hints import Hint, Machine
 from tuitrain.tui.launch.selection import in_words, one_less, one_more, toggled
-from tuitrain.tui.launch.strategies import STRATEGIES, about, auto_takes, fitting, why_not
+from tuitrain.tui.launch.strategies import about, fitting, why_not
 from tuitrain.tui.widgets.devices import Devices
 
 SIZES = [(80, 24), (120, 40), (200, 60)]

@@ -20,6 +20,7 @@ from tuitrain.engine.strategies.distributed import Distributed
 from tuitrain.engine.strategies.single import Single
 from tuitrain.engine.strategies.split import Replica, Split
 from tuitrain.events import Notice
+from tuitrain.strategies import auto_takes, limit
 
 
 def resolve(config: RunConfig, devices: Sequence[torch.device]) -> str:
@@ -28,23 +29,14 @@ def resolve(config: RunConfig, devices: Sequence[torch.device]) -> str:
     Raises:
         ConfigError: it does not fit the devices.
     """
-    names = ", ".join(map(str, devices))
-    strategy = config.strategy
-    if strategy == "auto":
-        strategy = "single" if len(devices) == 1 else "ddp" if _different_gpus(devices) else "split"
-    if strategy == "single" and len(devices) > 1:
-        raise ConfigError(f"strategy: single trains on one device, and device {config.device!r} takes {names}; use split, or name one.")
-    if strategy == "dp" and any(device.type != "cuda" for device in devices):
-        raise ConfigError(f"strategy: dp (nn.DataParallel) takes GPUs only, and device {config.device!r} takes {names}; use split.")
-    if strategy == "ddp" and any(device.type == "cuda" for device in devices) and not _different_gpus(devices):
-        raise ConfigError(f"strategy: ddp takes different GPUs or the CPU, and device {config.device!r} takes {names}; use split.")
+    names = tuple(map(str, devices))
+    strategy = auto_takes(names) if config.strategy == "auto" else config.strategy
+    if takes := limit(strategy, names):
+        mend = "use split, or name one" if strategy == "single" else "use split"
+        raise ConfigError(f"strategy: {takes}, and device {config.device!r} takes {', '.join(names)}; {mend}.")
     if strategy == "dp" and config.output_device is not None and torch.device(config.output_device) not in devices:
-        raise ConfigError(f"output_device: {config.output_device!r} is not one of the run's devices ({names}).")
+        raise ConfigError(f"output_device: {config.output_device!r} is not one of the run's devices ({', '.join(names)}).")
     return strategy
-
-
-def _different_gpus(devices: Sequence[torch.device]) -> bool:
-    return all(device.type == "cuda" for device in devices) and len(set(devices)) == len(devices)
 
 
 def check_even(config: RunConfig, count: int, sizes: Sequence[int]) -> None:

@@ -7,6 +7,15 @@ from collections.abc import Sequence
 import msgspec
 
 from tuitrain.config import RunConfig, parse_device, with_changes
+from tuitrain.strategies import STRATEGIES, Misfit, misfit
+
+_SHARING = tuple(strategy for strategy in STRATEGIES if strategy != "single")
+_REASONS: dict[tuple[str, Misfit], str] = {
+    ("dp", "cpu"): "takes GPUs only (nn.DataParallel)",
+    ("dp", "twice"): "takes each GPU once (nn.DataParallel)",
+    ("ddp", "mixed"): "takes either GPUs or the CPU",
+    ("ddp", "twice"): "takes each GPU once (one process for each)",
+}
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -63,36 +72,18 @@ def plans(pool: Sequence[str]) -> tuple[Plan, ...]:
     found = [Plan("single", (pool[0],))]
     for count in counts(len(pool)):
         some = tuple(pool[:count])
-        found.append(Plan("split", some))
-        if not _why_not_dp(some):
-            found.append(Plan("dp", some))
-        if not _why_not_ddp(some):
-            found.append(Plan("ddp", some))
+        found += [Plan(strategy, some) for strategy in _SHARING if misfit(strategy, some) is None]
     return tuple(found)
 
 
 def left_out(pool: Sequence[str]) -> tuple[LeftOut, ...]:
     """The strategies of which `plans` has none."""
     if len(pool) == 1:
-        return tuple(LeftOut(strategy, "there is one device, and it shares the work of several") for strategy in ("split", "dp", "ddp"))
-    reasons = {"dp": _why_not_dp(pool), "ddp": _why_not_ddp(pool)}
-    return tuple(LeftOut(strategy, reason) for strategy, reason in reasons.items() if reason)
+        return tuple(LeftOut(strategy, "there is one device, and it shares the work of several") for strategy in _SHARING)
+    return tuple(LeftOut(strategy, _REASONS[strategy, reason]) for strategy in _SHARING if (reason := misfit(strategy, pool)))
 
 
 def counts(devices: int) -> tuple[int, ...]:
     """How many devices are tried: 2, 4, 8 and so on, and all of them."""
     doubled = [2**power for power in range(1, devices.bit_length()) if 2**power < devices]
     return (*doubled, devices) if devices > 1 else ()
-
-
-def _why_not_dp(devices: Sequence[str]) -> str:
-    if "cpu" in devices:
-        return "takes GPUs only (nn.DataParallel)"
-    return "takes each GPU once (nn.DataParallel)" if len(set(devices)) < len(devices) else ""
-
-
-def _why_not_ddp(devices: Sequence[str]) -> str:
-    on_cpu = set(devices) == {"cpu"}
-    if "cpu" in devices and not on_cpu:
-        return "takes either GPUs or the CPU"
-    return "takes each GPU once (one process for each)" if not on_cpu and len(set(devices)) < len(devices) else ""

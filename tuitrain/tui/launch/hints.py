@@ -9,10 +9,11 @@ import msgspec
 from tuitrain.config import DATA, MODELS, RECIPES, RunConfig, parse_device
 from tuitrain.devices import Choice, busy_words
 from tuitrain.recipes import load_recipe
+from tuitrain.strategies import STRATEGIES, auto_takes, misfit
 from tuitrain.tui import format as words
 from tuitrain.tui.launch.disk import Folder
 from tuitrain.tui.launch.selection import in_words
-from tuitrain.tui.launch.strategies import STRATEGIES, auto_takes, why_not
+from tuitrain.tui.launch.strategies import why_not
 
 CIFAR10_DOWNLOAD = "170 MB download"
 _SAMPLES = {"cifar10": 50_000, "synthetic": 12_800, "random": 100}
@@ -180,8 +181,8 @@ def _problem(name: str, machine: Machine) -> str | None:
 def _strategy(config: RunConfig, machine: Machine) -> Hint:
     devices = machine.takes(config)
     if reason := why_not(config.strategy, devices):
-        # One replica is no mistake: every strategy but dp on the CPU trains it.
-        return Hint(reason, bad=len(devices) > 1 or (config.strategy == "dp" and "cpu" in devices))
+        # A strategy for several devices that has one is no mistake.
+        return Hint(reason, bad=misfit(config.strategy, devices) is not None)
     if len(devices) == 1:
         others = ", ".join(name for name in STRATEGIES if name != "single")
         return Hint(f"{others} need two devices", idle=True)

@@ -1,44 +1,36 @@
-"""How a batch is spread over replicas: which strategies fit a choice of devices, and which one `auto` takes."""
+"""What is said of each strategy beside the device list."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-STRATEGIES = ("single", "split", "dp", "ddp")
+from tuitrain.strategies import STRATEGIES, Misfit, misfit
+
 _ABOUT = {
     "single": "one device takes the whole batch",
     "split": "a loss for each part, then one update",
     "dp": "outputs gathered, one loss for all",
     "ddp": "one process for each device",
 }
-
-
-def auto_takes(devices: Sequence[str]) -> str:
-    """What the strategy `auto` stands for on these devices, one entry for each replica."""
-    if len(devices) == 1:
-        return "single"
-    different_gpus = "cpu" not in devices and len(set(devices)) == len(devices)
-    return "ddp" if different_gpus else "split"
+_MISFITS: dict[tuple[str, Misfit], str] = {
+    ("single", "several"): "single needs one device; use split",
+    ("dp", "cpu"): "dp needs GPUs: on the CPU use split",
+    ("dp", "twice"): "dp takes each GPU once: use split",
+    ("ddp", "mixed"): "ddp takes GPUs or the CPU: use split",
+    ("ddp", "twice"): "ddp takes each GPU once: use split",
+}
+_ON_ONE_DEVICE = {
+    "split": "split needs two devices: + adds one",
+    "dp": "dp needs two GPUs: + adds one",
+    "ddp": "ddp: a process for each; + adds one",
+}
 
 
 def why_not(strategy: str, devices: Sequence[str]) -> str | None:
-    """Why `strategy` does not fit these devices, in one line of the pane; `None` where it does, and for `auto`."""
-    several, twice = len(devices) > 1, len(set(devices)) < len(devices)
-    if strategy == "single" and several:
-        return "single needs one device; use split"
-    if strategy == "split" and not several:
-        return "split needs two devices: + adds one"
-    if strategy == "dp" and "cpu" in devices:
-        return "dp needs GPUs: on the CPU use split"
-    if strategy == "dp" and (twice or not several):
-        return "dp takes each GPU once: use split" if twice else "dp needs two GPUs: + adds one"
-    if strategy == "ddp" and not several:
-        return "ddp: a process for each; + adds one"
-    if strategy == "ddp" and len({name == "cpu" for name in devices}) > 1:
-        return "ddp takes GPUs or the CPU: use split"
-    if strategy == "ddp" and twice and "cpu" not in devices:
-        return "ddp takes each GPU once: use split"
-    return None
+    """Why `strategy` is not offered for these devices, in one line of the pane; `None` where it is, and for `auto`."""
+    if reason := misfit(strategy, devices):
+        return _MISFITS[strategy, reason]
+    return _ON_ONE_DEVICE.get(strategy) if len(devices) == 1 else None
 
 
 def about(strategy: str) -> str:
@@ -47,5 +39,5 @@ def about(strategy: str) -> str:
 
 
 def fitting(devices: Sequence[str]) -> list[str]:
-    """The strategies that fit these devices."""
+    """The strategies that are offered for these devices."""
     return [strategy for strategy in STRATEGIES if why_not(strategy, devices) is None]

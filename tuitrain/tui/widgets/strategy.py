@@ -8,7 +8,8 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.strip import Strip
 
-from tuitrain.tui.launch.strategies import STRATEGIES, about, auto_takes, fitting, why_not
+from tuitrain.strategies import STRATEGIES, auto_takes
+from tuitrain.tui.launch.strategies import about, fitting, why_not
 from tuitrain.tui.widgets.lines import Pane
 from tuitrain.tui.widgets.strips import Row
 from tuitrain.tui.widgets.wrap import wrap
