@@ -15,22 +15,9 @@ from tuitrain.events import Eval, Losses, RunEnded, RunStarted, State
 from tuitrain.runs.record import RunRecord
 from tuitrain.tui.curve.axes import Axis
 from tuitrain.tui.curve.callouts import Course, call_out
-from tuitrain.tui.curve.compare import (
-    Across,
-    Entrant,
-    Ruler,
-    Track,
-    Wanted,
-    axis_of,
-    clip,
-    compare,
-    ends_of,
-    labels,
-    load,
-    read,
-    right_end,
-    ruler,
-)
+from tuitrain.tui.curve.compare import Entrant, Track, Wanted, axis_of, clip, ends_of, labels, load, read, right_end
+from tuitrain.tui.curve.ruler import Across, Ruler, ruler
+from tuitrain.tui.differing import compare
 from tuitrain.tui.look import DARK, LIGHT, palette_of
 from tuitrain.tui.widgets.overlay import ceiling
 

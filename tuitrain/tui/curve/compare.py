@@ -1,4 +1,4 @@
-"""Several runs side by side: their curves on one axis, whatever it counts, and what their configurations differ in.
+"""Several runs side by side: their curves on one axis, whatever it counts.
 
 Everything here may wait on disk, so a thread calls it and hands the finished `Reading` to the screen.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import time
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -15,25 +14,20 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 
 import msgspec
 
-from tuitrain.config import FIELDS, RunConfig
 from tuitrain.text import clean
 from tuitrain.tui.curve.axes import Axis, number_axis, round_up, span_axis, step_axis, step_limit, time_axis
+from tuitrain.tui.curve.ruler import Across, Ruler, between, ruler
 
 if TYPE_CHECKING:
     from tuitrain.runs.record import RunRecord
 
-Across = Literal["step", "epoch", "time"]
 Metric = Literal["train", "test", "accuracy"]
-ACROSS: tuple[Across, ...] = ("step", "epoch", "time")
 METRICS: tuple[Metric, ...] = ("train", "test", "accuracy")
 MOST = 8
 """As many runs can be told apart by number and colour."""
 DEEPEST = 10
 """How often one can zoom in: each time by two."""
-UNTELLING = ("name", "note")
-"""Fields that decide nothing."""
 
-_TIME_MARKS = 512
 T = TypeVar("T")
 
 
@@ -92,39 +86,6 @@ class Reading(msgspec.Struct, frozen=True):
     newest: float
 
 
-class Ruler:
-    """Where the steps of one run stand on the axis, and back: straight lines between known marks.
-
-    Args:
-        marks: (step, x), both ascending; at least one.
-    """
-
-    def __init__(self, marks: Sequence[tuple[float, float]]) -> None:
-        self._steps = [step for step, _ in marks]
-        self._xs = [x for _, x in marks]
-
-    def place(self, step: float) -> float:
-        """The x of a step."""
-        return _between(self._steps, self._xs, step)
-
-    def step(self, x: float) -> float:
-        """The step at x."""
-        return _between(self._xs, self._steps, x)
-
-
-def _between(inputs: Sequence[float], outputs: Sequence[float], value: float) -> float:
-    """Beyond the first and the last input the outermost line goes on."""
-    if len(inputs) == 1:
-        return outputs[0]
-    right = min(max(bisect_right(inputs, value), 1), len(inputs) - 1)
-    left = right - 1
-    rise = inputs[right] - inputs[left]
-    return outputs[left] if rise <= 0 else outputs[left] + (outputs[right] - outputs[left]) * (value - inputs[left]) / rise
-
-
-# -- reading ----------------------------------------------------------------------------------------------------------
-
-
 def load(paths: Sequence[Path], known: Sequence[Entrant], own: RunRecord | None) -> tuple[Entrant, ...]:
     """The runs in these folders. Those of `known` that cannot change are taken as they are; `own` is the record of the run that this
     process trains, which is newer than its folder.
@@ -134,6 +95,17 @@ def load(paths: Sequence[Path], known: Sequence[Entrant], own: RunRecord | None)
     ]
     names = iter(labels([entrant.record for entrant in found if entrant.record is not None]))
     return tuple(msgspec.structs.replace(entrant, label=entrant.path.name if entrant.record is None else next(names)) for entrant in found)
+
+
+def labels(records: Sequence[RunRecord]) -> list[str]:
+    """What each run is called here: its name, with the end of its id where several have the same name."""
+    titles = [clean(record.config.title()) for record in records]
+    count = Counter(titles)
+    longer = [
+        title if count[title] == 1 else f"{title} {record.run.rpartition('-')[2]}" for title, record in zip(titles, records, strict=True)
+    ]
+    count = Counter(longer)
+    return [label if count[label] == 1 else record.run for label, record in zip(longer, records, strict=True)]
 
 
 def _load(number: int, path: Path, own: RunRecord | None) -> Entrant:
@@ -178,30 +150,6 @@ def read(entrants: Sequence[Entrant], wanted: Wanted) -> Reading:
         kept.append(entrant)
         tracks += [] if track is None else [track]
     return Reading(wanted, tuple(kept), tuple(tracks), axis, limit, newest)
-
-
-def ruler(record: RunRecord, across: Across) -> Ruler | None:
-    """How the run's steps stand on the axis: as they are, in epochs, or in seconds since its first step; `None` where nobody knows."""
-    if across == "step":
-        return Ruler([(0, 0), (1, 1)])
-    if across == "epoch":
-        return None if record.started is None else Ruler([(0, 0), (max(record.started.steps_per_epoch, 1), 1)])
-    bins = record.times.thin(0, max(record.step, 1), _TIME_MARKS)
-    if not bins:
-        return None
-    marks = [(one.x, one.mean) for one in bins]
-    # A bin stands for the middle of many steps; the run's first and last step have their own times.
-    first, last = record.times.thin(0, bins[0].x, _TIME_MARKS)[:1], record.times.at(record.step)
-    marks = [*((one.x, one.min) for one in first if one.x < bins[0].x), *marks]
-    if last is not None and last[0] > bins[-1].x:
-        marks.append(last)
-    start, newest = marks[0][1], 0.0
-    seconds = []
-    for step, moment in marks:
-        # A clock that was set back must not turn the curve round.
-        newest = max(newest, moment - start)
-        seconds.append((step, newest))
-    return Ruler(seconds)
 
 
 def ends_of(record: RunRecord, made: Ruler, across: Across) -> tuple[float, float]:
@@ -261,46 +209,4 @@ def clip(points: Sequence[tuple[float, float]], low: float, high: float) -> list
         return inside
     xs, ys = [x for x, _ in points], [y for _, y in points]
     edges = [edge for edge in (low, high) if xs[0] < edge < xs[-1] and all(edge != x for x, _ in inside)]
-    return sorted([*inside, *((edge, _between(xs, ys, edge)) for edge in edges)])
-
-
-# -- words ------------------------------------------------------------------------------------------------------------
-
-
-def labels(records: Sequence[RunRecord]) -> list[str]:
-    """What each run is called here: its name, with the end of its id where several have the same name."""
-    titles = [clean(record.config.title()) for record in records]
-    count = Counter(titles)
-    longer = [
-        title if count[title] == 1 else f"{title} {record.run.rpartition('-')[2]}" for title, record in zip(titles, records, strict=True)
-    ]
-    count = Counter(longer)
-    return [label if count[label] == 1 else record.run for label, record in zip(longer, records, strict=True)]
-
-
-class Comparison(msgspec.Struct, frozen=True):
-    """Fields of several configurations, with the words of their values: `differing` one for each run, `same` one for all."""
-
-    differing: tuple[tuple[str, tuple[str, ...]], ...]
-    same: tuple[tuple[str, str], ...]
-
-    @property
-    def equal(self) -> bool:
-        """Whether nothing differs that decides how a run goes."""
-        return all(field in UNTELLING for field, _ in self.differing)
-
-
-def compare(configs: Sequence[RunConfig]) -> Comparison:
-    """What differs among the configurations, in the order of their fields."""
-    if not configs:
-        return Comparison((), ())
-    table = [(field, tuple(getattr(config, field) for config in configs)) for field in FIELDS]
-    differing = tuple((field, tuple(map(_words, values))) for field, values in table if any(value != values[0] for value in values))
-    same = tuple((field, _words(values[0])) for field, values in table if all(value == values[0] for value in values))
-    return Comparison(differing, same)
-
-
-def _words(value: object) -> str:
-    if value is None or value == "":
-        return "none"
-    return str(value).lower() if isinstance(value, bool) else clean(f"{value:g}" if isinstance(value, float) else str(value))
+    return sorted([*inside, *((edge, between(xs, ys, edge)) for edge in edges)])

@@ -13,7 +13,8 @@ from textual.message import Message
 from textual.widget import Widget
 
 from tuitrain.tui.curve.chart import load as load_plotext
-from tuitrain.tui.curve.compare import ACROSS, DEEPEST, METRICS, MOST, Reading, Wanted, load, read, right_end
+from tuitrain.tui.curve.compare import DEEPEST, METRICS, MOST, Reading, Wanted, load, read, right_end
+from tuitrain.tui.curve.ruler import ACROSS
 from tuitrain.tui.run_view import RunLike
 from tuitrain.tui.screens.base import Help, PaneScreen
 from tuitrain.tui.terminal.glyphs import draws_ascii

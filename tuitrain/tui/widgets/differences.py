@@ -14,7 +14,8 @@ from textual.message import Message
 from textual.strip import Strip
 
 from tuitrain.tui import format as words
-from tuitrain.tui.curve.compare import Entrant, compare
+from tuitrain.tui.curve.compare import Entrant
+from tuitrain.tui.differing import compare
 from tuitrain.tui.look import state_look
 from tuitrain.tui.widgets.scrolling import ScrollingPane
 from tuitrain.tui.widgets.strips import PLAIN, Row, fit

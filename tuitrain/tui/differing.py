@@ -1,0 +1,41 @@
+"""What the configurations of several runs differ in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from tuitrain.config import FIELDS, RunConfig
+from tuitrain.text import clean
+
+UNTELLING = ("name", "note")
+"""Fields that decide nothing."""
+
+
+class Comparison(msgspec.Struct, frozen=True):
+    """Fields of several configurations, with the words of their values: `differing` one for each run, `same` one for all."""
+
+    differing: tuple[tuple[str, tuple[str, ...]], ...]
+    same: tuple[tuple[str, str], ...]
+
+    @property
+    def equal(self) -> bool:
+        """Whether nothing differs that decides how a run goes."""
+        return all(field in UNTELLING for field, _ in self.differing)
+
+
+def compare(configs: Sequence[RunConfig]) -> Comparison:
+    """What differs among the configurations, in the order of their fields."""
+    if not configs:
+        return Comparison((), ())
+    table = [(field, tuple(getattr(config, field) for config in configs)) for field in FIELDS]
+    differing = tuple((field, tuple(map(_words, values))) for field, values in table if any(value != values[0] for value in values))
+    same = tuple((field, _words(values[0])) for field, values in table if all(value == values[0] for value in values))
+    return Comparison(differing, same)
+
+
+def _words(value: object) -> str:
+    if value is None or value == "":
+        return "none"
+    return str(value).lower() if isinstance(value, bool) else clean(f"{value:g}" if isinstance(value, float) else str(value))
