@@ -22,7 +22,7 @@ from PIL import Image
 from tuitrain.config import ConfigError, with_changes
 from tuitrain.engine import checkpoint, export
 from tuitrain.engine.decode import decode_image
-from tuitrain.engine.script import _IMAGES
+from tuitrain.engine.script_data import _IMAGES
 from tuitrain.events import Checkpoint, Eval, RunStarted
 from tuitrain.recipes import load_recipe
 

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import inspect
-import json
 
 import msgspec
 
 from tuitrain.config import RunConfig, is_import_string
+from tuitrain.engine import script_data as data
 from tuitrain.engine import script_ranks as ranks
 from tuitrain.engine import script_speedrun as speedrun
 from tuitrain.engine.augment import crop_flip
-from tuitrain.engine.imagefolder import mixing_key
 from tuitrain.engine.models import BUILT_IN, takes_rows
 from tuitrain.engine.outputs import logits, tensors
 from tuitrain.engine.script_devices import device_lines, needs_copy, replica_lines, scores, split_function
-from tuitrain.engine.synthetic import random_samples, synthetic_images
 from tuitrain.events import DataKind
 from tuitrain.text import clean
-
-_ALL_FOUR = "train_inputs, train_labels, test_inputs, test_labels"
 
 
 def header(config: RunConfig, kind: DataKind, threads: int | None) -> str:
@@ -42,20 +38,8 @@ def header(config: RunConfig, kind: DataKind, threads: int | None) -> str:
 
 def data_part(config: RunConfig, kind: DataKind) -> str:
     """The data set: `train_inputs`, `train_labels` and, where there is test data, `test_inputs`, `test_labels`."""
-    if kind == "synthetic":
-        return f"{_title('data: made-up images')}\n{inspect.getsource(synthetic_images)}\n\n{_ALL_FOUR} = synthetic_images()"
-    if kind == "random":
-        load = "train_inputs, train_labels = random_samples(seed)"
-        return f"{_title('data: random numbers')}\n{inspect.getsource(random_samples)}\n\n{load}"
-    if kind == "cifar10":
-        folder = _GIVEN.format(folder=_literal(config.data))
-        if config.data == "cifar10":
-            folder = "\n".join(ranks.download_lines()) + "\n" if config.strategy == "ddp" else _DOWNLOADED
-        return f"{_title('data: CIFAR-10')}\n{_CIFAR}\n\n{folder}{_ALL_FOUR} = load_cifar10(folder)"
-    if kind == "imagefolder":
-        load = _LOAD_IMAGES.format(folder=_literal(config.data))
-        return f"{_title('data: a folder of images')}\n{inspect.getsource(mixing_key)}\n\n{_IMAGES}\n\n{load}"
-    return f"{_title('data: your own')}{_OWN}"
+    what, code = data.loading(config, kind)
+    return _title(f"data: {what}") + code
 
 
 def model_part(config: RunConfig, kind: DataKind, *, contiguous: bool) -> str:
@@ -180,11 +164,8 @@ def _forward(config: RunConfig, indent: str, outputs: str | None = None) -> list
 def _imports(config: RunConfig, kind: DataKind) -> list[str]:
     own_model = is_import_string(config.model)
     standard, others = set[str](), {"import torch", f"from torch import {'Tensor, nn' if own_model else 'nn'}"}
-    if kind == "cifar10":
-        standard |= {"import pickle", "from pathlib import Path"}
-    if kind == "imagefolder":
-        standard |= {"import hashlib", "import os", "from pathlib import Path"}
-        others |= {"import numpy as np", "from PIL import Image"}
+    standard |= data.STANDARD_IMPORTS.get(kind, frozenset())
+    others |= data.OTHER_IMPORTS.get(kind, frozenset())
     if config.model == "resnet18":
         others |= {"import torchvision"}
     if needs_copy(config):
@@ -239,74 +220,9 @@ def _scaling(kind: DataKind) -> str:
     return {"random": "", "custom": " / (255 if inputs.dtype == torch.uint8 else 1)"}.get(kind, " / 255")
 
 
-def _literal(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
-
-
 def _title(text: str) -> str:
     return f"# -- {text} " + "-" * (61 - len(text)) + "\n\n"
 
-
-_CIFAR = '''def load_cifar10(folder):
-    """Images [N, 3, 32, 32] of bytes and labels [N]: 50,000 to train on, 10,000 to test with."""
-    parts = []
-    for names in ([f"data_batch_{number}" for number in range(1, 6)], ["test_batch"]):
-        tables = [pickle.loads((folder / name).read_bytes(), encoding="latin1") for name in names]
-        images = torch.cat([torch.from_numpy(table["data"]) for table in tables]).view(-1, 3, 32, 32)
-        labels = torch.tensor([label for table in tables for label in table["labels"]])
-        parts += [images.contiguous(memory_format=torch.channels_last), labels]
-    return parts
-'''
-
-_DOWNLOADED = """folder = Path("data/cifar-10-batches-py")
-if not folder.is_dir():
-    import torchvision
-
-    torchvision.datasets.CIFAR10("data", download=True)
-"""
-
-_GIVEN = """folder = Path({folder})
-if (folder / "cifar-10-batches-py").is_dir():
-    folder = folder / "cifar-10-batches-py"
-"""
-
-_IMAGES = '''def read_image(path):
-    """The bytes [32, 32, 3] of an image, or None where the file is damaged."""
-    try:
-        with Image.open(path) as image:
-            image.draft(None, (64, 64))
-            if image.mode.startswith("I"):  # greys of 16 bits
-                image = Image.fromarray((np.asarray(image).clip(0, 65535) >> 8).astype(np.uint8))
-            return torch.from_numpy(np.array(image.convert("RGB").resize((32, 32), Image.Resampling.BILINEAR)))
-    except Exception:
-        return None
-
-
-def load_images(folder, part):
-    """Images [N, 3, 32, 32] of bytes and labels [N] from folder/part/<class>/, the classes mixed."""
-    classes = sorted(entry.name for entry in (folder / "train").iterdir() if entry.is_dir() and not entry.name.startswith("."))
-    files = []
-    for label, name in enumerate(classes):
-        for path in (folder / part / name).iterdir():
-            if path.name.lower().endswith((".png", ".jpg", ".jpeg")) and not path.name.startswith("."):
-                files.append((f"{part}/{name}/{path.name}", label))
-    files.sort(key=lambda file: mixing_key(file[0]))
-    images = [(read_image(folder / name), label) for name, label in files]
-    images = [(image, label) for image, label in images if image is not None]
-    inputs = torch.stack([image for image, _ in images]).permute(0, 3, 1, 2)
-    return inputs, torch.tensor([label for _, label in images])
-'''
-
-_LOAD_IMAGES = """folder = Path({folder})
-train_inputs, train_labels = load_images(folder, "train")
-test_inputs, test_labels = load_images(folder, "test")
-"""
-
-_OWN = """(train_inputs, train_labels), test = make_data(config)
-train_labels = train_labels.long()
-if test is not None:
-    test_inputs, test_labels = test[0], test[1].long()
-"""
 
 _UPDATE = (
     "        optimizer.zero_grad()",
