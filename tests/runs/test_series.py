@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tuitrain.runs.series import FACTOR, Bin, Series
+from tuitrain.runs.pyramid import FACTOR, Bin, Pyramid
+from tuitrain.runs.series import Series
 
 
 def series_of(values, first=1):
@@ -62,13 +63,13 @@ def test_thin_equals_a_plain_loop(length, seed, columns, start, stop):
 def touched(monkeypatch):
     """How many numbers each gathering looked at."""
     touched = []
-    gather = Series._gather_at
+    gather = Pyramid._gather_at
 
     def counted(self, depth, first, last, tally):
         touched.append(last - first)
         gather(self, depth, first, last, tally)
 
-    monkeypatch.setattr(Series, "_gather_at", counted)
+    monkeypatch.setattr(Pyramid, "_gather_at", counted)
     return touched
 
 

@@ -17,8 +17,9 @@ from small_runs import STARTED, losses, small_run, step
 
 from tuitrain.config import ConfigError
 from tuitrain.events import Checkpoint, GpuSample, Phases, ReplicaStats, StepTimes
+from tuitrain.runs.buckets import cover
 from tuitrain.runs.errors import RunError
-from tuitrain.runs.reader import MetricsReader, cover
+from tuitrain.runs.reader import MetricsReader
 from tuitrain.runs.schema import FACTOR
 from tuitrain.runs.series import Series
 from tuitrain.runs.store import MetricsWriter

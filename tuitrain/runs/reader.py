@@ -16,45 +16,17 @@ import msgspec
 
 from tuitrain.events import Checkpoint, Clock, Eval, Event, GpuSample, Notice, Replicas, ReplicaStats, State, Step, StepTimes
 from tuitrain.paths import CHECKPOINTS
+from tuitrain.runs.buckets import Segment, cover, gathering
 from tuitrain.runs.errors import RunError
-from tuitrain.runs.schema import FACTOR, LEVELS, LOSS, VERSION, Column
-from tuitrain.runs.series import Bin, Series, Tally
+from tuitrain.runs.pyramid import Bin, Tally
+from tuitrain.runs.schema import LEVELS, LOSS, VERSION, Column
+from tuitrain.runs.series import Series
 from tuitrain.text import clean, readable
 
 PAGE_ROWS = 10_000
 BUSY_SECONDS = 5.0
 
 E = TypeVar("E", bound=Event)
-
-
-class Segment(msgspec.Struct, frozen=True):
-    """Buckets `first` to `last`, both included, of one pyramid level; at level 0 a bucket is one step, and bucket 0 is step 1."""
-
-    level: int
-    first: int
-    last: int
-
-
-def cover(first: int, last: int, columns: int) -> list[Segment]:
-    """The buckets that together hold exactly the steps `first` to `last`, coarse enough for `columns` and not coarser.
-
-    Args:
-        first: the first step, 1 or more.
-        last: the last step, included.
-
-    Returns:
-        Segments in the order of their steps; they hold at most about `64 * columns` buckets.
-    """
-    start, end = first - 1, last
-    left: list[Segment] = []
-    right: list[Segment] = []
-    level = 0
-    while level < LEVELS and end - start >= FACTOR * columns:
-        up_start, up_end = -(-start // FACTOR), end // FACTOR
-        left.append(Segment(level, start, up_start * FACTOR - 1))
-        right.append(Segment(level, up_end * FACTOR, end - 1))
-        start, end, level = up_start, up_end, level + 1
-    return [segment for segment in (*left, Segment(level, start, end - 1), *reversed(right)) if segment.first <= segment.last]
 
 
 class MetricsReader:
@@ -238,9 +210,7 @@ class MetricsReader:
         The file's own library gathers them: thousands of rows, for which it lets other threads run.
         """
         for segment in segments:
-            query = _gathered_buckets(column) if segment.level else _gathered_steps(column)
-            where = {"level": segment.level, "width": FACTOR**segment.level, "first": segment.first, "last": segment.last}
-            yield from self._query(query, {**where, "lo": float(lo), "hi": float(hi), "columns": columns})
+            yield from self._query(gathering(column, segment), {**segment.values(), "lo": float(lo), "hi": float(hi), "columns": columns})
 
     def _pages(self, query: str, after: int = 0) -> Iterator[list[tuple[Any, ...]]]:
         """The rows of a query with the parameters (places after this one, how many), whose first column is the place, like the step."""
@@ -270,27 +240,6 @@ _LARGEST_STEP = 2**53
 
 def _finite(column: Column) -> str:
     return f"SELECT step, {column.name} FROM {column.table} WHERE step BETWEEN ? AND ? AND {column.name} IS NOT NULL ORDER BY step"
-
-
-def _gathered_steps(column: Column) -> str:
-    name = column.name
-    return f"""
-SELECT {_into("step")} AS bin, min(step), max(step), count(*), total({name}), min({name}), max({name})
-FROM {column.table} WHERE step BETWEEN :first + 1 AND :last + 1 AND {name} IS NOT NULL GROUP BY bin ORDER BY bin
-"""
-
-
-def _gathered_buckets(column: Column) -> str:
-    start, stop = "(bucket * :width + 1)", "((bucket + 1) * :width)"
-    return f"""
-SELECT {_into(f"({start} + {stop}) / 2.0")} AS bin, min{start}, max{stop}, sum(count), total(mean * count), min(min), max(max)
-FROM {column.pyramid} WHERE level = :level AND bucket BETWEEN :first AND :last AND count > 0 GROUP BY bin ORDER BY bin
-"""
-
-
-def _into(middle: str) -> str:
-    """The bin that a step, or the middle of a bucket, counts for."""
-    return f"min(CAST(({middle} - :lo) / (:hi - :lo) * :columns AS INTEGER), :columns - 1)"
 
 
 def _number(stored: float | None) -> float:

@@ -1,8 +1,4 @@
-"""An append-only curve in memory that a chart of any width can be drawn from, however long it is.
-
-Above the points lies a pyramid: at each level one entry says the count, sum, least and greatest of `FACTOR` entries below, so that
-a range of a million points is gathered from a few hundred numbers. Only full groups have an entry; the rest is read one level down.
-"""
+"""An append-only curve in memory that a chart of any width can be drawn from, however long it is."""
 
 from __future__ import annotations
 
@@ -14,18 +10,8 @@ from collections.abc import Sequence
 from operator import eq
 from typing import NamedTuple, Protocol
 
-import msgspec
-
-FACTOR = 64
-
-
-class Bin(msgspec.Struct, frozen=True):
-    """The points of one chart column: the middle of their x, and the least, mean and greatest of their finite y."""
-
-    x: float
-    min: float
-    mean: float
-    max: float
+from tuitrain.runs.pyramid import Bin as Bin
+from tuitrain.runs.pyramid import Pyramid
 
 
 class Curve(Protocol):
@@ -46,66 +32,6 @@ class Curve(Protocol):
     def smoothed(self, weight: float) -> Curve:
         """The curve's exponential moving average."""
         ...
-
-
-class Tally:
-    """Count, sum, least and greatest of finite numbers, gathered piece by piece."""
-
-    __slots__ = ("count", "high", "low", "total")
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.total = 0.0
-        self.low = math.inf
-        self.high = -math.inf
-
-    def add(self, count: int, total: float, low: float, high: float) -> None:
-        """Take in `count` numbers of which sum and limits are known."""
-        self.count += count
-        self.total += total
-        self.low = min(self.low, low)
-        self.high = max(self.high, high)
-
-    def add_values(self, values: Sequence[float]) -> None:
-        """Take in single numbers; NaN counts as none."""
-        total = sum(values)
-        if math.isnan(total):
-            values = [value for value in values if value == value]
-            total = sum(values)
-        if len(values):
-            self.add(len(values), total, min(values), max(values))
-
-    def as_bin(self, x: float) -> Bin | None:
-        """The bin at `x`, or `None` when no number was finite."""
-        if not self.count:
-            return None
-        # Rounding, or a sum beyond the largest float, must not put the mean outside of the numbers.
-        return Bin(x, self.low, min(max(self.total / self.count, self.low), self.high), self.high)
-
-
-class _Level:
-    """One level of the pyramid; an entry without finite points has count 0 and limits that any number widens."""
-
-    __slots__ = ("count", "high", "low", "total")
-
-    def __init__(self) -> None:
-        self.count = array("q")
-        self.total = array("d")
-        self.low = array("d")
-        self.high = array("d")
-
-    def __len__(self) -> int:
-        return len(self.count)
-
-    def push(self, tally: Tally) -> None:
-        self.total.append(tally.total)
-        self.low.append(tally.low)
-        self.high.append(tally.high)
-        self.count.append(tally.count)
-
-    def gather(self, first: int, last: int, tally: Tally) -> None:
-        if first < last:
-            tally.add(sum(self.count[first:last]), sum(self.total[first:last]), min(self.low[first:last]), max(self.high[first:last]))
 
 
 class _Thinned(NamedTuple):
@@ -135,7 +61,7 @@ class Series:
         # Steps that follow each other need no memory; all other x do.
         self._x: range | array[float] = range(0)
         self._y = array("d")
-        self._levels = [_Level()]
+        self._pyramid = Pyramid(self._y)
         self._length = 0
         self._lock = threading.Lock()
         self._average: _Average | None = None
@@ -201,7 +127,7 @@ class Series:
             if end == last:
                 # The next point comes into this column or after it.
                 self._thinned = _Thinned(asked, column - 1, start, tuple(bins))
-            if start < end and (found := self._gather(start, end).as_bin((self._x[start] + self._x[end - 1]) / 2)):
+            if start < end and (found := self._pyramid.gather(start, end).as_bin((self._x[start] + self._x[end - 1]) / 2)):
                 bins.append(found)
             start = end
             if end == last:
@@ -258,45 +184,9 @@ class Series:
 
     def _push(self, ys: Sequence[float]) -> None:
         """Append y values whose x are in place, and the pyramid entries that they complete."""
-        y, levels = self._y, self._levels
-        y.extend(value if math.isfinite(value) else math.nan for value in ys)
-        while len(levels[0]) < len(y) // FACTOR:
-            start = len(levels[0]) * FACTOR
-            tally = Tally()
-            tally.add_values(y[start : start + FACTOR])
-            levels[0].push(tally)
-            self._complete_levels()
-        self._length = len(y)
-
-    def _complete_levels(self) -> None:
-        """Give each level above the first the entry that the newest one below may have completed."""
-        depth = 0
-        while len(self._levels[depth]) % FACTOR == 0:
-            below = self._levels[depth]
-            tally = Tally()
-            below.gather(len(below) - FACTOR, len(below), tally)
-            depth += 1
-            if depth == len(self._levels):
-                self._levels.append(_Level())
-            self._levels[depth].push(tally)
-
-    def _gather(self, first: int, last: int) -> Tally:
-        """What the points with index `first` up to, not including, `last` add up to."""
-        tally = Tally()
-        depth = 0
-        while last - first >= 2 * FACTOR:
-            up_first, up_last = -(-first // FACTOR), last // FACTOR
-            self._gather_at(depth, first, up_first * FACTOR, tally)
-            self._gather_at(depth, up_last * FACTOR, last, tally)
-            first, last, depth = up_first, up_last, depth + 1
-        self._gather_at(depth, first, last, tally)
-        return tally
-
-    def _gather_at(self, depth: int, first: int, last: int, tally: Tally) -> None:
-        if depth:
-            self._levels[depth - 1].gather(first, last, tally)
-        elif first < last:
-            tally.add_values(self._y[first:last])
+        self._y.extend(value if math.isfinite(value) else math.nan for value in ys)
+        self._pyramid.grow()
+        self._length = len(self._y)
 
 
 class _Average:
