@@ -8,12 +8,13 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, get_type_hints
 
 import msgspec
 from msgspec import Meta
 
+from tuitrain import field_types
 from tuitrain.strategies import limit
 from tuitrain.text import clean, nearest
 
@@ -27,7 +28,6 @@ RECIPES = (
 
 _IMPORT_STRING = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 _DEVICE = re.compile(r"cpu|cuda|cuda:\d+")
-_NUMBER = re.compile(r"(?=[+-]?\.?\d)(?:\+|(-))?(\d*)(?:\.(\d*))?([eE][+-]?\d+)?", re.ASCII)
 
 LARGEST = 1e38
 """What an optimizer multiplies with must be a number in fp32 too."""
@@ -151,11 +151,11 @@ def check_field(field: str, value: Any, *, from_text: bool = False) -> Any:
     if from_text and isinstance(value, str) and field not in ("name", "note"):
         value = value.strip()
     # TOML has no null, so a file says it in the same words.
-    if isinstance(value, str) and value.lower() in ("none", "null") and _is_optional(hint):
+    if isinstance(value, str) and value.lower() in ("none", "null") and field_types.is_optional(hint):
         return None
     if field in ("name", "note") and isinstance(value, str):
         return clean(value)
-    typed = _as_in_json(value) if from_text and isinstance(value, str) and _is_number(hint) else value
+    typed = field_types.as_in_json(value) if from_text and isinstance(value, str) and field_types.is_number(hint) else value
     try:
         result = msgspec.convert(typed, hint, strict=not from_text)
     except msgspec.ValidationError:
@@ -188,48 +188,20 @@ def allowed(field: str) -> str:
 
 def choices(field: str) -> tuple[str, ...]:
     """The words that `field` allows, where it allows only some."""
-    hint = _HINTS[field]
-    inner = get_args(hint)[0] if get_origin(hint) is Annotated else hint
-    return tuple(get_args(inner)) if get_origin(inner) is Literal else ()
-
-
-def _is_optional(hint: Any) -> bool:
-    inner = get_args(hint)[0] if get_origin(hint) is Annotated else hint
-    return type(None) in get_args(inner)
-
-
-def _parts(hint: Any) -> Iterator[Any]:
-    """A type hint and all that it is made of, such as the `Meta` in one that may also be none."""
-    yield hint
-    for part in get_args(hint):
-        yield from _parts(part)
-
-
-def _is_number(hint: Any) -> bool:
-    return any(part in (int, float) for part in _parts(hint))
-
-
-def _as_in_json(text: str) -> str:
-    """A number as JSON spells it, the only spelling that msgspec reads: people also write `.5`, `1.`, `+0.1` and `05`."""
-    match = _NUMBER.fullmatch(text)
-    if match is None:
-        return text
-    minus, whole, fraction, exponent = (group or "" for group in match.groups())
-    return f"{minus}{whole.lstrip('0') or '0'}{f'.{fraction}' if fraction else ''}{exponent}"
+    return field_types.choices(_HINTS[field])
 
 
 def _allowed_with_limit(field: str, value: Any) -> str:
     """`allowed`, with the upper limit where `value`, which was refused, is over one that `allowed` does not name."""
-    words, parts = allowed(field), list(_parts(_HINTS[field]))
-    if not _is_number(_HINTS[field]) or not _NUMBER.fullmatch(str(value)):
+    words, hint = allowed(field), _HINTS[field]
+    if not field_types.is_number(hint) or not field_types.reads_as_number(str(value)):
         return words
-    limits = [limit for part in parts if isinstance(part, Meta) for limit in (part.le, part.lt) if limit is not None]
-    limit = limits[0] if limits else sys.float_info.max
-    if float(str(value)) < limit:
+    most = field_types.upper_limit(hint) or sys.float_info.max
+    if float(str(value)) < most:
         return words
     # A field without a limit of its own ends where the floats do.
-    in_words = re.sub(r"of (\d+) or more", rf"from \1 to {limit:,}", words)
-    return f"{words}, up to {limit}" if in_words == words and isinstance(limit, float) else in_words
+    in_words = re.sub(r"of (\d+) or more", rf"from \1 to {most:,}", words)
+    return f"{words}, up to {most}" if in_words == words and isinstance(most, float) else in_words
 
 
 def _not_allowed(field: str, value: Any) -> ConfigError:
