@@ -195,6 +195,30 @@ def test_a_file_system_without_hard_links_will_do(folder, monkeypatch):
     assert files(folder) == ["claim-1.released"]
 
 
+@pytest.mark.parametrize("links", [True, False])
+def test_a_run_that_another_process_takes_between_the_look_and_the_claim_is_left_to_it(folder, monkeypatch, links):
+    def refuse(*args, **options):
+        raise PermissionError(1, "Operation not permitted")
+
+    look = claim._newest
+    looks = []
+
+    def late(folder):
+        found = look(folder)
+        if not looks:
+            held_by(folder, taken=5.0)
+        looks.append(found)
+        return found
+
+    monkeypatch.setattr(claim, "_newest", late)
+    if not links:
+        monkeypatch.setattr(os, "link", refuse)
+    with pytest.raises(RunError, match="belongs to another process"):
+        claim.take(folder)
+    assert looks[0] == (0, None)
+    assert msgspec.json.decode((folder / "claim-1.json").read_bytes(), type=Holder).taken == 5.0
+
+
 def test_a_folder_that_cannot_be_written_is_a_sentence(folder, monkeypatch):
     def refuse(*args, **options):
         raise OSError(30, "Read-only file system")

@@ -189,13 +189,15 @@ def test_the_machine_started_before_its_processes_did():
     assert time.time() - status_module._booted() > since_then > 0
 
 
-def test_a_zombie_is_no_process(run_folder, monkeypatch):
+@pytest.mark.parametrize("start_time", [status_module._start_time, status_module._start_on_other_systems])
+def test_a_zombie_is_no_process(start_time):
+    assert start_time(os.getpid()) is not None
     child = os.fork()
     if child == 0:
         os._exit(0)
     try:
         os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
-        assert status_module._start_time(child) is None
+        assert start_time(child) is None
     finally:
         os.waitpid(child, 0)
 
