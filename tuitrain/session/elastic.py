@@ -6,11 +6,8 @@ joined a run, and how that ended.
 
 from __future__ import annotations
 
-import re
 import time
-from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import PurePath
 
@@ -19,9 +16,9 @@ import msgspec
 from tuitrain.config import ConfigError, RunConfig
 from tuitrain.events import EndState, Event, Losses, Notice, Progress, Request, RunEnded, RunStarted
 from tuitrain.session.control import Control
+from tuitrain.session.rank_output import LOGS, RankOutput
 from tuitrain.session.ranks import Peer, Ranks
 from tuitrain.signals import signal_name
-from tuitrain.text import clean
 from tuitrain.wire import (
     LOST_PEER,
     Alive,
@@ -40,12 +37,10 @@ from tuitrain.wire import (
     Saving,
 )
 
-LOGS = "ranks"
 _RECEIVE_SECONDS = 0.1
 _GOODBYE_SECONDS = 5.0
 _STILL_SECONDS = 2.0
 _MEETING = "; waiting for the machines to meet again."
-_PREFIX = re.compile(r"rank (\d+):")
 
 
 @dataclass(frozen=True)
@@ -100,8 +95,7 @@ class _Group:
         self._looked = time.monotonic()
         self._restarted: str | None = None
         self._unanswered: str | None = None
-        self._unkept: list[str] = []
-        self._last_words: dict[int, str] = {}
+        self._output = RankOutput()
 
     def events(self) -> Iterator[Event]:
         """Everything until the run has ended."""
@@ -118,25 +112,13 @@ class _Group:
             yield from self._end_in_time()
 
     def keep_output(self) -> None:
-        """What the ranks printed goes to the run's log, and to a file for each rank in the run folder."""
+        """What the ranks printed goes to the run's log, and to a file for each rank in the run folder, once there is one."""
         lines, self._ranks.output = self._ranks.output, []
         for line in lines:
             self._control.output(line)
-            if rank := _PREFIX.match(line):
-                self._last_words[int(rank[1])] = clean(line[rank.end() :].strip())
-        self._unkept += lines
-        if not self._started or not self._control.folder.is_absolute() or not self._unkept:
-            return
-        lines, self._unkept = self._unkept, []
-        folder, said = self._control.folder / LOGS, defaultdict[str, list[str]](list)
-        for line in lines:
-            rank = _PREFIX.match(line)
-            said[f"rank-{rank[1]}.log" if rank else "launcher.log"].append(clean(line[rank.end() :] if rank else line) + "\n")
-        with suppress(OSError):  # a full disk: the run's log has them
-            folder.mkdir(exist_ok=True)
-            for name, own in said.items():
-                with (folder / name).open("a", encoding="utf-8") as file:
-                    file.writelines(own)
+        self._output.take(lines)
+        if self._started and self._control.folder.is_absolute():
+            self._output.keep(self._control.folder / LOGS)
 
     def _take(self, peer: Peer, message: Event) -> Iterator[Event]:
         match message:
@@ -228,7 +210,7 @@ class _Group:
             used = f"all {most} restarts are used up" if most else "max_restarts is 0"
             self._ranks.wait(_GOODBYE_SECONDS)
             self.keep_output()
-            last = self._last_words.get(message.rank, "")
+            last = self._output.last_words(message.rank)
             said = f" It said last: {last}" if last and message.exitcode > 0 else ""
             yield self._end("failed", f"{what}, and {used}.{said}")
 
@@ -286,7 +268,7 @@ class _Group:
         if self._started:
             yield self._end("failed", f"{text}; the ranks were ended.")
         else:
-            raise ConfigError(f"strategy: {text} before the run began: {'; '.join(self._unkept[-1:]) or 'it said nothing'}.")
+            raise ConfigError(f"strategy: {text} before the run began: {self._output.newest or 'it said nothing'}.")
 
     def _end_in_time(self) -> Iterator[Event]:
         """A stop while there are no ranks is obeyed at once; one that the ranks do not obey, after a while."""

@@ -22,7 +22,7 @@ from tuitrain.config import ConfigError, RunConfig, parse_device, with_changes
 from tuitrain.events import Event, RunStarted
 from tuitrain.files import write_atomically
 from tuitrain.session import Session
-from tuitrain.session.elastic import LOGS
+from tuitrain.session.rank_output import LOGS
 from tuitrain.wire import Joined
 
 NOTE = "launched.json"

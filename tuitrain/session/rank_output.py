@@ -1,0 +1,54 @@
+"""What the ranks of a group print: a file for each of them, and their last words."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from tuitrain.text import clean
+
+LOGS = "ranks"
+"""Their folder in the run folder."""
+_PREFIX = re.compile(r"rank (\d+):")
+
+
+class RankOutput:
+    """The lines of the launcher, which begin with `rank N:` where they are a rank's."""
+
+    def __init__(self) -> None:
+        self._unkept: list[str] = []
+        self._last_words: dict[int, str] = {}
+
+    @property
+    def newest(self) -> str:
+        """The newest line that is in no file yet; empty without any."""
+        return self._unkept[-1] if self._unkept else ""
+
+    def last_words(self, rank: int) -> str:
+        """The newest line of a rank; empty where it said nothing."""
+        return self._last_words.get(rank, "")
+
+    def take(self, lines: Sequence[str]) -> None:
+        """Take in what was printed."""
+        for line in lines:
+            if rank := _PREFIX.match(line):
+                self._last_words[int(rank[1])] = clean(line[rank.end() :].strip())
+        self._unkept += lines
+
+    def keep(self, folder: Path) -> None:
+        """Append what was taken in to `rank-N.log` and `launcher.log` in `folder`, which is made; on a full disk they lack it."""
+        if not self._unkept:
+            return
+        lines, self._unkept = self._unkept, []
+        said = defaultdict[str, list[str]](list)
+        for line in lines:
+            rank = _PREFIX.match(line)
+            said[f"rank-{rank[1]}.log" if rank else "launcher.log"].append(clean(line[rank.end() :] if rank else line) + "\n")
+        with suppress(OSError):
+            folder.mkdir(exist_ok=True)
+            for name, own in said.items():
+                with (folder / name).open("a", encoding="utf-8") as file:
+                    file.writelines(own)
