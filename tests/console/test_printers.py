@@ -9,7 +9,7 @@ from contextlib import contextmanager, redirect_stdout
 import pytest
 
 from tuitrain.console.printers import BarPrinter, JsonPrinter, PlainPrinter, Preparations, Printer, printer_for
-from tuitrain.events import BYTES, Notice, Progress
+from tuitrain.events import BYTES, Notice, Progress, RunStarted, Step
 
 
 @contextmanager
@@ -19,6 +19,20 @@ def a_terminal() -> Iterator[None]:
     with open(its, "w", encoding="utf-8") as stream, redirect_stdout(stream):
         yield
     os.close(ours)
+
+
+def started(total_steps: int) -> RunStarted:
+    return RunStarted(
+        recipe="seed-cnn",
+        device=("cpu",),
+        strategy="single",
+        data="synthetic",
+        parameters=10,
+        train_samples=total_steps,
+        test_samples=0,
+        steps_per_epoch=total_steps,
+        total_steps=total_steps,
+    )
 
 
 @pytest.mark.parametrize(
@@ -37,6 +51,23 @@ def test_the_bar_of_a_download_counts_in_megabytes(capsys: pytest.CaptureFixture
     printer.show([Progress(phase="downloading CIFAR-10", done=42_000_000, total=170_498_071, unit=BYTES)])
     printer.close()
     assert "42/170 MB" in capsys.readouterr().out
+
+
+def test_the_bar_shows_what_stands_in_brackets(capsys: pytest.CaptureFixture[str]) -> None:
+    printer = BarPrinter()
+    printer.show([Progress(phase="reading [red]pets[/red]", done=1, total=2, unit="[b]files[/b]")])
+    printer.close()
+    shown = capsys.readouterr().out
+    assert "reading [red]pets[/red]" in shown
+    assert "1/2 [b]files[/b]" in shown
+
+
+def test_plain_lines_tell_the_first_step_each_hundredth_and_the_last(capsys: pytest.CaptureFixture[str]) -> None:
+    printer = PlainPrinter()
+    printer.show([started(total_steps=205)])
+    printer.show([Step(step=step, epoch=1, loss=1.5, lr=0.1, samples_per_second=1000.0) for step in range(1, 206)])
+    lines = capsys.readouterr().out.splitlines()[1:]
+    assert lines == [f"step {step}/205  epoch 1  loss 1.5000  1,000 samples/s" for step in (1, 100, 200, 205)]
 
 
 def test_a_pipe_gets_plain_lines_and_json_where_it_is_asked_for() -> None:

@@ -10,6 +10,7 @@ import psutil
 import pytest
 
 from tuitrain.devices.cards import CardReader
+from tuitrain.devices.fields import steady
 from tuitrain.devices.samples import Clocks, DeviceSample, Link
 
 GIB = 2**30
@@ -55,6 +56,12 @@ card 0 nvlink_lanes 12
     assert card.clocks == Clocks(graphics=345, sm=346, memory=2619, graphics_max=1980, memory_max=2620)
     assert card.pcie == Link(generation=1, generation_max=5, width=8, width_max=16)
     assert card.nvlink == Link(lanes=12)
+
+
+def test_a_mode_that_comes_with_the_next_reset_is_not_on_yet() -> None:
+    modes = {"nvmlDeviceGetEccMode": [1, 0], "nvmlDeviceGetMigMode": [0, 1], "nvmlDeviceGetTotalEccErrors": 2}
+    found = steady(lambda function, *arguments: modes.get(function))
+    assert (found.ecc, found.ecc_errors, found.mig) == (True, 2, False)
 
 
 def silent(value: Any, prefix: str = "") -> Iterator[str]:

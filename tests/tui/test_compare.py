@@ -100,6 +100,13 @@ def test_the_time_of_a_long_run_is_right_at_both_ends() -> None:
     assert made.place(2500) == pytest.approx(249.9, abs=0.2)
 
 
+def test_the_first_and_the_last_step_of_a_long_run_have_times_of_their_own() -> None:
+    times = [0.0, *(60 + 0.1 * step for step in range(4998)), 1000.0]
+    made = ruler(record([1.0] * 5000, times=times), "time")
+    assert made is not None
+    assert (made.place(1), made.place(5000)) == (0, 1000)
+
+
 def test_a_clock_that_was_set_back_does_not_turn_a_curve_round() -> None:
     one = record([4.0, 3.0, 2.0, 1.0], times=[100.0, 110.0, 50.0, 120.0])
     xs = [x for x, _ in track(Wanted(across="time", weight=0.0), one).points]
