@@ -8,36 +8,21 @@ from pathlib import Path
 
 import pytest
 import torch
+from loading import loaded, refused
 from torch import nn
 
-from tuitrain.config import ConfigError, RunConfig
-from tuitrain.engine.data import Dataset, Split, batch, load_data, to_device
+from tuitrain.config import ConfigError
+from tuitrain.engine.data import Dataset, Split, batch, to_device
 from tuitrain.engine.imports import import_string
 from tuitrain.engine.models import seed_cnn
 from tuitrain.engine.synthetic import synthetic_images
-from tuitrain.events import Event, Notice
+from tuitrain.events import Notice
 
 
 @pytest.fixture(autouse=True)
 def _no_data_on_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
-
-
-def loaded(data: str, seed: int = 0) -> tuple[Dataset, list[Event]]:
-    events: list[Event] = []
-    loading = load_data(RunConfig(data=data, seed=seed), lambda: False)
-    while True:
-        try:
-            events.append(next(loading))
-        except StopIteration as end:
-            return end.value, events
-
-
-def refused(data: str) -> str:
-    with pytest.raises(ConfigError) as caught:
-        loaded(data)
-    return str(caught.value)
 
 
 # -- batches -------------------------------------------------------------------------------------------------------------

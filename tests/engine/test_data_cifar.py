@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from loading import loaded, refused
 
-from tuitrain.config import ConfigError, RunConfig
 from tuitrain.engine import cifar, download, vision
-from tuitrain.engine.data import Dataset, Interrupted, fetch_cifar10, load_data
-from tuitrain.events import Event, Notice, Progress
+from tuitrain.engine.data import Interrupted, fetch_cifar10
+from tuitrain.events import Notice, Progress
 
 NAMES = (*cifar.TRAIN_FILES, cifar.TEST_FILE)
 CACHED = Path("cache") / "tuitrain" / "cifar10"
@@ -46,22 +46,6 @@ def write_batches(folder: Path, protocol: int = 2) -> Path:
     names = [f"class {number}" for number in range(10)]
     (folder / "batches.meta").write_bytes(pickle.dumps({"label_names": names}, protocol=protocol))
     return folder
-
-
-def loaded(data: str) -> tuple[Dataset, list[Event]]:
-    events: list[Event] = []
-    loading = load_data(RunConfig(data=data), lambda: False)
-    while True:
-        try:
-            events.append(next(loading))
-        except StopIteration as end:
-            return end.value, events
-
-
-def refused(data: str) -> str:
-    with pytest.raises(ConfigError) as caught:
-        loaded(data)
-    return str(caught.value)
 
 
 # -- reading ------------------------------------------------------------------------------------------------------------------

@@ -9,11 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from loading import loaded, refused
 from PIL import Image
 
-from tuitrain.config import ConfigError, RunConfig
+from tuitrain.config import RunConfig
 from tuitrain.engine import decode, decoded, imagefolder
-from tuitrain.engine.data import Dataset, Interrupted, load_data
+from tuitrain.engine.data import Interrupted, load_data
 from tuitrain.events import Event, Notice, Progress
 
 
@@ -38,25 +39,6 @@ def folder(tmp_path: Path) -> Path:
             for number in range(count):
                 save(root / part / name / f"{number:02}.png", 1000 * label + 100 * len(part) + number)
     return root
-
-
-def loaded(folder: Path | str) -> tuple[Dataset, list[Event]]:
-    events: list[Event] = []
-    loading = load_data(RunConfig(data=str(folder)), lambda: False)
-    while True:
-        try:
-            events.append(next(loading))
-        except StopIteration as end:
-            return end.value, events
-
-
-def refused(folder: Path | str) -> str:
-    with pytest.raises(ConfigError) as caught:
-        loaded(folder)
-    sentence = str(caught.value)
-    assert sentence.startswith("data: ")
-    assert sentence.isprintable()
-    return sentence
 
 
 def notices(events: list[Event]) -> list[str]:

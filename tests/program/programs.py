@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import time
@@ -27,6 +28,12 @@ def tuitrain(env: dict[str, str], *args: str, cwd: Path | None = None, timeout: 
 def runs(env: dict[str, str]) -> list[dict[str, Any]]:
     """What `tuitrain runs --json` tells, without a process for it."""
     return [run.to_json() for run in catalogue.list_runs(Path(env["TUITRAIN_RUNS"]))]
+
+
+def state(env: dict[str, str], run: str) -> dict[str, Any]:
+    """What the run's `state.json` says."""
+    content: dict[str, Any] = json.loads((Path(env["TUITRAIN_RUNS"]) / run / "state.json").read_bytes())
+    return content
 
 
 def until(true: Callable[[], bool], seconds: float = 120, what: Callable[[], object] = lambda: "it did not become true in time") -> None:

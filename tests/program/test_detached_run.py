@@ -13,13 +13,8 @@ from typing import Any
 
 import psutil
 import pytest
-from programs import RESTING, runs, tuitrain, until
+from programs import RESTING, runs, state, tuitrain, until
 from terminal import TUITRAIN, Terminal
-
-
-def state(env: dict[str, str], run: str) -> dict[str, Any]:
-    content: dict[str, Any] = json.loads((Path(env["TUITRAIN_RUNS"]) / run / "state.json").read_bytes())
-    return content
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import getpass
-import json
 import os
 import shlex
 import shutil
@@ -12,11 +11,10 @@ import socket
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
-from programs import until
+from programs import state, until
 from terminal import TUITRAIN, Terminal
 
 BRAILLE = "[\u2801-\u28ff]"
@@ -81,11 +79,6 @@ def sshd(tmp_path: Path, free_port: Callable[[], int]) -> Iterator[Sshd]:
         pytest.skip("OpenSSH's server or client is missing: each is a Debian package")
     with Sshd(tmp_path / "ssh", program, free_port()) as server:
         yield server
-
-
-def state(env: dict[str, str], run: str) -> dict[str, Any]:
-    content: dict[str, Any] = json.loads((Path(env["TUITRAIN_RUNS"]) / run / "state.json").read_bytes())
-    return content
 
 
 @pytest.mark.sshd

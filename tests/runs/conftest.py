@@ -12,6 +12,12 @@ def runs_dir(tmp_path):
 
 
 @pytest.fixture
+def path(tmp_path):
+    """Where the metrics of a run are written."""
+    return tmp_path / "metrics.sqlite"
+
+
+@pytest.fixture
 def run_folder(runs_dir):
     return make_run(runs_dir)
 

@@ -68,6 +68,13 @@ def small_run(folder="/runs/x"):
     yield RunEnded(state="finished", step=20)
 
 
+def write(path, *batch):
+    """Append events to the metrics file at `path`."""
+    writer = MetricsWriter(path)
+    writer.append(batch)
+    assert writer.close() == 0
+
+
 def make_run(runs_dir, config=None, batch=None, **status):
     """A run folder with its metrics, and with `status` in its state.json."""
     config = config or load_recipe("seed-cnn")

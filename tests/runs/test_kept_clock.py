@@ -3,27 +3,14 @@
 import sqlite3
 
 import msgspec
-import pytest
-from small_runs import STARTED, losses, make_run, small_run
+from small_runs import STARTED, losses, make_run, small_run, write
 
 from tuitrain.events import Clock
 from tuitrain.runs.reader import MetricsReader
 from tuitrain.runs.saved import load_record
-from tuitrain.runs.store import MetricsWriter
 
 FIRST = Clock(step=5, seconds=1.5, target=0.94)
 SECOND = Clock(step=10, seconds=3.25, target=0.94, crossed_epoch=1, crossed_seconds=3.25)
-
-
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "metrics.sqlite"
-
-
-def write(path, *batch):
-    writer = MetricsWriter(path)
-    writer.append(batch)
-    assert writer.close() == 0
 
 
 def clock(path):

@@ -4,7 +4,7 @@ import sqlite3
 
 import msgspec
 import pytest
-from small_runs import STARTED, make_run, small_run
+from small_runs import STARTED, make_run, small_run, write
 
 from tuitrain.config import with_changes
 from tuitrain.events import GpuSample, Phases, RunStarted, StepTimes
@@ -15,19 +15,12 @@ from tuitrain.runs.one_device import find_one_device
 from tuitrain.runs.reader import MetricsReader
 from tuitrain.runs.record import RunRecord
 from tuitrain.runs.saved import load_record
-from tuitrain.runs.store import MetricsWriter
 
 
 def times(steps=10, seconds=1.0, devices=("cpu",), strategy="single", replicas=0):
     each = Phases(forward=seconds / 4, backward=seconds / 4)
     phases = Phases(data=seconds / 4, forward=seconds / 4, backward=seconds / 2)
     return StepTimes(strategy=strategy, devices=devices, steps=steps, samples=64 * steps, phases=phases, replicas=(each,) * replicas)
-
-
-def write(path, *batch):
-    writer = MetricsWriter(path)
-    writer.append(batch)
-    assert writer.close() == 0
 
 
 def kept(path):

@@ -13,7 +13,7 @@ from contextlib import closing
 
 import msgspec
 import pytest
-from small_runs import STARTED, losses, small_run, step
+from small_runs import STARTED, losses, small_run, step, write
 
 from tuitrain.config import ConfigError
 from tuitrain.events import Checkpoint, GpuSample, Phases, ReplicaStats, StepTimes
@@ -23,17 +23,6 @@ from tuitrain.runs.reader import MetricsReader
 from tuitrain.runs.schema import FACTOR
 from tuitrain.runs.series import Series
 from tuitrain.runs.store import MetricsWriter
-
-
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "metrics.sqlite"
-
-
-def write(path, *batch):
-    writer = MetricsWriter(path)
-    writer.append(batch)
-    assert writer.close() == 0
 
 
 def rows(path, query):

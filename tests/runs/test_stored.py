@@ -6,7 +6,7 @@ import shutil
 import sqlite3
 
 import pytest
-from small_runs import STARTED, losses, make_run, step
+from small_runs import STARTED, losses, make_run, step, write
 
 from tuitrain.events import GpuSample, State
 from tuitrain.paths import METRICS
@@ -14,16 +14,9 @@ from tuitrain.runs.errors import RunError
 from tuitrain.runs.reader import MetricsReader
 from tuitrain.runs.record import RunRecord
 from tuitrain.runs.saved import load_record, take_up
-from tuitrain.runs.store import MetricsWriter
 from tuitrain.runs.stored import stored_run
 
 CURVES = ["loss", "times", "learning_rate", "speed"]
-
-
-def write(folder, *batch):
-    writer = MetricsWriter(folder / METRICS)
-    writer.append(batch)
-    assert writer.close() == 0
 
 
 def sample(time, device="cpu", **values):
@@ -93,7 +86,7 @@ def test_smoothing_reads_the_points_once_and_then_what_is_new(long_run, monkeypa
     monkeypatch.setattr(MetricsReader, "points", counting)
     assert len(record.loss.smoothed(0.9)) == 5000
     record.loss.smoothed(0.5)
-    write(folder, losses(5001, [1.0, 1.0]))
+    write(folder / METRICS, losses(5001, [1.0, 1.0]))
     # A record that is read anew shares what the first one has in memory.
     assert len(load_record(folder).loss.smoothed(0.5)) == 5002
     assert pages == [5000, 2]
@@ -105,7 +98,7 @@ def test_a_run_that_went_back_to_a_checkpoint_is_smoothed_anew(long_run):
     _, folder = long_run
     record = load_record(folder)
     assert record.loss.smoothed(0.5).at(5000)[1] < 10
-    write(folder, replace(STARTED, resumed_from=10), losses(11, [100.0, math.nan]))
+    write(folder / METRICS, replace(STARTED, resumed_from=10), losses(11, [100.0, math.nan]))
     again = record.loss.smoothed(0.5)
     assert (len(again), len(record.loss)) == (12, 12)
     assert again.at(11)[1] > 40
@@ -114,7 +107,7 @@ def test_a_run_that_went_back_to_a_checkpoint_is_smoothed_anew(long_run):
 def test_a_live_run_is_followed(runs_dir):
     folder = make_run(runs_dir, batch=[State(state="running"), losses(1, [3.0]), sample(1.0), sample(1.0, "cuda:0")]).path
     first = load_record(folder)
-    write(folder, losses(2, [2.0]), step(2, 2.0), sample(2.0, utilization=70), sample(1.5))
+    write(folder / METRICS, losses(2, [2.0]), step(2, 2.0), sample(2.0, utilization=70), sample(1.5))
     second = load_record(folder)
     assert (second.step, second.last_loss, len(first.loss), len(second.speed)) == (2, 2.0, 2, 1)
     history = second.devices["cpu"]
@@ -175,7 +168,7 @@ def test_a_writer_gives_an_older_file_what_it_lacks(long_run):
         for table in ("lr_pyramid", "speed_pyramid"):
             connection.execute(f"DROP TABLE {table}")
     connection.close()
-    write(folder)
+    write(folder / METRICS)
     with MetricsReader(folder / METRICS) as reader:
         from tuitrain.runs.schema import SPEED
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from small_sessions import BOUND, Heard, count_to, session_of, started
+from small_sessions import BOUND, Heard, count_to, session_of, started, until
 
 from tuitrain.config import DEFAULTS, RunConfig
 from tuitrain.events import Event, Notice, Replica, Replicas, RunEnded, RunStarted, State, Step
@@ -38,13 +38,6 @@ def runtime_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pat
     with tempfile.TemporaryDirectory(prefix="t-") as folder:
         monkeypatch.setenv("XDG_RUNTIME_DIR", folder)
         yield Path(folder)
-
-
-def until(true: Callable[[], bool]) -> None:
-    end = time.monotonic() + BOUND
-    while not true():
-        assert time.monotonic() < end
-        threading.Event().wait(0.005)
 
 
 def running(folder: Path, heard: Heard, steps: int = 3) -> tuple[WorkerSession, Path]:

@@ -6,12 +6,12 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from small_sessions import BOUND, Heard, count_to, session_of, started
+from small_sessions import BOUND, Heard, count_to, session_of, started, until
 
 from tuitrain.cli import wiring
 from tuitrain.config import DEFAULTS, ConfigError, RunConfig, with_changes
@@ -62,13 +62,6 @@ def output(session: WorkerSession) -> list[str]:
 def notices(session: WorkerSession) -> list[str]:
     assert session.record is not None
     return [notice.text for notice in session.record.notices]
-
-
-def wait_for(condition: Callable[[], Any]) -> None:
-    end = time.monotonic() + BOUND
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)
 
 
 def is_alive(pid: int) -> bool:
@@ -122,7 +115,7 @@ def test_output_and_errors_are_in_the_log_line_by_line_and_clean(tmp_path: Path,
 def test_output_comes_while_the_command_runs(tmp_path: Path, heard: Heard) -> None:
     session = session_of(finish, tmp_path, heard)
     session.start(with_changes(DEFAULTS, {"on_end": f"echo first; until test -e {tmp_path}/go; do sleep 0.02; done; echo second"}))
-    wait_for(lambda: session.record and output(session) == ["first"])
+    until(lambda: session.record and output(session) == ["first"])
     assert not session.join(0)
     (tmp_path / "go").touch()
     assert session.join(BOUND)
@@ -132,11 +125,11 @@ def test_output_comes_while_the_command_runs(tmp_path: Path, heard: Heard) -> No
 def test_the_session_is_free_while_the_command_runs(tmp_path: Path, heard: Heard) -> None:
     session = session_of(finish, tmp_path, heard)
     session.start(with_changes(DEFAULTS, {"on_end": f"until test -e {tmp_path}/go; do sleep 0.02; done; exit 3"}))
-    wait_for(lambda: session.state == "ended")
+    until(lambda: session.state == "ended")
     first = session.record
     assert heard.over.is_set()
     session.start(DEFAULTS)
-    wait_for(lambda: session.state == "ended")
+    until(lambda: session.state == "ended")
     assert not session.join(0)
     (tmp_path / "go").touch()
     assert session.join(BOUND)
@@ -178,7 +171,7 @@ def test_what_is_left_in_the_background_goes_on_and_may_print(tmp_path: Path, he
     assert notices(session) == []
     assert is_alive(int(output(session)[0]))
     (tmp_path / "go").touch()
-    wait_for((tmp_path / "done").exists)
+    until((tmp_path / "done").exists)
 
 
 def test_a_flood_of_output_is_cut(tmp_path: Path, heard: Heard, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -221,7 +214,7 @@ def test_interrupt_ends_the_run_first_and_then_the_command(tmp_path: Path, heard
     session = session_of(count_to(1), tmp_path, heard)
     session.start(with_changes(DEFAULTS, {"on_end": "echo $$; sleep 1000"}))
     session.interrupt()
-    wait_for(lambda: session.state == "ended" and len(output(session)) == 1)
+    until(lambda: session.state == "ended" and len(output(session)) == 1)
     session.interrupt()
     assert session.join(BOUND)
     assert notices(session) == ["on_end: 'echo $$; sleep 1000' was ended before it was done."]
@@ -258,7 +251,7 @@ def test_a_signal_while_the_console_waits_ends_the_command(tmp_path: Path, capsy
 def test_leaving_the_app_waits_for_the_command_and_says_so(tmp_path: Path, heard: Heard, capsys: pytest.CaptureFixture[str]) -> None:
     session = session_of(finish, tmp_path, heard)
     session.start(with_changes(DEFAULTS, {"on_end": f"sleep 0.8; touch {tmp_path}/ran"}))
-    wait_for(lambda: session.state == "ended")
+    until(lambda: session.state == "ended")
     assert wiring._end(session)
     assert (tmp_path / "ran").exists()
     assert "waiting for on_end" in capsys.readouterr().err

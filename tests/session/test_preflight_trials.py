@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import psutil
 import pytest
+from small_sessions import until
 
 from tuitrain.config import RunConfig
 from tuitrain.session.preflight import trials as module
@@ -20,13 +20,6 @@ from tuitrain.wire import Measured
 
 CPU, TWICE = Plan("single", ("cpu",)), Plan("split", ("cpu", "cpu"))
 PATIENCE = 60.0
-
-
-def until(condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < end
-        threading.Event().wait(0.01)
 
 
 @pytest.fixture

@@ -333,6 +333,11 @@ def screen_text(app: App[None]) -> str:
     return "\n".join(strip.text for strip in app.screen._compositor.render_strips())
 
 
+def said(app: App[None]) -> str:
+    """What is on the screen as one line, with sentences that were broken made whole again."""
+    return " ".join(" ".join(line.strip("│ ") for line in screen_text(app).splitlines()).split())
+
+
 async def settle(pilot: Pilot[None]) -> None:
     """Let messages, layout and the first beat of redraws pass, without waiting for the clock."""
     await pilot.pause()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from fakes import RUN, FakeSampler, FakeSession, screen_text, seed_cnn, settle
+from fakes import RUN, FakeSampler, FakeSession, said, screen_text, seed_cnn, settle
 from kept_runs import keep, until, until_shown
 from test_terminal import OnTerminal
 from textual.pilot import Pilot
@@ -57,11 +57,6 @@ async def redrawn(pilot: Pilot[None]) -> str:
     pilot.app.screen.beat()
     await pilot.pause()
     return screen_text(pilot.app)
-
-
-def said(app: TuitrainApp) -> str:
-    """What is on the screen as one line, with sentences that were broken made whole again."""
-    return " ".join(" ".join(line.strip("│ ") for line in screen_text(app).splitlines()).split())
 
 
 @pytest.mark.parametrize("size", SIZES)

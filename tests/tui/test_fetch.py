@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from fakes import FakeSampler, FakeSession, screen_text, seed_cnn, settle
+from kept_runs import until
 from textual.pilot import Pilot
 
 from tuitrain import paths
@@ -72,13 +73,6 @@ def at(megabytes: int) -> Progress:
 
 def make(session: FakeSession, sampler: FakeSampler, download: FakeDownload | None, config: RunConfig | None = None) -> TuitrainApp:
     return TuitrainApp(session, sampler, config or seed_cnn(), Path("runs"), download=download)
-
-
-async def until(pilot: Pilot[None], condition: Callable[[], bool]) -> None:
-    end = time.monotonic() + BOUND
-    while not condition():
-        assert time.monotonic() < end, "it did not come true"
-        await pilot.pause(0.01)
 
 
 async def shows(pilot: Pilot[None], text: str) -> None:

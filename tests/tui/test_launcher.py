@@ -8,7 +8,6 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -16,6 +15,7 @@ import msgspec
 import pexpect
 import pytest
 from fakes import FakeSampler, FakeSession, busy_card, card, cpu_sampler, screen_text, seed_cnn, settle
+from kept_runs import until
 from textual.pilot import Pilot
 from textual.widget import Widget
 
@@ -59,13 +59,6 @@ def row(app: TuitrainApp, label: str) -> str:
     found = re.search(rf"[│▸ ]{label}  .*", screen_text(app))
     assert found, f"no row {label}"
     return found[0].strip("│▸ ")
-
-
-async def until(pilot: Pilot[None], condition: Callable[[], bool], seconds: float = 60) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it did not come true"
-        await pilot.pause(0.01)
 
 
 async def looked(pilot: Pilot[None]) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from fakes import FakeSampler, FakeSession, screen_text, seed_cnn, settle
+from fakes import FakeSampler, FakeSession, said, screen_text, seed_cnn, settle
 from test_terminal import OnTerminal
 from textual.pilot import Pilot
 
@@ -56,11 +56,6 @@ async def opened(pilot: Pilot[None], session: FakeSession, event: Parameters | N
     await pilot.press("w")
     await pilot.pause()
     assert isinstance(pilot.app.screen, ParametersScreen)
-
-
-def said(app: TuitrainApp) -> str:
-    """What is on the screen as one line, with sentences that were broken made whole again."""
-    return " ".join(" ".join(line.strip("│ ") for line in screen_text(app).splitlines()).split())
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -6,7 +6,7 @@ import random
 from pathlib import Path
 
 import pytest
-from fakes import FakeSampler, FakeSession, screen_text, seed_cnn, settle
+from fakes import FakeSampler, FakeSession, said, screen_text, seed_cnn, settle
 from test_terminal import OnTerminal
 from textual.pilot import Pilot
 
@@ -78,11 +78,6 @@ async def opened(pilot: Pilot[None], session: FakeSession, event: Predictions | 
 
 def make(session: FakeSession, sampler: FakeSampler) -> TuitrainApp:
     return TuitrainApp(session, sampler, seed_cnn(), Path("runs"))
-
-
-def said(app: TuitrainApp) -> str:
-    """What is on the screen as one line, with sentences that were broken made whole again."""
-    return " ".join(line.strip("│ ") for line in screen_text(app).splitlines())
 
 
 def selected(app: TuitrainApp) -> str:
