@@ -7,21 +7,24 @@ import hashlib
 import json
 import os
 import random
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+import torch.distributed as dist
 from engine_small import FakeControl, go_on, losses_of, of, run, small_config
 from torch import nn
 
 from tuitrain.config import ConfigError, RunConfig
 from tuitrain.engine import checkpoint, snapshot
 from tuitrain.engine import train as train_module
+from tuitrain.engine.group import Group
 from tuitrain.engine.resume import check_fits, newest_valid, unsaved
 from tuitrain.engine.train import train
-from tuitrain.events import Checkpoint, Eval, Notice, Progress, RunEnded, RunStarted
+from tuitrain.events import Checkpoint, Eval, Notice, Progress, Request, RunEnded, RunStarted
 
 
 def stopped(config: RunConfig, folder: Path, step: int) -> None:
@@ -98,6 +101,32 @@ def test_a_stop_within_the_evaluation_is_made_good(tmp_path: Path) -> None:
         (event.step, event.kind) for event in of(Checkpoint, unbroken)
     ]
     assert checkpoint.load(tmp_path / "broken" / "checkpoints" / "step-00000007").position.evaluated
+
+
+@pytest.fixture
+def _process_group(tmp_path: Path) -> Iterator[None]:
+    dist.init_process_group("gloo", init_method=f"file://{tmp_path}/store", rank=0, world_size=1)
+    yield
+    dist.destroy_process_group()
+
+
+@pytest.mark.usefixtures("_process_group")
+@pytest.mark.parametrize("epochs", [1, 2], ids=["the last one", "another one"])
+@pytest.mark.parametrize("before", ["checkpoint", "pause", "resume"])
+def test_a_group_asked_for_more_before_a_stop_within_the_evaluation_stops_there(tmp_path: Path, before: Request, epochs: int) -> None:
+    control, asked = FakeControl(tmp_path), list[Request]()
+    group = Group(torch.device("cpu"), lambda: asked.pop(0) if asked else None)
+    events = []
+    for event in train(small_config(strategy="ddp", epochs=epochs), control, group=group):
+        if isinstance(event, RunStarted):
+            control.folder = control.given_folder
+        if isinstance(event, Progress) and event.phase == "evaluating":
+            # The ranks agree on one request at a time.
+            asked, control.ending = [before, "stop"], True
+        events.append(event)
+    assert events[-1] == RunEnded(state="stopped", step=7)
+    assert not of(Eval, events)
+    assert not checkpoint.load(tmp_path / "checkpoints" / "step-00000007").position.evaluated
 
 
 def test_more_epochs_and_more_steps_go_on_with_the_same_losses(tmp_path: Path) -> None:

@@ -103,6 +103,11 @@ class Run:
         """The last step was the run's last."""
         return self.step >= self.total_steps
 
+    @property
+    def unevaluated(self) -> bool:
+        """The last step ended its epoch or the run, and is not evaluated yet; after `evaluate` only where the run was asked to end."""
+        return (self.epoch_done or self.steps_done) and not self.evaluated
+
     def advance(self) -> None:
         """Go to the next step."""
         if self.epoch_done:

@@ -145,7 +145,7 @@ def _restored(prepared: Prepared, control: Control, kept: Contents) -> Run:
 def _loop(run: Run) -> Generator[Event, None, EndState]:
     """Step after step until the run is finished or was asked to end, and all that was saved is on disk."""
     end: EndState | None = None
-    if run.step and not run.evaluated and (run.epoch_done or run.steps_done):
+    if run.step and run.unevaluated:
         # It goes on from the end of an epoch, before its evaluation.
         end = yield from _close_step(run)
     while end is None and not run.steps_done:
@@ -201,9 +201,9 @@ def _close_epoch(run: Run) -> Iterator[Event]:
 
 
 def _obey(run: Run) -> Generator[Event, None, EndState | None]:
-    """Do what was asked for since the last step; while paused, wait here."""
+    """Do what was asked for since the last step; while paused, wait here, and where the evaluation gave up, for the end that it knew of."""
     paused = False
-    while (request := run.take(wait=paused)) is not None:
+    while (request := run.take(wait=paused or run.unevaluated)) is not None:
         if request in ("stop", "interrupt"):
             return "stopped" if request == "stop" else "interrupted"
         if request == "checkpoint":
