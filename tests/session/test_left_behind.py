@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
+import logging
 import os
 import re
+import socket
 import subprocess
 import sys
 import tempfile
@@ -17,8 +20,11 @@ import pytest
 from small_groups import AGENT, BOUND, RANK, events_of, processes_of, quiet_control, small_run, wait_until
 
 from tuitrain.config import ConfigError
+from tuitrain.engine.launcher import launch
 from tuitrain.events import Notice, RunEnded
 from tuitrain.session.elastic import Bounds, elastic_train
+from tuitrain.session.ranks import HERE
+from tuitrain.wire import Refused, Unpacker
 
 TRIAL = """
 import threading
@@ -79,6 +85,19 @@ def test_ranks_that_refuse_leave_nothing_and_a_long_path_for_temporary_files_lea
         events_of(small_run(2, batch_size=5, even_split=True), tmp_path / "run")
     assert [folder.parent for folder in made] == [long, Path("/tmp")]
     assert not [folder for folder in made if folder.exists()]
+
+
+def test_ranks_for_whose_output_there_is_no_place_are_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "environ", os.environ.copy())
+    monkeypatch.setattr(logging, "disable", lambda level: None)
+    # As where a disk is full: the folder for it cannot be made.
+    (tmp_path / "logs").symlink_to("nowhere")
+    options = argparse.Namespace(ranks=2, max_restarts=3, rank_module=RANK, nnodes="1", endpoint=HERE)
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        assert launch(options, theirs, tmp_path) == 1
+        (said,) = Unpacker().feed(ours.recv(1 << 16))
+    assert said == Refused(text=f"strategy: ddp cannot start its processes: File exists ({tmp_path / 'logs'}); use split.")
 
 
 def test_ranks_that_never_say_a_word_are_named_and_end_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

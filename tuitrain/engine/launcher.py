@@ -10,6 +10,8 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +33,20 @@ LINGER_SECONDS = 1.5
 HERE = "127.0.0.1"
 
 
+class NotStarted(Exception):
+    """No process can be started for a rank, or no file made for what it prints: the reason."""
+
+
+@contextmanager
+def _starting() -> Iterator[None]:
+    """What is inside starts ranks, and meets nobody."""
+    try:
+        yield
+    except OSError as error:
+        where = f" ({error.filename})" if error.filename else ""
+        raise NotStarted(f"{error.strerror or error}{where}") from error
+
+
 class Agent(LocalElasticAgent):
     """Torch's agent, which also says which ranks it started, which one died, and whether the group starts again."""
 
@@ -39,7 +55,8 @@ class Agent(LocalElasticAgent):
         self._meeting, self._host = meeting, host
 
     def _start_workers(self, worker_group: WorkerGroup) -> dict[int, Any]:
-        pids: dict[int, Any] = super()._start_workers(worker_group)
+        with _starting():
+            pids: dict[int, Any] = super()._start_workers(worker_group)
         ranks = {worker_group.workers[local].global_rank: pid for local, pid in pids.items()}
         self._host.tell(Met(pids=ranks))
         return pids
@@ -88,6 +105,8 @@ def launch(options: argparse.Namespace, line: socket.socket, folder: Path) -> in
             os.environ.setdefault("GLOO_SOCKET_IFNAME", interface)
         meeting = Meeting(name, int(port), least, most, lambda gone: host.tell(Regroup(gone=gone)))
         return _run(options, meeting, address, folder, host)
+    except NotStarted as error:
+        host.tell(Refused(text=f"strategy: ddp cannot start its processes: {error}; use split."))
     except OSError as error:
         host.tell(Refused(text=f"rdzv_endpoint: {options.endpoint!r} cannot be reached from this machine: {error.strerror or error}."))
     except RendezvousTimeoutError:
@@ -113,7 +132,8 @@ def _run(options: argparse.Namespace, meeting: Meeting, address: str, folder: Pa
         monitor_interval=MONITOR_SECONDS,
         local_addr=address,
     )
-    logs = DefaultLogsSpecs(log_dir=str(folder / "logs"), redirects=Std.ALL, tee=Std.ALL)
+    with _starting():
+        logs = DefaultLogsSpecs(log_dir=str(folder / "logs"), redirects=Std.ALL, tee=Std.ALL)
     try:
         failed = Agent(spec, logs, meeting, host).run().is_failed()
     except SignalException:  # the host ends the run
