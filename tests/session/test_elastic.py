@@ -11,19 +11,37 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from unittest import mock
 
 import psutil
 import pytest
 from small_groups import AGENT, BOUND, RANK, events_of, losses_of, processes_of, quiet_control, small_run, spread, wait_until
+from small_sessions import started
 
 from tuitrain.config import ConfigError
 from tuitrain.engine.checkpoint import checkpoints, folder_name
 from tuitrain.engine.meeting import Meeting
-from tuitrain.events import Checkpoint, Event, Notice, Phases, Replicas, RunEnded, RunStarted, Step, StepTimes
+from tuitrain.events import (
+    Checkpoint,
+    Event,
+    Notice,
+    Phases,
+    Progress,
+    Replicas,
+    Request,
+    RunEnded,
+    RunStarted,
+    RunState,
+    State,
+    Step,
+    StepTimes,
+)
 from tuitrain.paths import CHECKPOINTS
+from tuitrain.session import elastic
 from tuitrain.session.elastic import Bounds
-from tuitrain.wire import MEETING
+from tuitrain.session.ranks import Peer
+from tuitrain.wire import MEETING, Ask, Died
 
 
 def test_ranks_learn_what_one_device_learns_with_an_uneven_batch_and_an_idle_rank(tmp_path: Path) -> None:
@@ -180,6 +198,54 @@ def test_a_group_that_was_suspended_goes_on_as_if_no_time_had_passed(tmp_path: P
     assert isinstance(event, RunEnded)
     assert event.state == "stopped"
     assert notices == []
+
+
+class Speaking:
+    """In the place of `Ranks`: says what is written down, one thing at a time, and keeps what it hears."""
+
+    def __init__(self, *messages: Event) -> None:
+        self.messages, self.heard = list(messages), list[Event]()
+        self.output, self.peers, self.expected = list[str](), list[Peer](), list[Peer]()
+        self.process = SimpleNamespace(poll=lambda: None)
+        self._leader = Peer(None, time.monotonic(), 0)
+
+    def receive(self, timeout: float) -> list[tuple[Peer, Event]]:
+        return [(self._leader, self.messages.pop(0))]
+
+    def rank(self, number: int) -> Peer:
+        return self._leader
+
+    def send(self, peer: Peer, message: Event) -> None:
+        self.heard.append(message)
+
+    def wait(self, seconds: float) -> bool:
+        return True
+
+    def forget_numbers(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("state", "asked", "heard"), [("paused", (), ("pause",)), ("paused", ("resume",), ("pause", "resume")), ("running", (), ())]
+)
+def test_a_paused_run_waits_on_when_its_group_has_started_again(
+    state: RunState, asked: tuple[Request, ...], heard: tuple[Request, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun = started(40)
+    story = [begun, State(state="running"), State(state=state), Died(rank=1, exitcode=-9, restart=1), begun, State(state="running")]
+    ranks = Speaking(*story, RunEnded(state="finished", step=40))
+    monkeypatch.setattr(elastic, "Ranks", lambda *arguments: ranks)
+    control = quiet_control()
+    control.folder = tmp_path
+    for event in elastic.elastic_train(small_run(2), control, agent=AGENT, rank=RANK):
+        if event == Progress(phase="starting the group again"):
+            for request in asked:
+                control.ask(request)
+            assert not ranks.heard
+    assert ranks.heard == [Ask(request=request) for request in heard]
 
 
 def test_one_machine_is_never_gone() -> None:

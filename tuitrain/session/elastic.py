@@ -14,7 +14,7 @@ from pathlib import PurePath
 import msgspec
 
 from tuitrain.config import ConfigError, RunConfig
-from tuitrain.events import EndState, Event, Losses, Notice, Progress, Request, RunEnded, RunStarted
+from tuitrain.events import EndState, Event, Losses, Notice, Progress, Request, RunEnded, RunStarted, State
 from tuitrain.session.control import Control
 from tuitrain.session.rank_output import LOGS, RankOutput
 from tuitrain.session.ranks import Peer, Ranks
@@ -90,7 +90,7 @@ class _Group:
         self._joined: Joined | None = None
         self._requests: list[Request] = []
         self._asked_to_end: tuple[Request, float] | None = None
-        self._started = self._ended = self._dead = self._hears = False
+        self._started = self._ended = self._dead = self._hears = self._paused = False
         self._step = 0
         self._looked = time.monotonic()
         self._restarted: str | None = None
@@ -153,6 +153,9 @@ class _Group:
                 yield from self._begin(peer, message)
             case RunEnded():
                 yield from self._finish(message)
+            case State():
+                self._paused = message.state == "paused"
+                yield message
             case _:
                 if isinstance(message, Losses):
                     self._step = message.first_step + len(message.losses) - 1
@@ -224,6 +227,10 @@ class _Group:
         """All ranks of this machine are dead, or will be in a moment."""
         self._dead, self._hears = True, False
         self._ranks.forget_numbers()
+        if self._paused:
+            # New ranks begin by training; what was asked for since comes after it.
+            self._paused = False
+            self._requests.insert(0, "pause")
 
     def _forward(self) -> None:
         while (request := self._control.take(wait=False)) is not None:
