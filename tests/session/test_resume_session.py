@@ -197,7 +197,7 @@ def test_a_run_that_fails_before_it_begins_keeps_its_state(tmp_path: Path, run: 
 
     before = files(run.path)
     heard, _ = make(tmp_path, fail, run.path)
-    assert heard.events[-1] == RunEnded(run=run.run, state="failed", step=0, error="no checkpoint")
+    assert heard.events[-1] == RunEnded(run=run.run, state="failed", step=20, error="no checkpoint")
     assert files(run.path) == before
 
 

@@ -230,6 +230,9 @@ class WorkerSession:
                         self._hold.back_to_the_queue()
                         return
                     event = msgspec.structs.replace(event, run=control.folder.name or run or event.run)
+                    if not begun and self.record is not None:
+                        # The engine has not found out how far the run is that would have gone on.
+                        event = msgspec.structs.replace(event, step=max(event.step, self.record.step))
                     self._hold.end_state = event.state
                 step = getattr(event, "step", step)
                 recorder.put(event)
