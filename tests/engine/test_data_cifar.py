@@ -259,6 +259,17 @@ def test_a_download_is_published_whole_and_says_how_far_it_is(tmp_path: Path, se
     assert server.requests == requests > 0
 
 
+def test_what_another_process_has_fetched_meanwhile_is_taken_and_not_replaced(tmp_path: Path, server: Server) -> None:
+    fetching = fetch_cifar10(lambda: False)
+    next(fetching)
+    # That process reads it already.
+    folder = write_batches(tmp_path / CACHED / cifar.FOLDER)
+    before = {path: path.stat().st_ino for path in folder.iterdir()}
+    list(fetching)
+    assert {path: path.stat().st_ino for path in folder.iterdir()} == before
+    assert list(folder.parent.iterdir()) == [folder]
+
+
 def test_progress_grows_and_a_stop_ends_the_download(tmp_path: Path, server: Server) -> None:
     server.mode = "endless"
     sizes: list[int] = []

@@ -162,16 +162,17 @@ def _silent(utils: Any, cancelled: threading.Event) -> Iterator[None]:
 
 
 def _publish(unpacked: Path, target: Path) -> Path:
-    """Gives the unpacked folder its final name."""
+    """Gives the unpacked folder its final name; where another process was faster its folder is the one, which somebody may read already."""
     try:
         for file in unpacked.iterdir():
             with file.open("rb") as handle:
                 os.fsync(handle.fileno())
-        # What stands there was not complete, or it would have been taken.
+        if (found := find_cifar10()) is not None:
+            return found
+        # What stands there is not complete.
         shutil.rmtree(target, ignore_errors=True)
         unpacked.rename(target)
     except OSError as error:
-        # Another process may have been faster.
         found = find_cifar10()
         if found is None:
             raise _explained(error) from None
