@@ -25,6 +25,7 @@ from tuitrain.engine.meeting import Meeting
 from tuitrain.events import (
     Checkpoint,
     Event,
+    Losses,
     Notice,
     Phases,
     Progress,
@@ -246,6 +247,19 @@ def test_a_paused_run_waits_on_when_its_group_has_started_again(
                 control.ask(request)
             assert not ranks.heard
     assert ranks.heard == [Ask(request=request) for request in heard]
+
+
+def test_a_stop_while_the_group_starts_again_says_what_is_not_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ranks = Speaking(started(40), Losses(first_step=1, epoch=1, losses=(1.0, 0.5), times=(1.0, 2.0)), Died(rank=1, exitcode=-9, restart=1))
+    monkeypatch.setattr(elastic, "Ranks", lambda *arguments: ranks)
+    control, events = quiet_control(), list[Event]()
+    control.folder = tmp_path
+    for event in elastic.elastic_train(small_run(2), control, agent=AGENT, rank=RANK):
+        if event == Progress(phase="starting the group again"):
+            control.ask("interrupt")
+        events.append(event)
+    text = "The run ended while its group was starting again; what came after the last checkpoint is not saved."
+    assert events[-2:] == [Notice(level="warning", text=text), RunEnded(state="interrupted", step=2)]
 
 
 def test_one_machine_is_never_gone() -> None:

@@ -283,6 +283,9 @@ class _Group:
             return
         request, since = self._asked_to_end
         if not self._started or self._dead:
+            if self._started and self._joined is None:
+                text = "The run ended while its group was starting again; what came after the last checkpoint is not saved."
+                yield Notice(level="warning", text=text)
             yield self._end(_end_state(request))
         elif time.monotonic() - since > self._bounds.stop:
             seconds = self._bounds.stop
