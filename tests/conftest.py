@@ -9,7 +9,7 @@ import shutil
 import socket
 import tempfile
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from contextlib import suppress
 
 import pytest
@@ -32,9 +32,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.get_closest_marker("long") is None)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Look for no garbage while torch and the tests are loaded, which each worker does for itself; almost all of it stays."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+
+
 def pytest_collection_finish() -> None:
     """Look for garbage seldom, and never among what is loaded by now: else a third of the time of the screens' tests goes there."""
-    gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 20, 20)
 
