@@ -1,11 +1,33 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fake_doctor import FakeDoctor
 from fake_trials import FakeTrials
 from fakes import FakeOutside, FakeSampler, FakeSession, cpu_sampler
+from textual.css.model import RuleSet
+from textual.css.stylesheet import Stylesheet
+
+_parse_rules = Stylesheet._parse_rules
+_parsed: dict[tuple[object, ...], list[RuleSet]] = {}
+
+
+def _parse_once(sheet: Stylesheet, *source: Any, **more: Any) -> list[RuleSet]:
+    """The rules of a style sheet, which are the same in all of the apps that the tests start; within an app Textual keeps them."""
+    key = (source, tuple(sorted(more.items())), frozenset(sheet._variables.items()))
+    if key not in _parsed:
+        _parsed[key] = _parse_rules(sheet, *source, **more)
+    return _parsed[key]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _parsed_once() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Stylesheet, "_parse_rules", _parse_once)
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -80,9 +80,12 @@ def here(**status: Any) -> dict[str, Any]:
 async def until(pilot: Pilot[None], condition: Callable[[], bool]) -> None:
     """Let the app go on until `condition` holds."""
     end = time.monotonic() + PATIENCE
+    # Looking at the screen costs more than waiting: what takes long is looked at less often.
+    rest = 0.005
     while not condition():
         assert time.monotonic() < end, screen_text(pilot.app)
-        await pilot.pause(0.01)
+        await pilot.pause(rest)
+        rest = min(rest * 1.5, 0.1)
 
 
 async def until_shown(pilot: Pilot[None], *texts: str) -> str:

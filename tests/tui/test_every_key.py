@@ -28,7 +28,7 @@ ELSEWHERE_LEADS = (
     *(("o", "log"), ("w", "parameters"), ("p", "predictions"), ("i", "analysis"), ("C", "code")),
 )
 WAYS_OUT = ("q", "ctrl+q", "ctrl+c", "ctrl+p")
-TRIES = 40
+TRIES = 10
 WALK = 150
 NOTHING_YET = (
     *("the curve begins with the first step", "comes with the first evaluation"),
@@ -131,7 +131,7 @@ async def does_something(pilot: Pilot[None], session: FakeSession, key: str) -> 
         for _ in range(TRIES):
             if fingerprint(pilot, session) != before:
                 return True
-            await pilot.pause(0.005)
+            await pilot.pause(0.02)
     return any(sentence in screen_text(pilot.app) for sentence in NOTHING_YET)
 
 
