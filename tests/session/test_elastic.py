@@ -45,10 +45,19 @@ from tuitrain.session.ranks import Peer
 from tuitrain.wire import MEETING, Ask, Died
 
 
-def test_ranks_learn_what_one_device_learns_with_an_uneven_batch_and_an_idle_rank(tmp_path: Path) -> None:
+def test_ranks_learn_what_one_device_learns_with_an_uneven_batch_and_an_idle_rank(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One group for several questions: it costs three imports of torch."""
+    files_named_like_pythons_own_modules(tmp_path)
+    monkeypatch.chdir(tmp_path)
     # 100 samples in batches of 9 over two ranks: 5 and 4, and the last batch 1 and nothing.
     changes = {"batch_size": 9, "epochs": 3, "shuffle": True}
-    events = events_of(small_run(2, **changes), tmp_path)
+    folder, control, events, there = tmp_path / "run", quiet_control(), list[Event](), list[tuple[int, list[str]]]()
+    control.recorded = lambda: there.append((max(losses_of(events)), [path.name for path in checkpoints(folder / CHECKPOINTS)]))
+    for event in spread()(small_run(2, checkpoint_every_steps=5, keep_checkpoints=20, **changes), control):
+        if isinstance(event, RunStarted):
+            control.folder = folder
+        events.append(event)
+    assert events[-1] == RunEnded(state="finished", step=36)
     alone = losses_of(events_of(small_run(1, **changes), tmp_path / "alone"))
     losses = losses_of(events)
     assert len(losses) == 36
@@ -59,18 +68,16 @@ def test_ranks_learn_what_one_device_learns_with_an_uneven_batch_and_an_idle_ran
     assert full.batch == (9, 5)
     assert sum(replica.loss * size for replica, size in zip(full.replicas, (5, 4), strict=True)) / 9 == pytest.approx(losses[1])
     every_rank_tells_its_phases([event for event in events if isinstance(event, StepTimes)], steps=36, samples=300, first=9)
-
-
-def test_a_checkpoint_is_written_when_the_host_has_recorded_the_losses_before_it(tmp_path: Path) -> None:
-    control, events, there = quiet_control(), list[Event](), list[tuple[int, list[str]]]()
-    control.recorded = lambda: there.append((max(losses_of(events)), [path.name for path in checkpoints(tmp_path / CHECKPOINTS)]))
-    for event in spread()(small_run(2, checkpoint_every_steps=2, keep_checkpoints=10, max_steps=7, epochs=10), control):
-        if isinstance(event, RunStarted):
-            control.folder = tmp_path
-        events.append(event)
+    # A checkpoint is written when the host has recorded the losses before it: every five steps, and after each epoch.
     saved = {event.step for event in events if isinstance(event, Checkpoint)}
-    assert saved == {2, 4, 6, 7}
+    assert saved == {*range(5, 36, 5), 12, 24, 36}
     assert there == [(step, [folder_name(other) for other in sorted(saved) if other < step]) for step in sorted(saved)]
+
+
+def files_named_like_pythons_own_modules(folder: Path) -> None:
+    """Programs that import what lies in the working directory end there."""
+    for name in ("random", "types", "copy", "socket"):
+        (folder / f"{name}.py").write_text("raise SystemExit('this is not the module of Python')\n")
 
 
 def test_ranks_whose_own_data_are_not_the_same_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,14 +85,6 @@ def test_ranks_whose_own_data_are_not_the_same_are_refused(tmp_path: Path, monke
     said = r"custom with 160 training and 16 test samples \(their labels \w{8}\) on \S+ \(rank \d\)"
     with pytest.raises(ConfigError, match=rf"^data: it is {said} and {said}; all must train with the same\.$"):
         events_of(small_run(2, model="seed-cnn", data="small_images:make_unlike"), tmp_path)
-
-
-def test_files_with_the_names_of_pythons_own_modules_are_not_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("random", "types", "copy", "socket"):
-        (tmp_path / f"{name}.py").write_text("raise SystemExit('this is not the module of Python')\n")
-    monkeypatch.chdir(tmp_path)
-    events = events_of(small_run(2, max_steps=2), tmp_path / "run")
-    assert events[-1] == RunEnded(state="finished", step=2)
 
 
 def every_rank_tells_its_phases(times: list[StepTimes], *, steps: int, samples: int, first: int) -> None:
@@ -98,31 +97,6 @@ def every_rank_tells_its_phases(times: list[StepTimes], *, steps: int, samples: 
         assert min(rank.data, rank.forward, rank.backward, rank.communication, rank.update, rank.other) > 0
     whole = sum((event.phases for event in times), Phases())
     assert whole.seconds == pytest.approx((ranks[0].seconds + ranks[1].seconds) / 2)
-
-
-def test_a_rank_that_hangs_is_named_and_without_restarts_ends_the_run(tmp_path: Path) -> None:
-    control = quiet_control()
-    notices, stopped = [], None
-    # On a busy machine also a rank that is well may be silent while it starts.
-    bounds = Bounds(silent=BOUND, hung=BOUND)
-    for event in spread(bounds)(small_run(2, epochs=10**6, max_restarts=0), control):
-        if isinstance(event, RunStarted):
-            control.folder = tmp_path
-        if isinstance(event, Step) and stopped is None:
-            stopped = processes_of(os.getpid(), RANK)[1]
-            stopped.suspend()
-            vars(bounds).update(silent=2.0, hung=4.0)
-        if isinstance(event, Notice):
-            notices.append(event.text)
-        ended = event
-    assert stopped is not None
-    silent = rf"rank 1 \(cpu, pid {stopped.pid}\) has not answered for \d+ s"
-    assert any(re.search(silent, text) for text in notices), notices
-    assert isinstance(ended, RunEnded)
-    assert ended.state == "failed"
-    assert ended.error is not None
-    assert re.search(rf"rank 1 \(cpu, pid {stopped.pid}\) did not answer for \d+ s and was killed, and max_restarts is 0\.", ended.error)
-    assert not stopped.is_running()
 
 
 @pytest.mark.parametrize("ending", ["host killed", "launcher killed", "interrupted"])
@@ -177,28 +151,46 @@ class Clock:
         return time.monotonic() + self._ahead
 
 
-def test_a_group_that_was_suspended_goes_on_as_if_no_time_had_passed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    control, stopped, notices, after = quiet_control(), list[psutil.Process](), list[str](), 0
-    clock = Clock(lambda: [rank.resume() for rank in stopped])
+def test_a_group_that_was_suspended_goes_on_and_a_rank_that_hangs_is_named_and_without_restarts_ends_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    control, suspended, notices, after, saved, hung = quiet_control(), list[psutil.Process](), list[str](), 0, None, None
+    clock = Clock(lambda: [rank.resume() for rank in suspended])
     for module in ("elastic", "ranks"):
         monkeypatch.setattr(f"tuitrain.session.{module}.time", clock)
-    for event in spread(Bounds(silent=BOUND, hung=BOUND))(small_run(2, epochs=10**6, max_restarts=0), control):
+    # On a busy machine also a rank that is well may be silent while it starts.
+    bounds = Bounds(silent=BOUND, hung=BOUND)
+    for event in spread(bounds)(small_run(2, epochs=10**6, max_restarts=0), control):
         if isinstance(event, RunStarted):
             control.folder = tmp_path
         if isinstance(event, Notice):
             notices.append(event.text)
-        if isinstance(event, Step) and not stopped:
-            stopped = processes_of(os.getpid(), RANK)
-            for rank in stopped:
+        if isinstance(event, Step) and not suspended:
+            suspended = processes_of(os.getpid(), RANK)
+            for rank in suspended:
                 rank.suspend()
             clock.jump(2 * BOUND)
-        elif isinstance(event, Step) and all(rank.status() != psutil.STATUS_STOPPED for rank in stopped):
+        elif isinstance(event, Step) and all(rank.status() != psutil.STATUS_STOPPED for rank in suspended):
+            # As if no time had passed: nothing is told, and they do what they are asked for.
             after += 1
             if after == 100:
-                control.ask("stop")
-    assert isinstance(event, RunEnded)
-    assert event.state == "stopped"
-    assert notices == []
+                assert notices == []
+                control.ask("checkpoint")
+            if saved is not None and hung is None:
+                hung = suspended[1]
+                hung.suspend()
+                vars(bounds).update(silent=2.0, hung=4.0)
+        if isinstance(event, Checkpoint) and event.kind == "manual":
+            saved = event.step
+        ended = event
+    assert hung is not None
+    silent = rf"rank 1 \(cpu, pid {hung.pid}\) has not answered for \d+ s"
+    assert any(re.search(silent, text) for text in notices), notices
+    assert isinstance(ended, RunEnded)
+    assert ended.state == "failed"
+    assert ended.error is not None
+    assert re.search(rf"rank 1 \(cpu, pid {hung.pid}\) did not answer for \d+ s and was killed, and max_restarts is 0\.", ended.error)
+    assert not hung.is_running()
 
 
 class Speaking:
