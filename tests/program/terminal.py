@@ -101,15 +101,12 @@ class Terminal:
         Raises:
             AssertionError: it did not come in time; the text is the screen.
         """
-        end = time.monotonic() + seconds
-        while True:
-            if match := re.search(pattern, self.text):
-                return match
-            ended = not self.read(0.05)
-            if match := re.search(pattern, self.text):
-                return match
+        end, ended = time.monotonic() + seconds, False
+        while (match := re.search(pattern, self.text)) is None:
             assert not ended, f"the program ended without {pattern!r}:\n{self.text}"
             assert time.monotonic() < end, f"{pattern!r} did not come in {seconds} s:\n{self.text}"
+            ended = not self.read(0.05)
+        return match
 
     def exit_code(self, seconds: float = 30) -> int:
         """Read until the program ends.
