@@ -43,6 +43,7 @@ def loaded_data(config: Any) -> Any:
         return stop.value
 
 
+@pytest.mark.usefixtures("two_threads")
 @pytest.mark.parametrize(
     "changes",
     [

@@ -48,6 +48,7 @@ DEMANDING = {
 }
 
 
+@pytest.mark.usefixtures("two_threads")
 @pytest.mark.parametrize("at", [1, 4, 5, 8, 14])
 @pytest.mark.parametrize(
     "changes", [{}, {"device": "cpu,cpu"}, {"device": "cpu,cpu,cpu", "batch_size": 17}], ids=["single", "split", "uneven"]
@@ -72,6 +73,7 @@ def test_from_any_step_the_losses_are_those_of_the_unbroken_run(tmp_path: Path, 
     assert all(torch.equal(tensor, last[1].model[name]) for name, tensor in last[0].model.items())
 
 
+@pytest.mark.usefixtures("two_threads")
 def test_many_times_interrupted_is_as_once_through(tmp_path: Path) -> None:
     config = small_config(epochs=2, **DEMANDING)
     unbroken = losses_of(run(config, FakeControl(tmp_path / "unbroken")))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from pathlib import Path
 from typing import Any
@@ -33,12 +34,13 @@ from tuitrain.events import Clock, Eval, Notice, Step
 from tuitrain.recipes import load_recipe
 
 CPU = torch.device("cpu")
+made_up = functools.cache(synthetic_images)
 
 
 def make_few(config: Any) -> Any:
     """Nine images to train on, so that the last batch of two has one, and two to test with, as large as CIFAR's."""
-    images, labels, test_images, test_labels = synthetic_images()
-    return (images[:9], labels[:9]), (test_images[:2], test_labels[:2])
+    images, labels, test_images, test_labels = made_up()
+    return (images[:9].clone(), labels[:9].clone()), (test_images[:2].clone(), test_labels[:2].clone())
 
 
 def make_few_without_test(config: Any) -> Any:
@@ -239,8 +241,8 @@ def test_it_learns_in_a_few_steps(tmp_path: Path) -> None:
 
 
 def make_some(config: Any) -> Any:
-    images, labels, test_images, test_labels = synthetic_images()
-    return (images[:320], labels[:320]), (test_images[:20], test_labels[:20])
+    images, labels, test_images, test_labels = made_up()
+    return (images[:320].clone(), labels[:320].clone()), (test_images[:20].clone(), test_labels[:20].clone())
 
 
 # -- going on, spreading, exporting -------------------------------------------------------------------------------------
@@ -252,6 +254,7 @@ TRICKS = {
 }
 
 
+@pytest.mark.usefixtures("two_threads")
 @pytest.mark.parametrize(
     ("config", "at"),
     [

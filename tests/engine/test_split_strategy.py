@@ -119,6 +119,7 @@ def test_in_single_precision_the_losses_stay_near_those_of_one_device(tmp_path: 
         assert all(abs(told[step] - loss) <= 1e-4 * max(loss, 0.1) for step, loss in expected.items())
 
 
+@pytest.mark.usefixtures("two_threads")
 def test_one_replica_is_the_plain_step_bit_for_bit(tmp_path: Path) -> None:
     one, split = both(tmp_path, "cpu", model="engine_small:make_dropout_net", momentum=0.9)
     assert losses_of(split) == losses_of(one)
@@ -126,6 +127,7 @@ def test_one_replica_is_the_plain_step_bit_for_bit(tmp_path: Path) -> None:
     assert of(Notice, split) == []
 
 
+@pytest.mark.usefixtures("two_threads")
 @pytest.mark.parametrize("changes", [{}, {"model": "engine_small:make_dropout_net", "batch_size": 10}, {"precision": "bf16"}])
 def test_the_same_seed_gives_the_same_losses_bit_for_bit(tmp_path: Path, changes: Any) -> None:
     config = small_config(device="cpu,cpu,cpu", **changes)

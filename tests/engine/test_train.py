@@ -177,6 +177,7 @@ def test_the_seed_recipe_equals_a_plain_script(tmp_path: Path) -> None:
     assert all(abs(ours[step] - expected) <= 2e-4 * max(expected, 0.1) for step, expected in enumerate(plain, start=1))
 
 
+@pytest.mark.usefixtures("two_threads")
 @pytest.mark.parametrize("changes", [{}, {"shuffle": True, "augment": "crop-flip"}, {"model": "engine_small:make_dropout_net"}])
 def test_the_same_seed_gives_the_same_losses_bit_for_bit(tmp_path: Path, changes: Any) -> None:
     first = run(small_config(**changes), FakeControl(tmp_path / "a"))
