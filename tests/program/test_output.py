@@ -174,7 +174,7 @@ def test_export_writes_into_a_fifo(kept: dict[str, str], tmp_path: Path, format_
     reader.start()
     assert tuitrain(kept, "export", "last", "--format", format_, "-o", str(fifo)).returncode == 0
     assert stat.S_ISFIFO(fifo.stat().st_mode)
-    reader.join(10)
+    reader.join(60)
     assert tuitrain(kept, "export", "last", "--format", format_, "-o", str(plain)).returncode == 0
     assert len(read[0]) == len(plain.read_bytes()) > 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["fifo", "plain"]

@@ -233,7 +233,7 @@ async def test_a_look_that_is_late_opens_nothing_over_the_screen_that_one_has_go
 ) -> None:
     keep(runs_dir, ID)
     may_read, read = threading.Event(), OpenedRun.read
-    monkeypatch.setattr(OpenedRun, "read", lambda run: may_read.wait(10) and read(run))
+    monkeypatch.setattr(OpenedRun, "read", lambda run: may_read.wait(60) and read(run))
     app = make(session, sampler, runs_dir)
     async with app.run_test(size=WIDE) as pilot:
         await pilot.press("r")
