@@ -155,7 +155,6 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     Attributes:
         steps: how many are counted, after `warmup` that are not.
         seconds: when to stop with fewer, from the first counted step on.
-        largest: look for the largest batch too, where all devices are GPUs.
         free: CUDA ordinals, most free memory first.
         folder: for what a run writes at the end of an epoch; the one that asks deletes it.
     """
@@ -165,7 +164,6 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     steps: int
     warmup: int
     seconds: float
-    largest: bool = False
     free: tuple[int, ...] = ()
 
 

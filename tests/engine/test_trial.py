@@ -22,7 +22,7 @@ RANDOM = RunConfig(recipe="random-linear", model="linear", data="random", batch_
 
 
 def ask(config: RunConfig, folder: Path, *, steps: int, seconds: float = 60.0) -> Trial:
-    return Trial(config=config, folder=str(folder), steps=steps, warmup=2, seconds=seconds, largest=True)
+    return Trial(config=config, folder=str(folder), steps=steps, warmup=2, seconds=seconds)
 
 
 def changed(config: RunConfig, **changes: object) -> RunConfig:

@@ -31,6 +31,9 @@ def open_app(
         start_at_once: `config` starts at once, or the run in folder `resume` goes on with it.
         resume: the folder of that run.
         attach: the folder of the run that is shown first.
+
+    Raises:
+        click.UsageError: there is no terminal.
     """
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise click.UsageError("the app needs a terminal; without one use `tuitrain run RECIPE`.")

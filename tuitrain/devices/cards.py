@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
 
 from tuitrain.devices import nvml
 from tuitrain.devices.card import Card, open_card
@@ -27,13 +26,11 @@ class CardReader:
 
     Args:
         connection: the connection to use, not connected yet.
-        environ: where CUDA_VISIBLE_DEVICES and CUDA_DEVICE_ORDER are looked up, each round.
         proc: where the kernel's process files are.
     """
 
-    def __init__(self, connection: Nvml, environ: Mapping[str, str] = os.environ, proc: str = "/proc") -> None:
+    def __init__(self, connection: Nvml, proc: str = "/proc") -> None:
         self._nvml = connection
-        self._environ = environ
         self._table = ProcessTable(proc)
         self._connected = False
         self._driver: str | None = None
@@ -103,7 +100,7 @@ class CardReader:
             error = "the NVIDIA driver is loaded and finds no GPU"
         elif all(row.status == "unknown error" for row in rows):
             error = nvml.sentence(nvml.UNKNOWN)
-        return with_cuda_indexes(rows, self._environ), error
+        return with_cuda_indexes(rows, os.environ), error
 
     def _read(self, index: int) -> tuple[DeviceSample, ...]:
         """The card's row and those of its MIG instances."""

@@ -76,7 +76,7 @@ class Keeper:
         late = time.monotonic() - self._saved_at >= self._config.checkpoint_every_minutes * 60
         return late and (self._flight is None or self._flight.done())
 
-    def save(self, kind: CheckpointKind, position: Position, *, best: bool = False) -> Iterator[Told]:
+    def save(self, kind: CheckpointKind, position: Position, *, best: bool) -> Iterator[Told]:
         """Copy everything, and let it be written; a position that is saved already is only told again.
 
         Args:

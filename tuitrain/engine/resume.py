@@ -115,7 +115,7 @@ def unsaved(model: nn.Module, devices: Sequence[torch.device]) -> list[str]:
     return []
 
 
-def check_fits(contents: Contents, origin: dict[str, Any], steps_per_epoch: int, unsaved: Sequence[str] = ()) -> Iterator[Notice]:
+def check_fits(contents: Contents, origin: dict[str, Any], steps_per_epoch: int, unsaved: Sequence[str]) -> Iterator[Notice]:
     """Check that a checkpoint fits what the run has now; what is no longer exact.
 
     Args:

@@ -156,7 +156,7 @@ class MetricsReader:
         rows = self._query("SELECT step, samples_per_second FROM step_events ORDER BY step DESC LIMIT ?", (count,))
         return [(step, _number(samples_per_second)) for step, samples_per_second in reversed(rows)]
 
-    def gpu_samples(self, after: int = 0) -> Iterator[list[tuple[int, GpuSample]]]:
+    def gpu_samples(self, after: int) -> Iterator[list[tuple[int, GpuSample]]]:
         """What the run's devices did, page by page, each sample with its place; only those after the place `after`."""
         for page in self._pages(_GPU_SAMPLES, after):
             yield [(row[0], _gpu_sample(row)) for row in page]

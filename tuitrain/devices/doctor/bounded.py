@@ -53,7 +53,7 @@ def python_script(script: str, arguments: Sequence[str] = ()) -> list[str]:
 
 
 def run_all(
-    commands: Sequence[Sequence[str]], environ: Mapping[str, str], seconds: float, stop: threading.Event | None = None
+    commands: Sequence[Sequence[str]], environ: Mapping[str, str], seconds: float, stop: threading.Event | None
 ) -> tuple[Ended, ...]:
     """Run the commands side by side; those that have not ended after `seconds`, or when `stop` is set, are killed with all their children.
 

@@ -65,14 +65,12 @@ class ProcessTrials:
     Args:
         steps: how many are counted in each.
         seconds: when a trial stops counting with fewer.
-        largest: look for the largest batch on GPUs.
         free: CUDA ordinals, most free memory first, for the devices that `auto` takes.
     """
 
-    def __init__(self, *, steps: int = STEPS, seconds: float = 30.0, largest: bool = True, free: Sequence[int] = ()) -> None:
+    def __init__(self, *, steps: int = STEPS, seconds: float = 30.0, free: Sequence[int] = ()) -> None:
         self._steps = steps
         self._seconds = seconds
-        self._largest = largest
         self._free = tuple(free)
 
     def devices(self, config: RunConfig, stop: threading.Event) -> Measured:
@@ -96,7 +94,6 @@ class ProcessTrials:
                     steps=steps,
                     warmup=WARMUP,
                     seconds=self._seconds,
-                    largest=self._largest,
                     free=self._free,
                 )
                 # The warm-up may be as slow as the counted steps, and one of them slower than all of the limit.

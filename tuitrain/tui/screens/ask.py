@@ -107,7 +107,7 @@ class Ask(Question[bool]):
 class QuitDialog(Question[str]):
     """Asks what becomes of the run that trains, or is `paused`; gives "stop", "background" or "stay"."""
 
-    def __init__(self, *, paused: bool = False) -> None:
+    def __init__(self, *, paused: bool) -> None:
         keep = "Go on in the background" if paused else "Keep running in the background"
         answers = (("Stop and save", "stop"), (keep, "background"), ("Cancel", "stay"))
         super().__init__("A run is paused" if paused else "A run is training", answers, back="stay")

@@ -77,9 +77,9 @@ class DoctorScreen(PaneScreen):
             """The newest says it all."""
             return isinstance(message, DoctorScreen.Changed)
 
-    def __init__(self, run: RunLike, sampler: SamplerLike, runs_dir: Path, doctor: Doctor | None = None) -> None:
+    def __init__(self, run: RunLike, sampler: SamplerLike, runs_dir: Path) -> None:
         super().__init__(run)
-        self._doctor = doctor or MachineDoctor()
+        self._doctor: Doctor = MachineDoctor()
         self._examination = Examination(self._doctor, sampler, runs_dir, self._heard)
         self._report = DoctorReport(self._examination)
         self._detail = DoctorDetail(lambda: self._report.selected)

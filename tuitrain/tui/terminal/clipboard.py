@@ -5,17 +5,16 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
-from collections.abc import Mapping
 
 _SECONDS = 2.0
 
 
-def hand_to_tmux(text: str, environment: Mapping[str, str] = os.environ) -> None:
+def hand_to_tmux(text: str) -> None:
     """Inside tmux, have it copy `text` too; elsewhere nothing happens. It waits for tmux, so call it from a thread.
 
     As it comes (`set-clipboard external`), tmux ignores the escape of a program inside of it, and passes on what its own command gave it.
     """
-    if not environment.get("TMUX"):
+    if not os.environ.get("TMUX"):
         return
     with contextlib.suppress(OSError, subprocess.SubprocessError):
         subprocess.run(

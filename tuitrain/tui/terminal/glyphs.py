@@ -5,7 +5,6 @@ Widgets write Unicode; on such a terminal `AsciiFilter` replaces every character
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -65,7 +64,7 @@ def draws_ascii(app: App[None]) -> bool:
     return any(isinstance(one, AsciiFilter) for one in app.get_line_filters())
 
 
-def speaks_utf8(environment: Mapping[str, str] = os.environ, encoding: str | None = None) -> bool:
+def speaks_utf8(environment: Mapping[str, str], encoding: str | None) -> bool:
     """Whether the terminal shows UTF-8 and has the glyphs.
 
     The words that the person set count, not Python's encoding. No word at all is taken as UTF-8: containers set none, and their terminals
