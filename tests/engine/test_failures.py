@@ -4,18 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
+import torch.distributed as dist
 from engine_small import FakeControl, go_on, run, small_config
 
 from tuitrain.config import ConfigError
 from tuitrain.engine import prepare
 from tuitrain.engine.failures import describe, is_out_of_memory
+from tuitrain.engine.group import is_lost_peer
 from tuitrain.engine.run import Run
 from tuitrain.engine.train import train
 from tuitrain.engine.world import World
+from tuitrain.events import RunEnded
+
+NCCLS_OWN = (
+    "NCCL error in: /pytorch/torch/csrc/distributed/c10d/NCCLUtils.cpp:77, unhandled {} (run with NCCL_DEBUG=INFO for details), "
+    "NCCL version 2.27.5\n{}\nLast error:\n{}"
+)
+"""As torch's getNcclErrorDetailStr puts it."""
+OF_THE_SYSTEM = "ncclSystemError: System call (e.g. socket, malloc) or external library call failed or device error. "
+OF_A_PEER = "ncclRemoteError: A call failed possibly due to a network error or a remote process exiting prematurely."
+OF_USAGE = "ncclInvalidUsage: This usually reflects invalid usage of NCCL library."
 
 FULL = [
     "CUDA error: out of memory\nCUDA kernel errors might be asynchronously reported at some other API call",
@@ -25,6 +38,8 @@ FULL = [
     "CUDA error: CUSOLVER_STATUS_ALLOC_FAILED, when calling `cusolverDnCreate(handle)`",
     "cuDNN error: CUDNN_STATUS_ALLOC_FAILED",
     "cuDNN error: CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED",
+    NCCLS_OWN.format("cuda error", "ncclUnhandledCudaError: Call to CUDA function failed.", "Cuda failure 2 'out of memory'"),
+    NCCLS_OWN.format("cuda error", "ncclUnhandledCudaError: Call to CUDA function failed.", "Cuda failure 'out of memory'"),
     "[enforce fail at alloc_cpu.cpp:121] err == 0. DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes.",
 ]
 
@@ -41,6 +56,66 @@ def test_a_full_device_is_one_whoever_says_so(text: str) -> None:
 def test_other_errors_do_not_speak_of_memory(text: str) -> None:
     assert not is_out_of_memory(RuntimeError(text))
     assert "memory" not in describe(RuntimeError(text), "training", "cuda:0")
+
+
+# -- NCCL's ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "meaning", "reason"),
+    [
+        (
+            "system error",
+            OF_THE_SYSTEM,
+            "Error while creating shared memory segment /dev/shm/nccl-EoOvZr (size 9637888), error: No space left on device (28)",
+        ),
+        ("cuda error", "ncclUnhandledCudaError: Call to CUDA function failed.", "Cuda failure 710 'device-side assert triggered'"),
+        ("invalid usage", OF_USAGE, "Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 1b000"),
+    ],
+    ids=["shared-memory", "cuda", "usage"],
+)
+def test_what_nccl_finds_on_this_machine_is_told_as_that_and_no_rank_has_gone(kind: str, meaning: str, reason: str) -> None:
+    error = dist.DistBackendError(NCCLS_OWN.format(kind, meaning, reason))
+    assert not is_lost_peer(error)
+    said = describe(error, "beginning", "cuda:0")
+    assert said == f"DistBackendError while beginning: NCCL: {reason}."
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        NCCLS_OWN.format("system error", OF_A_PEER, "Connection closed by remote peer gpu1<53212>"),
+        NCCLS_OWN.format("system error", OF_THE_SYSTEM, "Call to recv from 10.0.0.2<53212> failed : Connection reset by peer"),
+        NCCLS_OWN.format("system error", OF_THE_SYSTEM, "Unknown NCCL Error").replace("error:\nUn", "error: Un"),
+        NCCLS_OWN.format("system error", OF_THE_SYSTEM, ""),
+        "NCCL communicator was aborted on rank 1.",
+        '[1] is setting up NCCL communicator and retrieving ncclUniqueId from [0] via c10d key-value store by store->get("0"), '
+        'but store->get("0") got error: Connection reset by peer',
+    ],
+    ids=["remote", "reset", "unknown", "nothing", "aborted", "store"],
+)
+def test_a_rank_that_nccl_no_longer_reaches_has_gone(text: str) -> None:
+    assert is_lost_peer(dist.DistBackendError(text))
+    assert "\n" not in describe(RuntimeError(text), "training", "cuda:0")
+
+
+class SpeaksLate(dist.HashStore):
+    """A store in which a rank leaves its words only when they are waited for."""
+
+    def wait(self, keys: list[str], patience: Any) -> None:
+        self.set(keys[0], b'{"state":"failed","text":"rank 1 (cuda:1): NCCL: no room"}')
+        super().wait(keys, patience)
+
+
+def test_a_rank_that_nccl_loses_another_of_waits_for_its_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lost = dist.DistBackendError(NCCLS_OWN.format("system error", OF_A_PEER, "Connection closed by remote peer gpu1<53212>"))
+    monkeypatch.setattr("tuitrain.engine.world.train", raising(lost))
+    world = World.__new__(World)
+    group = SimpleNamespace(must_agree=lambda facts: None)
+    vars(world).update(_config=small_config(), _control=FakeControl(tmp_path), _store=SpeaksLate(), group=group)
+    (ended,) = world.events()
+    assert isinstance(ended, RunEnded)
+    assert (ended.state, ended.error) == ("failed", "rank 1 (cuda:1): NCCL: no room")
 
 
 # -- before the run has begun ---------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import re
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -15,7 +16,12 @@ from tuitrain.text import clean
 
 _LONGEST = 300
 # torch has a kind of error for its own allocator alone; a context, a graph, and the libraries of CUDA take memory without it.
-_NO_MEMORY = re.compile(r"can't allocate memory|error: out of memory|CU[A-Z]+_STATUS_([A-Z_]*_)?ALLOC(ATION)?_FAILED")
+_NO_MEMORY = re.compile(
+    r"can't allocate memory|error: out of memory|Cuda failure (\d+ )?'out of memory'|CU[A-Z]+_STATUS_([A-Z_]*_)?ALLOC(ATION)?_FAILED"
+)
+# What torch says of NCCL's errors: where it called, what kind of error that is, and what NCCL itself said last, where it said anything.
+_NCCL = re.compile(r"^(?P<kind>nccl\w+Error|ncclInvalid\w+): (?P<meaning>.*?)\s*(\nLast error:\s*(?P<last>.*))?$", re.MULTILINE)
+_NCCL_SAID_NOTHING = ("", "Unknown NCCL Error")
 
 
 class RunFailed(Exception):
@@ -30,9 +36,27 @@ class RunFailed(Exception):
         self.step = step
 
 
+@dataclass(frozen=True)
+class NcclError:
+    """What NCCL says of an error: its own word for the kind ("ncclSystemError"), and the reason, `None` where it does not know one."""
+
+    kind: str
+    reason: str | None
+
+
+def nccl_error(error: BaseException) -> NcclError | None:
+    """What `error` says of NCCL, where it is one of NCCL's."""
+    found = _NCCL.search(str(error))
+    if found is None:
+        return None
+    last = (found["last"] or "").strip()
+    return NcclError(found["kind"], None if last in _NCCL_SAID_NOTHING else last)
+
+
 def first_line(error: BaseException) -> str:
-    """The first line of an error's message, or its type where it has none."""
-    lines = str(error).strip().splitlines()
+    """The first line of an error's message, of one of NCCL's its reason, or its type where it has none."""
+    nccl = nccl_error(error)
+    lines = str(error).strip().splitlines() if nccl is None or nccl.reason is None else [f"NCCL: {nccl.reason}"]
     text = clean(lines[0].strip()) if lines else type(error).__name__
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import time
 from collections import deque
@@ -16,12 +17,17 @@ import torch.distributed as dist
 from torch import Tensor
 
 from tuitrain.config import ConfigError
+from tuitrain.engine.failures import nccl_error
 from tuitrain.events import REQUESTS, Request
 from tuitrain.text import clean
 
 # Waiting for another rank is not bounded here: a pause or an evaluation may take hours. The host sees a rank that hangs.
 _PATIENCE = timedelta(days=7)
 _PAUSED_SECONDS = 0.1
+# These are of this rank's machine, as a container with too little shared memory: all ranks find them anew, however often they start.
+# For a connection that has ended NCCL has a kind of error, and takes that of the system too.
+_NCCLS_OWN = ("ncclSystemError", "ncclUnhandledCudaError", "ncclInvalidUsage", "ncclInvalidArgument")
+_OF_A_CONNECTION = re.compile(r"connect|recv|send|peer", re.IGNORECASE)
 
 
 class Group:
@@ -153,6 +159,9 @@ class Group:
 
 def is_lost_peer(error: BaseException) -> bool:
     """Whether `error` says that another rank has gone, as gloo and NCCL put it."""
+    nccl = nccl_error(error)
+    if nccl is not None and nccl.kind in _NCCLS_OWN:
+        return nccl.kind == "ncclSystemError" and (nccl.reason is None or _OF_A_CONNECTION.search(nccl.reason) is not None)
     if isinstance(error, (dist.DistBackendError, dist.DistNetworkError, dist.DistStoreError)):
         return True
     text = str(error)

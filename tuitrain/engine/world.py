@@ -18,7 +18,7 @@ from torch.distributed.rendezvous import rendezvous
 
 from tuitrain.config import FIELDS, ConfigError, RunConfig
 from tuitrain.engine.control import Control
-from tuitrain.engine.failures import reaching
+from tuitrain.engine.failures import nccl_error, reaching
 from tuitrain.engine.group import Group, is_lost_peer
 from tuitrain.engine.train import train
 from tuitrain.events import EndState, Event, RunEnded, RunStarted
@@ -27,6 +27,8 @@ from tuitrain.wire import MEETING, Joined
 # Longer than any evaluation or save of rank 0, for which the others wait. Whoever hangs is seen by the host.
 PATIENCE = timedelta(days=1)
 _LAST_WORDS = "last words"
+_WORDS_COME_WITHIN = timedelta(seconds=2)
+"""NCCL ends the connections of a rank in which it fails before that rank hears of it."""
 _OF_EACH_MACHINE = {"device", "data", "name", "note", "on_end", "rdzv_endpoint", "max_restarts"}
 """Fields in which the ranks may differ; what `data` led to is compared when it is loaded."""
 
@@ -76,7 +78,7 @@ class World:
             self._leave(LastWords(state="refused", text=str(error)))
             raise
         except Exception as error:
-            words = self._found() if is_lost_peer(error) else None
+            words = self._found(nccl_error(error) is not None) if is_lost_peer(error) else None
             if words is None:
                 raise
             if words.state == "refused":
@@ -106,8 +108,11 @@ class World:
         with suppress(RuntimeError):  # the store's keeper has gone, and with it those that could read
             self._store.compare_set(_LAST_WORDS, "", msgspec.json.encode(words).decode())
 
-    def _found(self) -> LastWords | None:
+    def _found(self, early: bool) -> LastWords | None:
+        """Why another rank has gone; `early`: it may be about to say so."""
         with suppress(RuntimeError):
+            if early:
+                self._store.wait([_LAST_WORDS], _WORDS_COME_WITHIN)
             if self._store.check([_LAST_WORDS]):
                 return msgspec.json.decode(self._store.get(_LAST_WORDS), type=LastWords)
         return None
