@@ -255,6 +255,33 @@ def test_only_plain_parameters_on_gpus_are_fused() -> None:
     assert not may_fuse(nn.Linear(2, 2, device=meta))
 
 
+class Late(nn.Module):
+    """Has a layer that takes part from the third step on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.later, self.calls = nn.Linear(192, CLASSES), nn.Linear(192, CLASSES), 0
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        self.calls += self.training
+        scores: Tensor = self.first(inputs.flatten(1))
+        return scores + self.later(inputs.flatten(1)) if self.calls > 2 else scores
+
+
+def make_late(config: Any) -> nn.Module:
+    return Late()
+
+
+@pytest.mark.parametrize("changes", [{"momentum": 0.9, "weight_decay": 0.01}, {"momentum": 0.9, "nesterov": True}, {"optimizer": "adam"}])
+def test_a_parameter_may_get_its_first_gradient_late(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any]) -> None:
+    changes = {"model": "test_graphs:make_late", "precision": "fp64", **changes}
+    plain = run(small_config(**changes), FakeControl(tmp_path / "plain"))
+    monkeypatch.setattr("tuitrain.engine.run.may_fuse", lambda model: True)
+    fused = run(small_config(**changes), FakeControl(tmp_path / "fused"))
+    assert of(RunEnded, fused)[0].state == "finished", of(RunEnded, fused)[0].error
+    assert losses_of(fused) == pytest.approx(losses_of(plain), rel=1e-12)
+
+
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
 @pytest.mark.parametrize("fused", [False, True])
 def test_a_checkpoint_does_not_say_how_updates_are_computed(tmp_path: Path, optimizer: str, fused: bool) -> None:

@@ -68,9 +68,23 @@ def update(optimizer: torch.optim.Optimizer) -> Callable[[], None]:
 
     def run() -> None:
         with torch.no_grad():
+            _begin_momentum(optimizer)
             step(optimizer)
 
     return run
+
+
+def _begin_momentum(optimizer: torch.optim.Optimizer) -> None:
+    """Give each parameter its momentum, 0 before its first gradient, where updates are fused.
+
+    Fused, torch's SGD takes it of all parameters or of none, and raises where one gets its first gradient at a later step than others.
+    """
+    for group in optimizer.param_groups:
+        if not (group.get("fused") and group.get("momentum")):
+            continue
+        for parameter in group["params"]:
+            if parameter.grad is not None and optimizer.state[parameter].get("momentum_buffer") is None:
+                optimizer.state[parameter]["momentum_buffer"] = torch.zeros_like(parameter)
 
 
 def autocast(config: RunConfig, device: torch.device) -> AbstractContextManager[Any]:
