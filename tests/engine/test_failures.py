@@ -11,6 +11,7 @@ import pytest
 import torch
 import torch.distributed as dist
 from engine_small import FakeControl, go_on, run, small_config
+from torch import nn
 
 from tuitrain.config import ConfigError
 from tuitrain.engine import prepare
@@ -195,6 +196,57 @@ def test_what_fails_in_the_warm_up_is_a_refusal(monkeypatch: pytest.MonkeyPatch,
     with pytest.raises(ConfigError) as refused:
         prepare._warm_up(torch.nn.Linear(1, 1), Whole(), 9, small_config(), torch.device("cuda:0"))  # type: ignore[arg-type]
     assert str(refused.value).startswith(said)
+
+
+# -- CUDA that is broken for the rest of the process ------------------------------------------------------------------------
+
+ASSERT = CUDAS_OWN.format("device-side assert triggered")
+
+
+@pytest.mark.usefixtures("_two_cards")
+@pytest.mark.parametrize("device", ["cpu", "cuda:1"])
+def test_after_a_failed_computation_the_next_run_says_to_start_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, device: str) -> None:
+    # The first that asks CUDA for something is the seed, for a run on the CPU too.
+    monkeypatch.setattr(torch.cuda, "manual_seed_all", raising(RuntimeError(ASSERT)))
+    said = "device: this process cannot train any more, because a computation failed on a GPU (CUDA error: device-side assert triggered)"
+    assert refusal(small_config(device=device), tmp_path) == f"{said}; start tuitrain again."
+
+
+class OutOfRange(nn.Linear):
+    """Reads outside of a table, in evaluation or only in training."""
+
+    def __init__(self, *, training: bool) -> None:
+        super().__init__(192, 4)
+        self.where = training
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        if self.training == self.where:
+            raise RuntimeError(ASSERT)
+        return super().forward(inputs.flatten(1))
+
+
+def make_out_of_range(config: Any) -> nn.Module:
+    return OutOfRange(training=False)
+
+
+def make_out_of_range_in_training(config: Any) -> nn.Module:
+    return OutOfRange(training=True)
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        ("out_of_range", "does not take inputs [2, 3, 8, 8] of the data"),
+        ("out_of_range_in_training", "cannot be trained on cpu: CUDA error"),
+    ],
+)
+def test_a_model_that_breaks_cuda_is_not_tried_in_other_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str, said: str
+) -> None:
+    monkeypatch.setattr("tuitrain.engine.tryout._contiguous", raising(RuntimeError(ASSERT)))
+    text = refusal(small_config(model=f"test_failures:make_{model}"), tmp_path)
+    assert text.startswith(f"model: 'test_failures:make_{model}' {said}")
+    assert text.endswith("CUDA error: device-side assert triggered.")
 
 
 def test_no_room_for_what_was_saved_is_a_refusal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,6 +19,11 @@ _LONGEST = 300
 _NO_MEMORY = re.compile(
     r"can't allocate memory|error: out of memory|Cuda failure (\d+ )?'out of memory'|CU[A-Z]+_STATUS_([A-Z_]*_)?ALLOC(ATION)?_FAILED"
 )
+# After one of these CUDA answers nothing else in the process that had it, whatever is asked.
+_BROKEN = re.compile(
+    r"CUDA error: (device-side assert triggered|an illegal memory access|an illegal instruction|misaligned address|invalid program counter"
+    r"|operation not supported on global/shared address space|unspecified launch failure|hardware stack error|the launch timed out)"
+)
 # What torch says of NCCL's errors: where it called, what kind of error that is, and what NCCL itself said last, where it said anything.
 _NCCL = re.compile(r"^(?P<kind>nccl\w+Error|ncclInvalid\w+): (?P<meaning>.*?)\s*(\nLast error:\s*(?P<last>.*))?$", re.MULTILINE)
 _NCCL_SAID_NOTHING = ("", "Unknown NCCL Error")
@@ -66,9 +71,18 @@ def is_out_of_memory(error: BaseException) -> bool:
     return isinstance(error, (torch.OutOfMemoryError, MemoryError)) or _NO_MEMORY.search(str(error)) is not None
 
 
+def breaks_cuda(error: BaseException) -> bool:
+    """Whether after `error` this process cannot use CUDA any more."""
+    return _BROKEN.search(str(error)) is not None
+
+
 def unusable(error: BaseException, devices: Sequence[torch.device]) -> ConfigError:
     """Why a run cannot begin on `devices`: they have no room, or cannot be used."""
     names, reason = " or ".join(map(str, dict.fromkeys(devices))), first_line(error).rstrip(".")
+    if breaks_cuda(error):
+        return ConfigError(
+            f"device: this process cannot train any more, because a computation failed on a GPU ({reason}); start tuitrain again."
+        )
     if is_out_of_memory(error):
         return ConfigError(
             f"device: {names} has no room for the model and the data ({reason}); free some memory there or choose another device."

@@ -53,7 +53,9 @@ def run_settings(config: RunConfig, devices: Sequence[torch.device]) -> Iterator
     """
     deterministic, benchmark = torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark
     threads = torch.get_num_threads()
-    seed_everything(config.seed)
+    with reaching(devices[:1]):
+        # Where CUDA was used before in this process its generators are seeded at once, whatever the run's device is.
+        seed_everything(config.seed)
     torch.backends.cudnn.deterministic = config.deterministic
     torch.backends.cudnn.benchmark = not config.deterministic
     # The current device decides where contexts are made: nothing may touch cuda:0 while a run is on cuda:1.

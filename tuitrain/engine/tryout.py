@@ -10,7 +10,7 @@ from torch import nn
 
 from tuitrain.config import MODELS, ConfigError, RunConfig
 from tuitrain.engine.data import Dataset, Split, batch
-from tuitrain.engine.failures import first_line, is_out_of_memory, unusable
+from tuitrain.engine.failures import breaks_cuda, first_line, is_out_of_memory, unusable
 from tuitrain.engine.models import model_dtype
 from tuitrain.engine.optim import autocast, make_criterion
 from tuitrain.engine.outputs import logits, tensors
@@ -87,7 +87,9 @@ def _try_forward(model: nn.Module, dataset: Dataset, config: RunConfig, device: 
     except Exception as error:  # whatever the model raises says that the two do not fit
         if is_out_of_memory(error):
             raise unusable(error, [device]) from error
-        raise _Misfit(f"model: {config.model!r} does not take {given}: {first_line(error).rstrip('.')}.") from error
+        # Where CUDA is broken now, another memory format cannot be tried.
+        kind = ConfigError if breaks_cuda(error) else _Misfit
+        raise kind(f"model: {config.model!r} does not take {given}: {first_line(error).rstrip('.')}.") from error
     finally:
         model.train()
     classes = max(len(dataset.classes), _highest_label(dataset) + 1)
@@ -100,7 +102,11 @@ def _try_forward(model: nn.Module, dataset: Dataset, config: RunConfig, device: 
 
 
 def _can_step(model: nn.Module, dataset: Dataset, config: RunConfig, device: torch.device) -> bool:
-    """Whether a copy of the model makes its way forward and back in training mode, as far as can be tried."""
+    """Whether a copy of the model makes its way forward and back in training mode, as far as can be tried.
+
+    Raises:
+        ConfigError: trying it has broken CUDA.
+    """
     try:
         twin = copy.deepcopy(model)
     except Exception:  # a tensor that was computed, a lock, no room: training needs no copy
@@ -112,6 +118,8 @@ def _can_step(model: nn.Module, dataset: Dataset, config: RunConfig, device: tor
                 outputs = twin(inputs)
             make_criterion(config)(logits(outputs), labels).backward()
     except (Exception, SystemExit) as error:  # whatever the model raises
+        if breaks_cuda(error):
+            raise ConfigError(f"model: {config.model!r} cannot be trained on {device}: {first_line(error).rstrip('.')}.") from error
         return is_out_of_memory(error)
     return True
 
