@@ -22,6 +22,10 @@ class Cuda:
         for name in ("Stream", "CUDAGraph", "graph_pool_handle", "current_stream", "set_stream", "stream", "graph"):
             monkeypatch.setattr(torch.cuda, name, getattr(self, name))
         monkeypatch.setattr(torch.cuda, "default_generators", self.default_generators)
+        self.open = False
+        """The allocator takes it that something is being recorded."""
+        monkeypatch.setattr(torch._C, "_cuda_endAllocateToPool", self.end_pool)
+        monkeypatch.setattr(torch._C, "_cuda_releasePool", lambda ordinal, pool: self.calls.append(f"the {pool} of {ordinal} released"))
         monkeypatch.setattr(torch.cuda, "get_sync_debug_mode", lambda: 0)
         monkeypatch.setattr(torch.cuda, "set_sync_debug_mode", lambda mode: self.calls.append(f"mode {mode}"))
 
@@ -54,7 +58,14 @@ class Cuda:
         try:
             yield
         except ValueError as error:
+            self.open = True
             raise RuntimeError("operation failed due to a previous error during capture") from error
+
+    def end_pool(self, ordinal: int, pool: str) -> None:
+        if not self.open:
+            raise RuntimeError("endAllocatePool: not currently recording to mempool_id")
+        self.open = False
+        self.calls.append(f"the {pool} of {ordinal} ended")
 
     def clone_state(self) -> str:
         return "its state"
@@ -80,7 +91,7 @@ def test_work_aside_is_in_order_with_the_rest(monkeypatch: pytest.MonkeyPatch) -
     assert cuda.calls == ["side waits for usual", "on side", "work", "usual waits for side"]
 
 
-def test_a_recording_that_fails_leaves_stream_and_generator_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_recording_that_fails_leaves_stream_generator_and_allocator_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
     cuda = Cuda(monkeypatch)
     recorder = CudaRecorder(torch.device("cuda:0"))
     recorder.record(lambda: cuda.calls.append("work"))()
@@ -92,6 +103,18 @@ def test_a_recording_that_fails_leaves_stream_and_generator_as_they_were(monkeyp
 
     with pytest.raises(RuntimeError, match="previous error"):
         recorder.record(fail)
+    ended = ["the pool of 0 ended", "the pool of 0 released"]
+    assert cuda.calls == ["record on side in the pool", "set usual", "generator gets its state", *ended]
+
+
+def test_a_recording_that_fails_and_is_ended_by_torch_is_not_ended_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    cuda = Cuda(monkeypatch)
+
+    def fail() -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
+
+    with pytest.raises(torch.OutOfMemoryError):
+        CudaRecorder(torch.device("cuda:0")).record(fail)
     assert cuda.calls == ["record on side in the pool", "set usual", "generator gets its state"]
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any, Protocol
 
 import numpy as np
@@ -242,8 +242,19 @@ class CudaRecorder:
             torch.cuda.set_stream(usual)
             generator = torch.cuda.default_generators[usual.device_index]
             generator.graphsafe_set_state(generator.clone_state())
+            self._leave_pool(usual.device_index)
             raise
         return graph.replay
+
+    def _leave_pool(self, ordinal: int) -> None:
+        """End what ending a failed recording leaves open before torch 2.12: the allocator would no longer give back what it holds in its
+        cache, nor use it up before memory runs out, and torch.cuda.empty_cache would fail."""
+        ends = (getattr(torch._C, name, None) for name in ("_cuda_endAllocateToPool", "_cuda_endAllocateCurrentStreamToPool"))
+        end = next(filter(None, ends), None)  # earlier releases have the second
+        if end is not None:
+            with suppress(RuntimeError):  # torch has ended it
+                end(ordinal, self._pool)
+                torch._C._cuda_releasePool(ordinal, self._pool)
 
 
 def _settings(optimizer: torch.optim.Optimizer) -> list[dict[str, Any]]:
