@@ -356,6 +356,28 @@ def device(config: Any) -> nn.Module:
     return make_net(config)
 
 
+def make_normalized(config: Any) -> nn.Module:
+    """Its normalization takes the mean over a batch of two or more."""
+    return nn.Sequential(nn.Flatten(), nn.BatchNorm1d(192), nn.Linear(192, CLASSES))
+
+
+def make_squeezed(config: Any) -> nn.Module:
+    """Takes away each axis of length one, that of a batch of one sample too."""
+    model = make_net(config)
+    model.register_forward_hook(lambda module, inputs, output: output.squeeze())
+    return model
+
+
+class FailsInTraining(nn.Linear):
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        assert not self.training, "not written yet"
+        return super().forward(inputs.flatten(1))
+
+
+def make_failing_in_training(config: Any) -> nn.Module:
+    return FailsInTraining(192, CLASSES)
+
+
 def make_three_scores(config: Any) -> nn.Module:
     return nn.Sequential(nn.Flatten(), nn.Linear(192, 3))
 

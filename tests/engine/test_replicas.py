@@ -108,6 +108,15 @@ def test_nothing_is_told_after_a_loss_that_is_not_finite() -> None:
     assert [event.step for event in of(Step, events)] == [1, 2, 3]
 
 
+@pytest.mark.parametrize(("step", "advice"), [(1, "look at the inputs and the model"), (2, "a smaller lr often helps")])
+def test_a_smaller_lr_is_advised_where_one_was_used_before(step: int, advice: str) -> None:
+    log, strategy = LossLog(CPU, 1), TwoReplicas()
+    fill(log, strategy, [8] * (step - 1))
+    log.add(step, 1, torch.tensor(math.nan), 8, 0.1, strategy, last=False)  # type: ignore[arg-type]
+    with pytest.raises(RunFailed, match=rf"^step {step}: the loss is nan, no finite number; {advice}"):
+        list(log.rest())
+
+
 def test_the_watch_sees_training_forwards_only() -> None:
     model = nn.Linear(5, 2)
     watch = ShapeWatch(model)

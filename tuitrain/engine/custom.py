@@ -60,7 +60,8 @@ def _split(where: str, part: str, pair: Any) -> Split:
 
 def _checked_inputs(where: str, inputs: Tensor) -> Tensor:
     if inputs.dtype != torch.uint8 and not inputs.dtype.is_floating_point:
-        raise ConfigError(f"{where} inputs are {inputs.dtype}; they must be uint8 or a floating type.")
+        told = f"{where} inputs are {inputs.dtype}; they must be uint8 or a floating type"
+        raise ConfigError(f"{told}. Token numbers go as floats, and the model takes inputs.long().")
     if inputs.dim() < 2 or inputs.numel() == 0:
         raise ConfigError(f"{where} inputs have the shape {list(inputs.shape)}; they must be [N, ...] and not empty.")
     kept = _trainable(inputs)

@@ -213,7 +213,9 @@ class LossLog:
         if self._target is not None:
             yield self._target.event(arrived[-1][0].step)
         if bad is not None:
-            raise RunFailed(bad.step, f"the loss is {losses[-1]}, no finite number; a smaller lr often helps.")
+            # Nothing was updated before the first step.
+            advice = "a smaller lr often helps" if bad.step > 1 else "look at the inputs and the model, nothing was learned yet"
+            raise RunFailed(bad.step, f"the loss is {losses[-1]}, no finite number; {advice}.")
 
     def _events_of(self, done: _Done, values: list[float]) -> Iterator[Event]:
         loss, replica_losses = values[0], done.pattern.spread(values[1:])

@@ -25,7 +25,7 @@ from tuitrain.engine.optim import precision_notices
 from tuitrain.engine.resume import DECIDING
 from tuitrain.engine.seeding import seed_replicas
 from tuitrain.engine.strategies.choose import check_even, check_gradients, copies, nature_notices, resolve
-from tuitrain.engine.tryout import tried
+from tuitrain.engine.tryout import tried, try_alone
 from tuitrain.engine.warm_up import fit, warm_up
 from tuitrain.events import Event, Progress, RunStarted
 
@@ -120,6 +120,7 @@ def prepare(
     check_gradients(resolved, model)
     own = devices if group is None else (group.own(devices),)
     dataset, modules = _placed(model, dataset, resolved, own)
+    try_alone(modules[own[0]], dataset, config, own[0], batches.sizes(total), count)
     with reaching(own[:1]):
         fit_seconds = fit(modules[own[0]], dataset.train, config)
     yield from nature_notices(resolved, model, devices if group is None else own * count)

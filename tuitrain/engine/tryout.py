@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
@@ -51,6 +52,45 @@ def tried(model: nn.Module, dataset: Dataset, config: RunConfig, device: torch.d
         return model, plain
     # It is not for the memory that it cannot be trained, and its first step says what it is.
     return _in_memory(model, widely), dataset
+
+
+def try_alone(model: nn.Module, dataset: Dataset, config: RunConfig, device: torch.device, sizes: Sequence[int], count: int) -> None:
+    """Try a single sample where training or evaluation comes to one: it would fail there after an epoch.
+
+    Normalization over a batch, and a `squeeze` that takes the batch's axis too, ask for two or more.
+
+    Args:
+        model: a person's own one, or a built-in one, which takes it; in training mode, on `device` with its data.
+        sizes: how many samples the training batches have.
+        count: the replicas that share each.
+
+    Raises:
+        ConfigError: the model does not take one.
+    """
+    tries = [(dataset.train, "train", "trained")] if any(_comes_to_one(size, count) for size in sizes) else []
+    if dataset.test is not None and 1 in (config.batch_size, len(dataset.test) % config.batch_size):
+        tries.append((dataset.test, "test", "evaluated"))
+    if config.model in MODELS or not tries:
+        return
+    try:
+        twin = copy.deepcopy(model)
+    except Exception:  # as in `_can_step`
+        return
+    for split, part, done in tries:
+        learns = split is dataset.train
+        twin.train(learns)
+        reason = _why_no_loss(twin, split, config, device, 1, back=learns)
+        # What fails with two as well is told by the first step.
+        if reason is not None and _why_no_loss(twin, split, config, device, 2, back=learns) is None:
+            whose = "a replica" if learns and count > 1 else "a batch"
+            left = f"{len(split):,} {part} samples in batches of {config.batch_size} leave {whose} with a single one"
+            raise ConfigError(f"batch_size: {left}, and {config.model!r} cannot be {done} with it: {reason}; change batch_size.")
+
+
+def _comes_to_one(size: int, count: int) -> bool:
+    """Whether a part of a batch of `size` samples, cut as `torch.chunk` cuts it, has a single one."""
+    part = -(-size // count)
+    return 1 in (part, size % part)
 
 
 class _Misfit(ConfigError):
@@ -111,17 +151,30 @@ def _can_step(model: nn.Module, dataset: Dataset, config: RunConfig, device: tor
         twin = copy.deepcopy(model)
     except Exception:  # a tensor that was computed, a lock, no room: training needs no copy
         return True
+    return _why_no_loss(twin, dataset.train, config, device, 2, back=True) is None
+
+
+def _why_no_loss(twin: nn.Module, split: Split, config: RunConfig, device: torch.device, count: int, *, back: bool) -> str | None:
+    """What is wrong with a copy of the model and the first `count` samples, forward and, for `back`, backward; no room says nothing.
+
+    Raises:
+        ConfigError: trying it has broken CUDA.
+    """
     try:
-        inputs, labels = batch(dataset.train, slice(0, 2), model_dtype(config), config.batch_dim)
-        with untouched_random(device):
+        inputs, labels = batch(split, slice(0, count), model_dtype(config), config.batch_dim)
+        with untouched_random(device), torch.set_grad_enabled(back):
             with autocast(config, device):
-                outputs = twin(inputs)
-            make_criterion(config)(logits(outputs), labels).backward()
+                scores = logits(twin(inputs))
+            loss = make_criterion(config)(scores, labels)
+            if scores.dim() != 2:  # of a single sample the criterion takes them, until it goes back
+                return f"it gives {list(scores.shape)}"
+            if back:
+                loss.backward()
     except (Exception, SystemExit) as error:  # whatever the model raises
         if breaks_cuda(error):
             raise ConfigError(f"model: {config.model!r} cannot be trained on {device}: {first_line(error).rstrip('.')}.") from error
-        return is_out_of_memory(error)
-    return True
+        return None if is_out_of_memory(error) else first_line(error).rstrip(".")
+    return None
 
 
 def _highest_label(dataset: Dataset) -> int:
