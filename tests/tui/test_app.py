@@ -11,7 +11,7 @@ from kept_runs import until_shown, until_told
 from textual.pilot import Pilot
 
 from tuitrain.config import RunConfig
-from tuitrain.events import BYTES, Notice, Progress, Replica, Replicas
+from tuitrain.events import BYTES, Checkpoint, Notice, Progress, Replica, Replicas
 from tuitrain.tui.app import TuitrainApp
 from tuitrain.tui.screens.ask import QuitDialog
 from tuitrain.tui.screens.help import HelpScreen
@@ -396,8 +396,19 @@ async def test_a_failure_is_a_sentence_with_what_to_press(session: FakeSession, 
         assert "✗ failed" in text
         assert "step 121: the loss is NaN; a smaller lr may help." in text
         assert "n changes the settings" in text
+        assert "R Resume" not in text  # it was never saved
         await pilot.press("n", "enter")
         assert len(session.started) == 2
+
+
+async def test_a_failure_after_a_checkpoint_may_be_resumed(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await begun(pilot, session)
+        session.say(Checkpoint(step=1, path="checkpoints/step-00000001", kind="last"))
+        session.end("failed", "step 121: the loss is NaN; a smaller lr may help.")
+        await settle(pilot)
+        assert "R Resume" in screen_text(app)
 
 
 async def test_preparing_counts_what_it_decodes(session: FakeSession, sampler: FakeSampler) -> None:

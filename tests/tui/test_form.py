@@ -62,6 +62,12 @@ def test_a_recipe_of_the_persons_own_can_be_gone_back_to() -> None:
     assert form.config.lr == 0.5
 
 
+def test_a_model_of_the_persons_own_is_not_said_to_be_the_recipes() -> None:
+    recipe = load_recipe("random-linear")
+    assert "one linear layer" in Form(recipe).summary()
+    assert Form(msgspec.structs.replace(recipe, model="nets:make_model")).summary() == "random-linear with a model of your own"
+
+
 def test_a_refusal_stands_beside_the_field_that_it_names() -> None:
     form = Form(seed_cnn())
     form.refuse("data: there is no folder '/x'.")

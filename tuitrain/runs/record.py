@@ -97,6 +97,11 @@ class RunRecord:
         return self.state in LIVE_STATES
 
     @property
+    def saved(self) -> bool:
+        """Whether it has a checkpoint to go on from: one that was told, or the one that it goes on from."""
+        return bool(self.checkpoints) or (self.started is not None and bool(self.started.resumed_from))
+
+    @property
     def samples_per_second(self) -> float | None:
         """The training speed, smoothed over about two seconds; `None` before the first step."""
         return self._rate.value

@@ -160,7 +160,10 @@ class Form:
     def summary(self) -> str:
         """What the recipe is, in one sentence."""
         name = self.config.recipe
-        return recipe_summary(recipe_text(name)) if name in RECIPES else f"{name}: a recipe of your own"
+        if name not in RECIPES:
+            return f"{name}: a recipe of your own"
+        # What the recipe says of its network and its data is not so of another one.
+        return recipe_summary(recipe_text(name)) if self.config.model in MODELS else f"{name} with a model of your own"
 
     def _take_recipe(self, name: str) -> None:
         """Another recipe brings its own values; the device and the name are the person's."""

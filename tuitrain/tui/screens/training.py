@@ -181,7 +181,7 @@ class TrainingScreen(PaneScreen):
             "start_other": not run and self._run.alive,
             "start_beside": not run,
             "checkpoint": run and state in ("running", "paused"),
-            "resume": run and self._run.ended and not self._run.alive,
+            "resume": run and self._may_go_on(),
             "fetch": not run and self._launcher.offers_fetch,
             "preflight": not run,
             "more": choosing,
@@ -191,6 +191,11 @@ class TrainingScreen(PaneScreen):
             "log_scale": run and self._curve.check_action("log_scale", ()) is True,
         }
         return works.get(action, True)
+
+    def _may_go_on(self) -> bool:
+        """Whether the run is over and was saved; one that fails may have been so before its first checkpoint."""
+        record = self._run.record
+        return record is not None and self._run.ended and not self._run.alive and (self._run.state != "failed" or record.saved)
 
     def action_start(self) -> None:
         """Start what the launcher holds: here, or beside the run that trains here."""
