@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import click
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuitrain.config import DEFAULTS, FIELDS, RECIPES, ConfigError, RunConfig, parse_device, with_changes
+from tuitrain.cli.training import run
+from tuitrain.config import DEFAULTS, FIELDS, RECIPES, ConfigError, RunConfig, allowed, parse_device, with_changes
 from tuitrain.recipes import command_line, load_recipe, recipe_summary, recipe_text, to_toml
 from tuitrain.text import clean, clean_lines
 
@@ -23,6 +25,23 @@ CONTRACT_FIELDS = (
 
 def test_the_fields_are_those_of_the_contract() -> None:
     assert list(FIELDS) == CONTRACT_FIELDS
+
+
+def test_the_readme_tells_what_every_field_allows_and_is_without_it() -> None:
+    text = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8").partition("### Every field")[2].partition("\n## ")[0]
+    rows = [[cell.replace("`", "").strip() for cell in line.split("|")[1:4]] for line in text.splitlines()]
+    told = {field: (value, default) for field, value, default in (row for row in rows if len(row) == 3 and row[0] in FIELDS)}
+
+    def in_words(value: object) -> str:
+        return "none" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+    assert list(told) == list(FIELDS)
+    assert told == {field: (allowed(field).removeprefix("one of "), in_words(getattr(DEFAULTS, field))) for field in FIELDS}
+
+
+def test_the_help_of_run_names_every_field() -> None:
+    text = run.get_help(click.Context(run, info_name="run"))
+    assert " ".join(text.partition("Fields:")[2].split()).strip(".").split(", ") == [*FIELDS]
 
 
 def test_seed_cnn_is_what_the_seed_material_fixes() -> None:

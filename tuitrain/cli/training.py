@@ -45,7 +45,18 @@ def _run_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-@click.command()
+class _WithFields(click.Command):
+    """Its help ends with the names of all fields."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write them; only who asks for help waits for the configuration."""
+        from tuitrain.config import FIELDS
+
+        with formatter.section("Fields"):
+            formatter.write_text(f"{', '.join(FIELDS)}.")
+
+
+@click.command(cls=_WithFields)
 @click.argument("recipe")
 @_run_options
 @click.option("--set", "settings", metavar="FIELD=VALUE", multiple=True, help="Any field of the configuration; may be repeated.")
