@@ -356,6 +356,22 @@ def device(config: Any) -> nn.Module:
     return make_net(config)
 
 
+def make_sequences(config: Any) -> Any:
+    """The small images as sequences of 24 numbers, [N, 8, 24]."""
+    return tuple((inputs.contiguous().view(-1, 8, 24), labels) for inputs, labels in make_floats(config))
+
+
+class TimeFirst(nn.Linear):
+    """Takes [T, N, C], as torch's recurrent layers do, and answers after the last of T."""
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        return super().forward(inputs[-1])
+
+
+def make_time_first(config: Any) -> nn.Module:
+    return TimeFirst(24, CLASSES)
+
+
 def make_normalized(config: Any) -> nn.Module:
     """Its normalization takes the mean over a batch of two or more."""
     return nn.Sequential(nn.Flatten(), nn.BatchNorm1d(192), nn.Linear(192, CLASSES))

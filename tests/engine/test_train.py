@@ -339,6 +339,10 @@ def test_a_model_that_changes_its_inputs_in_place_does_not_change_the_data(tmp_p
             {"model": "engine_small:make_three_scores"},
             ["gives [2, 3] for inputs [2, 3, 8, 8]", "it must give [2, 4]"],
         ),
+        (
+            {"model": "engine_small:make_time_first", "data": "engine_small:make_sequences"},
+            ["gives [8, 4] for inputs [2, 8, 24]", "it must give [2, 4]", "takes the samples on axis 1 needs batch_dim 1."],
+        ),
         ({"model": "engine_small:make_class_numbers"}, ["gives scores that are torch.int64; they must be of a floating type"]),
         ({"model": "linear", "data": "random", "augment": "crop-flip"}, ["augment: crop-flip is for images", "[5]"]),
         ({"data": "engine_small:make_thin", "augment": "flip-shift"}, ["augment: flip-shift needs images of 3×3 pixels", "[3, 1, 8]"]),

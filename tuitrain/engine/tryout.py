@@ -136,7 +136,11 @@ def _try_forward(model: nn.Module, dataset: Dataset, config: RunConfig, device: 
     shape = "no tensor" if output is None else list(output.shape)
     if output is None or output.dim() != 2 or len(output) != len(dataset.train.labels[:2]) or output.shape[1] < classes:
         wanted = f"[{len(dataset.train.labels[:2])}, {classes}], one score for each of the {classes} classes"
-        raise _Misfit(f"model: {config.model!r} gives {shape} for {given}; it must give {wanted}.")
+        other = 1 - config.batch_dim
+        # As torch's recurrent layers do without batch_first.
+        turned = output is not None and output.dim() == 2 and inputs.dim() == 3 and len(output) == inputs.shape[other]
+        hint = f" A model that takes the samples on axis {other} needs batch_dim {other}." if turned else ""
+        raise _Misfit(f"model: {config.model!r} gives {shape} for {given}; it must give {wanted}.{hint}")
     if not output.is_floating_point():
         raise _Misfit(f"model: {config.model!r} gives scores that are {output.dtype}; they must be of a floating type.")
 
