@@ -89,6 +89,21 @@ def app(session: FakeSession) -> TuitrainApp:
     return TuitrainApp(session, cpu_sampler(), seed_cnn(), Path("runs"))
 
 
+@pytest.mark.parametrize(("step", "loss"), [(9, "0.125"), (10, "0.250"), (11, "0.250")])
+async def test_the_loss_beside_the_shapes_is_of_their_step_or_a_later_one(
+    app: TuitrainApp, session: FakeSession, step: int, loss: str
+) -> None:
+    async with app.run_test(size=(120, 40)) as pilot:
+        (row,) = replicas(["cpu"], sizes=[1])
+        await train(pilot, session, (row,), strategy="single")
+        session.say(
+            ReplicaStats(step=step, replicas=tuple(msgspec.structs.replace(stat, loss=0.25) for stat in stats([0.1]))),
+            Replicas(step=10, batch=(1, 3, 32, 32), replicas=(msgspec.structs.replace(row, loss=0.125),)),
+        )
+        await settle(pilot)
+        assert f"[1, 10]   {loss}   100 ms" in table(pilot)[1]
+
+
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("count", [1, 2, 8, 16])
 async def test_each_replica_has_a_line_or_is_counted(app: TuitrainApp, session: FakeSession, size: tuple[int, int], count: int) -> None:

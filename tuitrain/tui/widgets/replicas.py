@@ -168,7 +168,12 @@ class _Table:
 
 
 def _stats(record: RunRecord) -> dict[int, ReplicaStat]:
-    return {stat.index: stat for stat in record.replica_stats.replicas} if record.replica_stats else {}
+    """The newest statistics by the replica's index, without their losses where the shapes, which come with their own, are newer."""
+    found, shapes = record.replica_stats, record.replicas
+    if found is None:
+        return {}
+    older = shapes is not None and shapes.step > found.step
+    return {stat.index: msgspec.structs.replace(stat, loss=None) if older else stat for stat in found.replicas}
 
 
 def _shapes(first: tuple[int, ...] | None, several: tuple[tuple[int, ...], ...] | None) -> str:
