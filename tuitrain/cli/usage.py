@@ -27,8 +27,18 @@ def sentence_of(error: click.ClickException) -> str:
 def _no_such_option(error: click.NoSuchOption) -> str:
     options = [param for param in error.ctx.command.get_params(error.ctx) if isinstance(param, click.Option)] if error.ctx else []
     names = [name for option in options for name in option.opts if name.startswith("--")]
+    if "--set" in names and (field := _field(error.option_name)) and f"--{field.replace('_', '-')}" not in names:
+        return f"{clean(error.option_name)}: there is no such option. It is a field: --set {field}=VALUE."
     hint = nearest(error.option_name, names) or f" It must be one of {', '.join(names)}."
     return f"{clean(error.option_name)}: there is no such option.{hint}"
+
+
+def _field(option: str) -> str:
+    """The field of the configuration that an option is called like; empty where there is none."""
+    from tuitrain.config import FIELDS  # not for every command
+
+    name = option.lstrip("-").replace("-", "_").lower()
+    return name if name in FIELDS else ""
 
 
 def _missing(error: click.MissingParameter) -> str:
