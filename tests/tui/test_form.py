@@ -39,6 +39,18 @@ def test_another_recipe_brings_its_values_and_keeps_the_device_and_the_name() ->
     assert form.ready
 
 
+def test_passing_a_recipe_for_all_gpus_does_not_take_them_for_the_next_one() -> None:
+    form = Form(seed_cnn())
+    form.set_text("recipe", "multi-gpu")
+    assert form.config.device == "auto:all"
+    form.set_text("recipe", "rnn")
+    assert form.config == load_recipe("rnn")
+    form.set_text("recipe", "multi-gpu")
+    form.set_text("device", "cpu")
+    form.set_text("recipe", "rnn")
+    assert form.config.device == "cpu"
+
+
 def test_choices_go_round() -> None:
     form = Form(seed_cnn())
     assert form.cycle("recipe", 1) == "multi-gpu"
@@ -60,6 +72,15 @@ def test_a_recipe_of_the_persons_own_can_be_gone_back_to() -> None:
     assert form.config.lr == 0.01
     form.set_text("recipe", "custom")
     assert form.config.lr == 0.5
+
+
+def test_a_model_of_the_persons_own_can_be_gone_back_to() -> None:
+    own = msgspec.structs.replace(load_recipe("seed-cnn"), model="nets:make_model", data="nets:make_data", epochs=3)
+    form = Form(own)
+    form.set_text("recipe", form.cycle("recipe", 1))
+    assert form.config.model != own.model
+    form.set_text("recipe", form.cycle("recipe", -1))
+    assert form.config == own
 
 
 def test_a_model_of_the_persons_own_is_not_said_to_be_the_recipes() -> None:

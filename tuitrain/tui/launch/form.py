@@ -166,7 +166,11 @@ class Form:
         return recipe_summary(recipe_text(name)) if self.config.model in MODELS else f"{name} with a model of your own"
 
     def _take_recipe(self, name: str) -> None:
-        """Another recipe brings its own values; the device and the name are the person's."""
-        base = load_recipe(name) if name in RECIPES else self._first
-        kept = {"device": self.config.device} if self.config.device != "auto" else {}
+        """Another recipe brings its own values, and the one that the form began with those from then: no row could bring a model of the
+        person's own back. The name is the person's, and a device that is not the recipe's.
+        """
+        now = self.config.recipe
+        base = self._first if name == self._first.recipe else load_recipe(name)
+        usual = load_recipe(now).device if now in RECIPES else "auto"
+        kept = {"device": self.config.device} if self.config.device != usual else {}
         self.take(msgspec.structs.replace(base, name=self.config.name or base.name, **kept))
