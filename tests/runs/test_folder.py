@@ -3,6 +3,7 @@
 import os
 import random
 import re
+import shutil
 import stat
 import sys
 import threading
@@ -16,8 +17,10 @@ from tuitrain.config import DEFAULTS, ConfigError
 from tuitrain.recipes import load_recipe
 from tuitrain.runs import folder as folder_module
 from tuitrain.runs import status as status_module
+from tuitrain.runs.errors import RunError
 from tuitrain.runs.folder import RunFolder, new_id
 from tuitrain.runs.logtail import LogLine
+from tuitrain.runs.made_with import for_script
 from tuitrain.runs.status import is_lost, read_status, this_process
 
 MORNING = 1795234380.0
@@ -139,6 +142,14 @@ def test_state_is_replaced_whole(runs_dir, monkeypatch):
     assert read_status(made.path).step == 7
     assert made.status.step == 7
     assert not [path for path in made.path.iterdir() if path.name.startswith(".")]
+
+
+@pytest.mark.parametrize("read", [read_status, for_script])
+def test_a_run_that_has_gone_is_said_to_have_gone(runs_dir, read):
+    made = create(runs_dir)
+    shutil.rmtree(made.path)
+    with pytest.raises(RunError, match=rf"^{made.id} is not there any more\.$"):
+        read(made.path)
 
 
 def test_the_log_gets_clean_lines_with_time_and_level(runs_dir):

@@ -213,7 +213,7 @@ def test_a_run_that_cannot_be_read_is_left_out_with_its_reason(tmp_path: Path) -
     own.path = tmp_path / "own"
     found = load([tmp_path / "gone\x1b[31m", own.path], (), own)
     assert [entrant.record for entrant in found] == [None, own]
-    assert found[0].problem == "gone·[31m: state.json cannot be read: No such file or directory."
+    assert found[0].problem == "gone·[31m is not there any more."
     assert [one.number for one in read(found, PLAIN).tracks] == [2]
 
 

@@ -151,7 +151,7 @@ async def test_a_paused_run_of_another_process_goes_on_where_it_is(
 @pytest.mark.parametrize(
     ("status", "words"),
     [
-        ({"state": "running"}, "): Enter opens it."),
+        ({"state": "running"}, "): Enter in the list of runs opens it."),
         ({"state": "paused", "host": "gpu-box-3"}, "is paused on gpu-box-3, and only there it can be told anything."),
     ],
 )

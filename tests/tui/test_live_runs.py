@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import msgspec
@@ -215,3 +216,40 @@ async def test_a_lost_run_says_what_to_press(
         await until_shown(pilot, "◌ lost", "The process that trained it is gone", "R goes on from its newest checkpoint", "R Resume")
         await pilot.press("R")
         await until(pilot, lambda: session.resumed == [runs_dir / ID])
+
+
+async def test_an_ended_run_with_which_somebody_goes_on_is_followed(
+    session: FakeSession, sampler: FakeSampler, runs_dir: Path, outside: FakeOutside
+) -> None:
+    path = keep(runs_dir, ID, state="stopped")
+    outside.answers = True
+    app = attached_app(session, sampler, runs_dir, outside)
+    async with app.run_test(size=WIDE) as pilot:
+        await until_shown(pilot, "■ stopped", "R Resume")
+        assert not outside.lines
+        status = msgspec.json.decode((path / "state.json").read_bytes())
+        (path / "state.json").write_bytes(msgspec.json.encode({**status, **here()}))
+        text = await until_shown(pilot, f"● {ID}  running", "space Pause")
+        assert "R Resume" not in text
+
+
+async def test_an_ended_run_is_read_again_only_where_its_state_is_another_one(
+    session: FakeSession, sampler: FakeSampler, runs_dir: Path, outside: FakeOutside, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tuitrain.tui.screens.base.BEAT_SECONDS", 3600.0)
+    path = keep(runs_dir, ID, state="stopped")
+    app = attached_app(session, sampler, runs_dir, outside)
+    async with app.run_test(size=WIDE) as pilot:
+        await until_shown(pilot, "■ stopped", "R Resume")
+        screen = app.screen
+        assert isinstance(screen, OpenedScreen)
+        record = screen.opened.record
+        for _ in range(2 * _BEATS):
+            screen.beat()
+            await until(pilot, lambda: not screen._busy)
+        assert screen.opened.record is record
+        shutil.rmtree(path)
+        for _ in range(_BEATS):
+            screen.beat()
+        await until_told(pilot, f"{ID} is not there any more.")
+        assert screen.opened.record is record

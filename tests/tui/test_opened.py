@@ -159,7 +159,7 @@ async def test_a_live_run_whose_folder_goes_away_stays_as_it_was(session: FakeSe
         screen = app.screen
         assert isinstance(screen, OpenedScreen)
         await until(pilot, lambda: screen.opened.problem is not None)
-        await until_told(pilot, "state.json cannot be read: No such file or directory.")
+        await until_told(pilot, f"{ID} is not there any more.")
         await pilot.press("l", "plus", "m", "left", "s", "escape", "escape", "escape")
         assert app.is_running
 

@@ -7,6 +7,7 @@ import shutil
 import socket
 import sys
 import threading
+import time
 from pathlib import Path
 from types import ModuleType
 
@@ -181,7 +182,7 @@ async def test_damaged_runs_are_lost_and_opening_one_gives_its_sentence(session:
         await pilot.press("escape", "down")
         shutil.rmtree(gone)
         await pilot.press("enter")
-        await until_shown(pilot, f"✗ {THIRD}: state.json cannot be read: No such file or directory.")
+        await until_shown(pilot, f"✗ {THIRD} is not there any more.")
 
 
 async def test_what_a_reading_runs_into_is_said_once_and_it_reads_on(
@@ -232,6 +233,27 @@ async def test_the_own_run_is_current_and_enter_goes_to_its_screen(session: Fake
         await pilot.press("enter")
         await until(pilot, lambda: app.screen is app.main)
         assert app.main.view == "run"
+
+
+async def test_an_own_run_with_which_another_process_goes_on_is_shown_and_opened_as_its_folder_tells(
+    session: FakeSession, sampler: FakeSampler, runs_dir: Path
+) -> None:
+    path = keep(runs_dir, RUN, steps=0, **here())
+    app = make(session, sampler, runs_dir)
+    async with app.run_test(size=WIDE) as pilot:
+        await pilot.press("enter")
+        session.begin()
+        session.steps(150)
+        session.stop()
+        await settle(pilot)
+        await opened(pilot, "■ stopped", " 150 ")
+        status = msgspec.json.decode((path / "state.json").read_bytes())
+        other = {"pid": os.getppid(), "pid_started": None, "step": 777, "heartbeat": time.time()}
+        (path / "state.json").write_bytes(msgspec.json.encode({**status, **other}))
+        text = await until_shown(pilot, "● running", " 777 ")
+        assert "R Resume" not in text
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, OpenedScreen))
 
 
 async def test_new_runs_come_and_the_selection_stays(session: FakeSession, sampler: FakeSampler, runs_dir: Path, three: list[Path]) -> None:

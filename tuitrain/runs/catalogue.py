@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 import time
 from pathlib import Path
 from typing import Any
@@ -65,6 +66,11 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     def left(self) -> bool:
         """Whether it is in the queue and no process waits for its turn."""
         return self.queue is not None and self.pid is None
+
+    @property
+    def of_this_process(self) -> bool:
+        """Whether the calling process trains it, or was the last to do so."""
+        return (self.host, self.pid) == (clean(socket.gethostname()), os.getpid())
 
     @property
     def state_words(self) -> str:

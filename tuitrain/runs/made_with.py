@@ -38,4 +38,6 @@ def for_script(folder: Path) -> tuple[RunConfig, RunStarted | None, dict[str, An
         RunError: its state cannot be read.
         ConfigError: its run.toml cannot be read.
     """
-    return config_of(folder), read_status(folder).as_started(), environment_of(folder)
+    # First: of a run that has gone it is the state that says so.
+    started = read_status(folder).as_started()
+    return config_of(folder), started, environment_of(folder)

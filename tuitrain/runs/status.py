@@ -128,6 +128,8 @@ def read_status(folder: Path) -> RunStatus:
         content = read_in(folder, STATE)
         status = msgspec.json.decode(content, type=RunStatus)
     except OSError as error:
+        if isinstance(error, FileNotFoundError) and not os.path.lexists(folder):
+            raise RunError(f"{clean(folder.name)} is not there any more.") from None
         raise RunError(f"{clean(folder.name)}: {STATE} cannot be read: {error.strerror}.") from None
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise RunError(f"{clean(folder.name)}: {STATE} is damaged: {clean(str(error))}.") from None

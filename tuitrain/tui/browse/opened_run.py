@@ -14,8 +14,8 @@ import msgspec
 
 from tuitrain.config import ConfigError
 from tuitrain.events import Progress
-from tuitrain.paths import BEST, CHECKPOINTS
-from tuitrain.runs.unchanged import Unchanged
+from tuitrain.paths import BEST, CHECKPOINTS, STATE
+from tuitrain.runs.unchanged import Stamp, Unchanged, stamp
 from tuitrain.text import clean
 from tuitrain.tui.run_view import StoredView
 
@@ -46,10 +46,12 @@ class Reading(msgspec.Struct, frozen=True):
     host: str = ""
     pid: int = 0
     left: bool = False
+    stamp: Stamp | None = None
+    """Of the state that was read."""
 
 
 class OpenedRun(StoredView):
-    """The run as panes see it. `read` is for a thread; all else is for the event loop's.
+    """The run as panes see it. `read` and `stirred` are for a thread; all else is for the event loop's.
 
     Args:
         path: its folder.
@@ -68,6 +70,7 @@ class OpenedRun(StoredView):
         self.pid = 0
         self.left = False
         """It is in the queue, and no process waits for its turn."""
+        self._stamp: Stamp | None = None
 
     @property
     def alive(self) -> bool:
@@ -79,12 +82,18 @@ class OpenedRun(StoredView):
         """Whether a process of this machine trains it, or trained it last."""
         return self.host == socket.gethostname()
 
+    def stirred(self) -> bool:
+        """Whether the run's state is another one than was read last: somebody has gone on with it, or has deleted it."""
+        return stamp(self.path / STATE) != self._stamp
+
     def read(self) -> Reading:
         """Read the folder; takes in nothing."""
         from tuitrain.runs.catalogue import row_of
         from tuitrain.runs.saved import load_record
         from tuitrain.runs.status import read_status
 
+        # Before reading: a state that is written meanwhile is read the next time.
+        seen = stamp(self.path / STATE)
         try:
             status = read_status(self.path)
             record = load_record(self.path, status)
@@ -95,15 +104,15 @@ class OpenedRun(StoredView):
                 record.phase = Progress(phase="nobody waits for its turn" if found.left else found.queue.words)
             assert record.stored is not None
             checkpoints, environment = self._checkpoints.get(), record.stored.environment.get()
-            return Reading(record, checkpoints, environment, host=status.host, pid=status.pid, left=found.left)
+            return Reading(record, checkpoints, environment, host=status.host, pid=status.pid, left=found.left, stamp=seen)
         except ConfigError as error:
-            return Reading(problem=str(error))
+            return Reading(problem=str(error), stamp=seen)
         except OSError as error:
-            return Reading(problem=f"{clean(self.path.name)}: the folder cannot be read: {error.strerror}.")
+            return Reading(problem=f"{clean(self.path.name)}: the folder cannot be read: {error.strerror}.", stamp=seen)
 
     def take(self, reading: Reading) -> None:
         """Show what was read; where nothing could be, what was there stays and `problem` says why."""
-        self.problem = reading.problem
+        self.problem, self._stamp = reading.problem, reading.stamp
         if reading.record is None:
             return
         self.record, self.checkpoints, self.environment = reading.record, reading.checkpoints, reading.environment

@@ -80,7 +80,7 @@ def _live(run: RunSummary, outside: Outside) -> GoesOn:
     if run.host != socket.gethostname():
         raise RunError(f"{run.run} is {run.state} on {run.host}, and only there it can be told anything.")
     if run.state != "paused":
-        raise RunError(f"{run.run} is {run.state} already (pid {run.pid}): Enter opens it.")
+        raise RunError(f"{run.run} is {run.state} already (pid {run.pid}): Enter in the list of runs opens it.")
     outside.ask(run.path, "resume")
     return GoesOn(f"{run.run} goes on.")
 

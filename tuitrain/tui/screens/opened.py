@@ -113,6 +113,9 @@ class OpenedScreen(PaneScreen):
             self.sentence = sentence
             self.wrong = wrong
 
+    class Still(Message, bubble=False):
+        """The thread has found nothing new of a run that is over."""
+
     class Read(Message, bubble=False):
         """The thread has read the folder, and what the curve needs of it."""
 
@@ -199,10 +202,12 @@ class OpenedScreen(PaneScreen):
         self._attachment.close()
 
     def beat(self) -> None:
-        """Read again what another process trains, and follow it."""
-        if not (self.opened.alive or self.opened.left):
-            return
+        """Read again what another process trains, and follow it; of a run that is over, look whether somebody goes on with it."""
         self._beats += 1
+        if not (self.opened.alive or self.opened.left):
+            if self._beats % _BEATS == 0 and not self._busy:
+                self._read(only_stirred=True)
+            return
         if self.opened.here:
             self._attachment.keep()
         if self._beats % _BEATS:
@@ -219,7 +224,13 @@ class OpenedScreen(PaneScreen):
         """Look at once: a person waits for a key to show, or for a run to end."""
         self._read()
 
-    def _read(self) -> None:
+    def on_opened_screen_still(self, message: Still) -> None:
+        """Only what was asked for meanwhile is read."""
+        self._busy = False
+        if self._read_again:
+            self._read()
+
+    def _read(self, *, only_stirred: bool = False) -> None:
         if self._busy:
             self._read_again = True
             return
@@ -227,6 +238,9 @@ class OpenedScreen(PaneScreen):
         ahead = self._curve.ahead()
 
         def read() -> None:
+            if only_stirred and not self.opened.stirred():
+                self.post_message(self.Still())
+                return
             load_plotext()
             reading = self.opened.read()
             self.post_message(self.Read(reading, None if reading.record is None else ahead(reading.record)))

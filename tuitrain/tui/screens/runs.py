@@ -145,9 +145,11 @@ class RunsScreen(PaneScreen):
             self._look(listing=True)
 
     def _own(self, row: RunRow) -> RunRow:
-        """The row, from memory where it is the own run's."""
+        """The row, from memory where it is the own run's; one that has ended here may be another process's since."""
         record = self.run.record
         if record is None or not record.run or record.run != row.summary.run:
+            return row
+        if not self.run.alive and not row.summary.of_this_process:
             return row
         return own_row(row, record, self.run.state)
 
