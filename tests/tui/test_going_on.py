@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from textual.pilot import Pilot
 
 from tuitrain.config import RunConfig, with_changes
 from tuitrain.tui.app import TuitrainApp
+from tuitrain.tui.hosts.going_on import More
 from tuitrain.tui.screens.more import MoreDialog
 
 WIDE = (120, 40)
@@ -109,6 +111,20 @@ async def test_a_finished_run_asks_how_many_epochs_more(
         await until_shown(pilot, "It must be a whole number from 1.")
         await pilot.press("backspace", "5", "enter")
         await until(pilot, lambda: session.started == [with_changes(config, {"epochs": 8})])
+
+
+async def test_a_key_held_down_asks_for_more_once(app: TuitrainApp, runs_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[More] = []
+
+    async def go_back(more: More) -> None:
+        asked.append(more)
+
+    monkeypatch.setattr(app, "ask_for_more", go_back)
+    path = keep(runs_dir, ID)
+    await asyncio.gather(*(app.beside.go_on(path) for _ in range(3)))
+    assert len(asked) == 1
+    await app.beside.go_on(path)
+    assert len(asked) == 2
 
 
 async def test_enter_trains_a_finished_run_as_long_again(app: TuitrainApp, session: FakeSession, runs_dir: Path) -> None:
@@ -224,6 +240,21 @@ async def test_b_starts_in_the_background(app: TuitrainApp, session: FakeSession
         assert outside.started == [(seed_cnn(), None)]
         assert not session.started
         assert app.main.view == "launch"
+
+
+async def test_a_key_held_down_starts_one_run_in_the_background(app: TuitrainApp, outside: FakeOutside) -> None:
+    outside.may_go_on.clear()
+    async with app.run_test(size=WIDE) as pilot:
+        for _ in range(3):
+            app.main.action_start_beside()
+        await until_told(pilot, "Starting seed-cnn in the background")
+        await pilot.press("b")
+        await until_told(pilot, "seed-cnn is being started already.")
+        outside.may_go_on.set()
+        await until_told(pilot, f"Started {RUN} in the background.")
+        assert len(outside.started) == 1
+        await pilot.press("b")
+        await until(pilot, lambda: len(outside.started) == 2)
 
 
 async def test_enter_starts_another_run_beside_the_one_that_trains(app: TuitrainApp, session: FakeSession, outside: FakeOutside) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -56,6 +56,8 @@ class Beside:
         self._runs_dir = runs_dir
         self.starting = 0
         """How many runs are on their way: their processes import torch and read the data, and end with this one until they have begun."""
+        self._asked: list[RunConfig | Path] = []
+        """What a key has asked for, until it has begun or is refused: the key pressed twice, or held down, asks for it once."""
 
     async def start(
         self, config: RunConfig, devices: tuple[str, ...], began: Callable[[RunConfig], None], refused: Callable[[str], None]
@@ -68,6 +70,16 @@ class Beside:
             began: gets `config` when it trains, or waits.
             refused: gets the sentence that says why it is not started.
         """
+        if config in self._asked:
+            if self.starting:
+                self._front.say(f"{config.title()} is being started already.")
+            return
+        with self._once(config):
+            await self._start(config, devices, began, refused)
+
+    async def _start(
+        self, config: RunConfig, devices: tuple[str, ...], began: Callable[[RunConfig], None], refused: Callable[[str], None]
+    ) -> None:
         try:
             answer = await self._how(devices)
             if answer is None:
@@ -101,9 +113,12 @@ class Beside:
 
     async def go_on(self, path: Path) -> None:
         """Go on with the run in folder `path`: a paused one where it is, an ended one here, or beside the run that trains here."""
+        if path in self._asked:
+            return
         try:
             if not self._own(path):
-                await self._go_on(path)
+                with self._once(path):
+                    await self._go_on(path)
         except ConfigError as error:
             self._front.say(error.reason, wrong=True)
 
@@ -137,6 +152,15 @@ class Beside:
         self._front.say(f"Going on with {plan.run} in the background…")
         await self._started(plan.config, path)
         self._front.say(f"{plan.run} goes on in the background.")
+
+    @contextmanager
+    def _once(self, asked: RunConfig | Path) -> Iterator[None]:
+        """Note what is asked for, for as long as it is on its way."""
+        self._asked.append(asked)
+        try:
+            yield
+        finally:
+            self._asked.remove(asked)
 
     async def _started(self, config: RunConfig, resume: Path | None, *, queue: bool = False) -> str:
         self.starting += 1
