@@ -493,6 +493,21 @@ async def test_a_name_for_a_run_that_has_gone_meanwhile_is_a_sentence(
         await until_shown(pilot, "Runs 2")
 
 
+async def test_a_name_can_be_left_where_the_last_run_has_gone_meanwhile(session: FakeSession, sampler: FakeSampler, runs_dir: Path) -> None:
+    path = keep(runs_dir, FIRST)
+    app = make(session, sampler, runs_dir)
+    async with app.run_test(size=WIDE) as pilot:
+        await opened(pilot, "Runs 1", "Selected")
+        await pilot.press("e", "x")
+        shutil.rmtree(path)
+        await until_shown(pilot, "No runs yet", "Another name")
+        await pilot.press("y", "escape")
+        text = await until_shown(pilot, "Esc Close")
+        assert "Selected" not in text
+        await pilot.press("escape")
+        await until(pilot, lambda: app.screen is app.main)
+
+
 async def test_the_own_run_gets_its_new_name_at_once(session: FakeSession, sampler: FakeSampler, runs_dir: Path) -> None:
     keep(runs_dir, RUN, steps=0, **here())
     app = make(session, sampler, runs_dir)

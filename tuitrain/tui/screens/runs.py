@@ -109,9 +109,9 @@ class RunsScreen(PaneScreen):
         return (self._table, self._detail)
 
     def place_panes(self, width: int, height: int) -> None:
-        """The table gets what the detail leaves; without a run there is nothing to detail."""
-        self._detail.display = not self._table.empty
-        rows = 0 if self._table.empty else ROWS
+        """The table gets what the detail leaves; without a run there is nothing to detail, but what is being typed keeps its field."""
+        self._detail.display = not self._table.empty or self._detail.editing
+        rows = ROWS if self._detail.display else 0
         self._table.styles.height = height - rows
         self._detail.styles.height = ROWS
         self._table.place(first=True, last=not rows)
@@ -298,6 +298,7 @@ class RunsScreen(PaneScreen):
     def on_run_detail_left(self, message: RunDetail.Left) -> None:
         """Back to the table."""
         self._table.focus()
+        self.rearrange()
         self._selection_changed()
 
     def _change(self, change: Callable[[], Outcome]) -> None:
