@@ -9,6 +9,7 @@ import pytest
 from fakes import RUN, FakeSampler, FakeSession, busy_card, card, screen_text, seed_cnn, settle
 from kept_runs import until_shown, until_told
 from textual.pilot import Pilot
+from textual.widgets._toast import ToastHolder
 
 from tuitrain.config import RunConfig
 from tuitrain.events import BYTES, Checkpoint, Notice, Progress, Replica, Replicas
@@ -384,6 +385,19 @@ async def test_a_checkpoint_is_one_key(session: FakeSession, sampler: FakeSample
         await begun(pilot, session)
         await pilot.press("c")
         assert session.asked == ["checkpoint"]
+
+
+async def test_a_sentence_that_is_said_again_stands_once(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=WIDE, notifications=True) as pilot:
+        await begun(pilot, session)
+        await pilot.press(*"ccc")
+        await until_shown(pilot, "A checkpoint is written at the next step.")
+        await pilot.press(*"ccc")
+        app.say("Something else.")
+        text = await until_shown(pilot, "Something else.")
+        assert text.count("A checkpoint is written at the next step.") == 1
+        assert len(app.screen.query(ToastHolder)) == 2
 
 
 async def test_a_failure_is_a_sentence_with_what_to_press(session: FakeSession, sampler: FakeSampler) -> None:

@@ -107,7 +107,8 @@ async def test_a_walk_over_all_keys_leads_back(app: TuitrainApp, session: FakeSe
 def fingerprint(pilot: Pilot[None], session: FakeSession) -> tuple[object, ...]:
     """All that a person could notice, or the session."""
     app = main_app(pilot)
-    told = tuple(one.message for one in app._notifications)
+    # A sentence that is said again takes the place of the one before.
+    told = tuple(one.identity for one in app._notifications)
     return (app.screen, screen_text(app), app.focused, told, len(session.asked), len(session.started), app.clipboard)
 
 

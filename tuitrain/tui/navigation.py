@@ -19,6 +19,7 @@ from tuitrain.tui.screens.base import PaneScreen
 from tuitrain.tui.screens.training import TrainingScreen
 from tuitrain.tui.terminal.lasting import LastingApp
 from tuitrain.tui.terminal.late_keys import LateKeysApp
+from tuitrain.tui.toasts import ToastingApp
 from tuitrain.tui.widgets.devices import SamplerLike
 from tuitrain.tui.widgets.keybar import key_name
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from tuitrain.tui.code.script import Subject
 
 
-class NavigatedApp(LateKeysApp[None], LastingApp[None]):
+class NavigatedApp(LateKeysApp[None], ToastingApp[None], LastingApp[None]):
     """An app whose screens lie over its main one; those that the first frame does not need are imported when they open.
 
     Args:
