@@ -544,6 +544,23 @@ async def test_deleting_asks_and_enter_keeps(session: FakeSession, sampler: Fake
         assert selected(pilot) == "gamma"
 
 
+@pytest.mark.parametrize(("words", "kept"), [("Keep it", True), ("Delete it", False)])
+async def test_a_click_takes_an_answer(
+    session: FakeSession, sampler: FakeSampler, runs_dir: Path, three: list[Path], words: str, kept: bool
+) -> None:
+    app = make(session, sampler, runs_dir)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await opened(pilot, "Runs 3")
+        await pilot.press("D")
+        lines = (await until_shown(pilot, "Delete alpha?", words)).splitlines()
+        title = next(y for y, line in enumerate(lines) if "Delete alpha?" in line)
+        await pilot.click(offset=(lines[title].index("Delete"), title))
+        assert isinstance(app.screen, Ask), "a click beside the answers takes none"
+        row = next(y for y, line in enumerate(lines) if y > title and words in line)
+        await pilot.click(offset=(lines[row].index(words), row))
+        await until(pilot, lambda: isinstance(app.screen, RunsScreen) and three[0].exists() == kept)
+
+
 async def test_a_run_that_goes_while_one_is_asked_about_it_takes_no_copy_with_it(
     session: FakeSession, sampler: FakeSampler, runs_dir: Path, three: list[Path]
 ) -> None:

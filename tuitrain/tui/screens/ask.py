@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import ClassVar, Generic
 
 from rich.cells import cell_len
+from textual import events
 from textual.binding import Binding, BindingType
 from textual.strip import Strip
 
@@ -37,6 +38,13 @@ class _Box(Pane, can_focus=True):
         """Move the cursor."""
         self.cursor = (self.cursor + by) % len(self._answers)
         self.redraw()
+
+    async def on_click(self, event: events.Click) -> None:
+        """A click takes the answer that it is on."""
+        index = event.y - (1 + len(self._sentence) + bool(self._sentence))
+        if 0 <= index < len(self._answers):
+            self.move(index - self.cursor)
+            await self.run_action("screen.take")
 
     def heading(self) -> tuple[Row, Row]:
         """The title, and how to answer."""
