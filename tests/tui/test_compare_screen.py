@@ -409,7 +409,7 @@ async def test_runs_that_cannot_be_read(session: FakeSession, sampler: FakeSampl
         text = await compared(pilot, [*pair, torn, pair[0].with_name("gone")], "2 long")
         assert f"✗ left out: {pair[0].name}: state.json is damaged" in text
         assert "✗ left out: torn: metrics.sqlite cannot be read" in text
-        assert "✗ left out: gone: state.json cannot be read" in text
+        assert "✗ left out: gone is not there any more" in text
         assert "1 short" not in text
 
 
