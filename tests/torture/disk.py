@@ -104,7 +104,7 @@ def _starve(host: Host, draw: random.Random, starve: Callable[[], object], feed:
         if for_good:
             assert host.wait() == "finished", host.complaint()
             feed()
-            check_so_far(folder)
+            kept = check_so_far(folder)
             again = Host(folder.parent, small_config(max_steps=STEPS, epochs=10), resume=folder)
             ended = again.wait()
             if not list((folder / "checkpoints").glob("step-*")):
@@ -113,8 +113,8 @@ def _starve(host: Host, draw: random.Random, starve: Callable[[], object], feed:
                 return True
             assert ended in ("finished", "refused"), again.complaint()
             if any("events could not be written to the run's metrics" in text for text in host.words("notices")[0][1]):
-                # There was no room for points to the end, but for a checkpoint: it is said, and nothing makes them again.
-                check_so_far(folder)
+                # There was no room for points to the end, but for a checkpoint: it is said, and nothing makes those before it again.
+                check_so_far(folder, lost=range(kept + 1, (again.resumed_from or kept) + 1))
                 return True
         else:
             feed()

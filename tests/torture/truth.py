@@ -20,17 +20,22 @@ from tuitrain.runs.schema import LOSS
 logging.getLogger("tensorboard").setLevel(logging.ERROR)
 
 
-def losses(folder: Path) -> list[float]:
-    """The losses that a run keeps, from step 1 on.
+def losses(folder: Path, lost: range = range(0)) -> dict[int, float]:
+    """The losses that a run keeps, by step, from step 1 on.
+
+    Args:
+        lost: steps that it need not keep.
 
     Raises:
-        AssertionError: a step is missing.
+        AssertionError: another step is missing.
     """
     with MetricsReader(folder / METRICS) as reader:
         pages = list(reader.points(LOSS))
-    steps = [step for page, _ in pages for step in page]
-    assert steps == list(range(1, len(steps) + 1)), f"not every step is kept: {len(steps)}, of which the last is {steps[-1]}"
-    return [value for _, values in pages for value in values]
+    kept = [point for steps, values in pages for point in zip(steps, values, strict=True) if point[0] not in lost]
+    steps = [step for step, _ in kept]
+    wanted = [step for step in range(1, max(steps, default=0) + 1) if step not in lost]
+    assert steps == wanted, f"not every step is kept: {len(steps)}, of which the last is {steps[-1]}"
+    return dict(kept)
 
 
 @cache
@@ -39,19 +44,22 @@ def whole() -> tuple[float, ...]:
     host = Host(Path(os.environ["TORTURE"]) / "whole", small_config())
     assert host.wait() == "finished", host.complaint()
     assert len(host.words("step")) == STEPS
-    found = tuple(losses(host.folder))
+    found = tuple(losses(host.folder).values())
     assert len(found) == STEPS == len(set(found))
     return found
 
 
-def check_so_far(folder: Path) -> int:
+def check_so_far(folder: Path, lost: range = range(0)) -> int:
     """The run in `folder` keeps the first losses of the unbroken run, and checkpoints that can be read; how many losses.
+
+    Args:
+        lost: steps that it need not keep.
 
     Raises:
         AssertionError: it does not.
     """
-    found = losses(folder)
-    assert tuple(found) == whole()[: len(found)], "the losses are not those of the unbroken run"
+    found = losses(folder, lost)
+    assert found == {step: whole()[step - 1] for step in found}, "the losses are not those of the unbroken run"
     for saved in checkpoint.checkpoints(folder / CHECKPOINTS):
         checkpoint.verify(saved)
     return len(found)
