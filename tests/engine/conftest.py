@@ -1,9 +1,11 @@
-"""Threads of torch: several test processes share the cores, where threads that wait for each other cost more than they gain."""
+"""Threads of torch, of which several test processes that share the cores take one each: threads that wait for each other cost more than
+they gain. And a group of one rank."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +13,7 @@ import pytest
 os.environ.setdefault("GOMP_SPINCOUNT", "2000")
 
 import torch
+import torch.distributed as dist
 
 torch.set_num_threads(1)
 
@@ -21,3 +24,11 @@ def two_threads() -> Iterator[None]:
     torch.set_num_threads(2)
     yield
     torch.set_num_threads(1)
+
+
+@pytest.fixture
+def process_group(tmp_path: Path) -> Iterator[None]:
+    """A group of this process alone, for what a rank does."""
+    dist.init_process_group("gloo", init_method=f"file://{tmp_path}/store", rank=0, world_size=1)
+    yield
+    dist.destroy_process_group()

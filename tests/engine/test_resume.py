@@ -7,14 +7,12 @@ import hashlib
 import json
 import os
 import random
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-import torch.distributed as dist
 from engine_small import FakeControl, go_on, losses_of, of, run, small_config
 from torch import nn
 
@@ -105,14 +103,7 @@ def test_a_stop_within_the_evaluation_is_made_good(tmp_path: Path) -> None:
     assert checkpoint.load(tmp_path / "broken" / "checkpoints" / "step-00000007").position.evaluated
 
 
-@pytest.fixture
-def _process_group(tmp_path: Path) -> Iterator[None]:
-    dist.init_process_group("gloo", init_method=f"file://{tmp_path}/store", rank=0, world_size=1)
-    yield
-    dist.destroy_process_group()
-
-
-@pytest.mark.usefixtures("_process_group")
+@pytest.mark.usefixtures("process_group")
 @pytest.mark.parametrize("epochs", [1, 2], ids=["the last one", "another one"])
 @pytest.mark.parametrize("before", ["checkpoint", "pause", "resume"])
 def test_a_group_asked_for_more_before_a_stop_within_the_evaluation_stops_there(tmp_path: Path, before: Request, epochs: int) -> None:

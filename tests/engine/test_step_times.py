@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 import torch
-import torch.distributed as dist
 from engine_small import SAMPLES, FakeControl, of, run, small_config
 from torch import Tensor, nn
 
@@ -160,14 +159,7 @@ class Alone:
         return [value]
 
 
-@pytest.fixture
-def _process_group(tmp_path: Path) -> Iterator[None]:
-    dist.init_process_group("gloo", init_method=f"file://{tmp_path}/store", rank=0, world_size=1)
-    yield
-    dist.destroy_process_group()
-
-
-@pytest.mark.usefixtures("_process_group")
+@pytest.mark.usefixtures("process_group")
 def test_what_a_rank_waits_for_after_its_last_gradient_is_communication(clock: list[float]) -> None:
     model, group = Slow(clock), cast(Group, Alone(clock))
     strategy = Distributed(model, nn.CrossEntropyLoss(), CPU, ("cpu",), NO_AUTOCAST, 0, group, may_skip=False)

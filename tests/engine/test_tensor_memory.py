@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 import torch
-import torch.distributed as dist
 from engine_small import FakeControl, of, run, small_config
 from torch import Tensor, nn
 
@@ -83,18 +82,15 @@ class Ranks:
         return [replace(value, memory=one) for one in own]
 
 
-def test_each_rank_asks_its_own_allocator(tmp_path: Path, cards: list[str]) -> None:
-    dist.init_process_group("gloo", init_method=f"file://{tmp_path}/store", rank=0, world_size=1)
-    try:
-        cpu, group = torch.device("cpu"), Ranks()
-        strategy = Distributed(nn.Linear(5, 2), nn.CrossEntropyLoss(), cpu, group.devices, nullcontext(), 0, group, may_skip=False)  # type: ignore[arg-type]
-        log = LossLog(cpu, 1, strategy.fresh_memory)
-        loss = strategy.step(torch.ones(6, 5), torch.zeros(6, dtype=torch.int64))
-        assert cards == ["cuda:0", "cuda:1", "cuda:0"]
-        log.add(1, 1, loss, 6, 0.1, strategy, last=False)
-        assert len(cards) == 3, "what the ranks said is not asked of this process too"
-        told = list(log.rest())
-    finally:
-        dist.destroy_process_group()
+@pytest.mark.usefixtures("process_group")
+def test_each_rank_asks_its_own_allocator(cards: list[str]) -> None:
+    cpu, group = torch.device("cpu"), Ranks()
+    strategy = Distributed(nn.Linear(5, 2), nn.CrossEntropyLoss(), cpu, group.devices, nullcontext(), 0, group, may_skip=False)  # type: ignore[arg-type]
+    log = LossLog(cpu, 1, strategy.fresh_memory)
+    loss = strategy.step(torch.ones(6, 5), torch.zeros(6, dtype=torch.int64))
+    assert cards == ["cuda:0", "cuda:1", "cuda:0"]
+    log.add(1, 1, loss, 6, 0.1, strategy, last=False)
+    assert len(cards) == 3, "what the ranks said is not asked of this process too"
+    told = list(log.rest())
     assert [event.uuid for event in of(TensorMemory, told)] == ["GPU-0", "GPU-1"]
     assert [replica.memory for replica in of(ReplicaStats, told)[0].replicas] == [500, 501, 500]

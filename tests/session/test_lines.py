@@ -402,7 +402,7 @@ def test_a_run_that_cannot_be_reached_says_why(tmp_path: Path, heard: Heard, mon
     session, folder = running(tmp_path, heard)
     run = catalogue.find(tmp_path, "last")
     with monkeypatch.context() as patch:
-        patch.setattr(commands.socket, "gethostname", lambda: "elsewhere")
+        patch.setattr(socket, "gethostname", lambda: "elsewhere")
         with pytest.raises(RunError, match=rf"trains on {run.host} \(pid {run.pid}\)"):
             commands.stop(run)
     with monkeypatch.context() as patch:

@@ -16,8 +16,9 @@ from textual.widget import Widget
 
 from tuitrain.events import Eval, GpuSample, Losses, RunStarted, Step
 from tuitrain.runs.errors import RunError
+from tuitrain.runs.pyramid import Bin
 from tuitrain.runs.record import RunRecord
-from tuitrain.runs.series import Bin, Series
+from tuitrain.runs.series import Series
 from tuitrain.tui.app import TuitrainApp
 from tuitrain.tui.curve.zoom import Span
 from tuitrain.tui.run_view import RunLike, StoredView

@@ -20,8 +20,8 @@ from textual.screen import Screen
 
 from tuitrain.runs.catalogue import RunSummary
 from tuitrain.runs.label import annotate, rename
+from tuitrain.runs.pyramid import Bin
 from tuitrain.runs.record import RunRecord
-from tuitrain.runs.series import Bin
 from tuitrain.tui import format as words
 from tuitrain.tui.app import TuitrainApp
 from tuitrain.tui.browse import run_rows

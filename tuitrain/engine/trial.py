@@ -64,8 +64,7 @@ def measure(ask: Trial, spread: Spread | None = None) -> Measured:
             return answer
         answer = _timed(ask, answer, spread)
         # Each try of ddp would start all its processes anew.
-        quick = ask.config.strategy != "ddp"
-        if quick and answer.error is None and all(name.startswith("cuda") for name in devices):
+        if ask.config.strategy != "ddp" and answer.error is None and all(name.startswith("cuda") for name in devices):
             answer = _with_largest(ask, answer)
     except ConfigError as error:
         return Measured(error=str(error), refused=True)

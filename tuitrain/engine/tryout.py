@@ -67,14 +67,12 @@ def try_alone(model: nn.Module, dataset: Dataset, config: RunConfig, device: tor
     Raises:
         ConfigError: the model does not take one.
     """
+    if config.model in MODELS:
+        return
     tries = [(dataset.train, "train", "trained")] if any(_comes_to_one(size, count) for size in sizes) else []
     if dataset.test is not None and 1 in (config.batch_size, len(dataset.test) % config.batch_size):
         tries.append((dataset.test, "test", "evaluated"))
-    if config.model in MODELS or not tries:
-        return
-    try:
-        twin = copy.deepcopy(model)
-    except Exception:  # as in `_can_step`
+    if not tries or (twin := _twin(model)) is None:
         return
     for split, part, done in tries:
         learns = split is dataset.train
@@ -151,11 +149,16 @@ def _can_step(model: nn.Module, dataset: Dataset, config: RunConfig, device: tor
     Raises:
         ConfigError: trying it has broken CUDA.
     """
+    twin = _twin(model)
+    return twin is None or _why_no_loss(twin, dataset.train, config, device, 2, back=True) is None
+
+
+def _twin(model: nn.Module) -> nn.Module | None:
+    """A copy to try things with; `None` where there can be none."""
     try:
-        twin = copy.deepcopy(model)
+        return copy.deepcopy(model)
     except Exception:  # a tensor that was computed, a lock, no room: training needs no copy
-        return True
-    return _why_no_loss(twin, dataset.train, config, device, 2, back=True) is None
+        return None
 
 
 def _why_no_loss(twin: nn.Module, split: Split, config: RunConfig, device: torch.device, count: int, *, back: bool) -> str | None:

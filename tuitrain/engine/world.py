@@ -78,7 +78,7 @@ class World:
             self._leave(LastWords(state="refused", text=str(error)))
             raise
         except Exception as error:
-            words = self._found(nccl_error(error) is not None) if is_lost_peer(error) else None
+            words = self._found(early=nccl_error(error) is not None) if is_lost_peer(error) else None
             if words is None:
                 raise
             if words.state == "refused":
@@ -108,7 +108,7 @@ class World:
         with suppress(RuntimeError):  # the store's keeper has gone, and with it those that could read
             self._store.compare_set(_LAST_WORDS, "", msgspec.json.encode(words).decode())
 
-    def _found(self, early: bool) -> LastWords | None:
+    def _found(self, *, early: bool) -> LastWords | None:
         """Why another rank has gone; `early`: it may be about to say so."""
         with suppress(RuntimeError):
             if early:

@@ -68,9 +68,14 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
         return self.queue is not None and self.pid is None
 
     @property
+    def here(self) -> bool:
+        """Whether a process of this machine trains it, or was the last to do so."""
+        return self.host == clean(socket.gethostname())
+
+    @property
     def of_this_process(self) -> bool:
         """Whether the calling process trains it, or was the last to do so."""
-        return (self.host, self.pid) == (clean(socket.gethostname()), os.getpid())
+        return self.here and self.pid == os.getpid()
 
     @property
     def state_words(self) -> str:

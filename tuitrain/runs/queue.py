@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-import socket
 import time
 from collections.abc import Iterable, Iterator, Sequence, Set
 from contextlib import contextmanager, suppress
@@ -109,7 +108,7 @@ def on_devices(runs_dir: Path, devices: Sequence[str]) -> list[RunSummary]:
     Raises:
         RunError: the folder cannot be read.
     """
-    runs = [run for run in _marked(runs_dir, _LIVE) if run.live and run.host == socket.gethostname() and _meet(run.device, devices)]
+    runs = [run for run in _marked(runs_dir, _LIVE) if run.live and run.here and _meet(run.device, devices)]
     return sorted(runs, key=lambda run: run.waits)
 
 
@@ -120,7 +119,7 @@ def left_behind(runs_dir: Path) -> list[RunSummary]:
         RunError: the folder cannot be read.
     """
     runs = _marked(runs_dir, (b'"queue":{',))
-    return sorted((run for run in runs if run.left and run.host == socket.gethostname()), key=_came)
+    return sorted((run for run in runs if run.left and run.here), key=_came)
 
 
 def _marked(runs_dir: Path, marks: Sequence[bytes]) -> Iterator[RunSummary]:

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from operator import eq
 from typing import NamedTuple, Protocol
 
-from tuitrain.runs.pyramid import Bin as Bin
-from tuitrain.runs.pyramid import Pyramid
+from tuitrain.runs.pyramid import Bin, Pyramid
 
 
 class Curve(Protocol):

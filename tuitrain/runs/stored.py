@@ -23,9 +23,10 @@ from tuitrain.runs.logfile import LogFile
 from tuitrain.runs.logtail import LogTail
 from tuitrain.runs.made_with import config_of, environment_of
 from tuitrain.runs.network import PARAMETERS, PREDICTIONS, read_parameters, read_predictions
+from tuitrain.runs.pyramid import Bin
 from tuitrain.runs.reader import PAGE_ROWS, MetricsReader
 from tuitrain.runs.schema import LEARNING_RATE, LOSS, SPEED, TIME, Column
-from tuitrain.runs.series import Bin, Curve, Series
+from tuitrain.runs.series import Curve, Series
 from tuitrain.runs.unchanged import Unchanged
 from tuitrain.text import clean
 

@@ -40,6 +40,7 @@ from tuitrain.wire import (
 _RECEIVE_SECONDS = 0.1
 _GOODBYE_SECONDS = 5.0
 _STILL_SECONDS = 2.0
+_UNSAVED = "what came after the last checkpoint is not saved."
 _MEETING = "; waiting for the machines to meet again."
 
 
@@ -201,7 +202,7 @@ class _Group:
             what = "A rank on another machine has gone"
         self._unanswered = None
         if self._asked_to_end is not None:
-            yield Notice(level="warning", text=f"{what} before the run had stopped; what came after the last checkpoint is not saved.")
+            yield Notice(level="warning", text=f"{what} before the run had stopped; {_UNSAVED}")
             yield self._end(_end_state(self._asked_to_end[0]))
         elif message.restart:
             self._restarted = f"{what}; the group started again {{where}}, restart {message.restart} of {self._config.max_restarts}."
@@ -284,12 +285,12 @@ class _Group:
         request, since = self._asked_to_end
         if not self._started or self._dead:
             if self._started and self._joined is None:
-                text = "The run ended while its group was starting again; what came after the last checkpoint is not saved."
+                text = f"The run ended while its group was starting again; {_UNSAVED}"
                 yield Notice(level="warning", text=text)
             yield self._end(_end_state(request))
         elif time.monotonic() - since > self._bounds.stop:
             seconds = self._bounds.stop
-            text = f"The ranks did not stop within {seconds:.0f} s and were ended; what came after the last checkpoint is not saved."
+            text = f"The ranks did not stop within {seconds:.0f} s and were ended; {_UNSAVED}"
             yield Notice(level="warning", text=text)
             yield self._end(_end_state(request))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import time
 from collections.abc import Collection
 
@@ -76,7 +75,7 @@ def reach(run: RunSummary, command: Command) -> RunLine:
         raise RunError(f"RUN: {run.run} is {run.state_words} and has not begun; there is nothing to {verb}.")
     if not run.live:
         raise RunError(f"RUN: {run.run} {run.state} at step {run.step:,}; there is nothing to {verb}.")
-    if run.host != socket.gethostname():
+    if not run.here:
         raise RunError(f"RUN: {run.run} trains on {run.host} (pid {run.pid}), and only there it can be told to {command}.")
     line = RunLine.connect(run.path)
     if line is None and is_out_of_sight(read_status(run.path)):

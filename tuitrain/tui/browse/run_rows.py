@@ -15,8 +15,8 @@ from tuitrain.tui.columns import Column
 
 if TYPE_CHECKING:
     from tuitrain.runs.catalogue import RunSummary
+    from tuitrain.runs.pyramid import Bin
     from tuitrain.runs.record import RunRecord
-    from tuitrain.runs.series import Bin
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 _ALIVE = ("queued", "preparing", "running", "stopping", "paused")

@@ -19,8 +19,9 @@ from tuitrain.tui.curve.zoom import Span
 from tuitrain.tui.look import Palette
 
 if TYPE_CHECKING:
+    from tuitrain.runs.pyramid import Bin
     from tuitrain.runs.record import RunRecord
-    from tuitrain.runs.series import Bin, Curve
+    from tuitrain.runs.series import Curve
 
 READING = "reading the curve…"
 LONGEST_WAIT = 2.0

@@ -17,7 +17,7 @@ from tuitrain.tui.curve.metrics import Metric, Point
 from tuitrain.tui.look import Palette
 
 if TYPE_CHECKING:
-    from tuitrain.runs.series import Bin
+    from tuitrain.runs.pyramid import Bin
 
 P = TypeVar("P", bound=tuple[float, ...])
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import socket
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -77,7 +76,7 @@ def look(path: Path, outside: Outside, changes: Mapping[str, str] | None = None)
 def _live(run: RunSummary, outside: Outside) -> GoesOn:
     from tuitrain.runs.errors import RunError
 
-    if run.host != socket.gethostname():
+    if not run.here:
         raise RunError(f"{run.run} is {run.state} on {run.host}, and only there it can be told anything.")
     if run.state != "paused":
         raise RunError(f"{run.run} is {run.state} already (pid {run.pid}): Enter in the list of runs opens it.")
