@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 import sys
@@ -44,13 +43,14 @@ def readable(path: Path) -> str:
 
 def nearest(word: str, words: Iterable[str]) -> str:
     """` Did you mean 'x'?` for the closest of `words` (two that are equally close are both named), or nothing; case does not count."""
+    import difflib  # not for every command
+
+    def likeness(other: str) -> float:
+        return difflib.SequenceMatcher(None, other, typed).ratio()
+
     spelt = {other.casefold(): other for other in words}
     typed = word.casefold()
     close = difflib.get_close_matches(typed, spelt, n=2, cutoff=0.6)
-    as_close = [other for other in close if _likeness(typed, other) == _likeness(typed, close[0])]
+    as_close = [other for other in close if likeness(other) == likeness(close[0])]
     quoted = " or ".join(f"'{spelt[other]}'" for other in as_close)
     return f" Did you mean {quoted}?" if quoted else ""
-
-
-def _likeness(typed: str, other: str) -> float:
-    return difflib.SequenceMatcher(None, other, typed).ratio()

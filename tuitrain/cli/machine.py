@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 
 import click
 
@@ -16,12 +15,14 @@ BENCH_SECONDS = 300.0
 @json_option
 def gpus(as_json: bool) -> None:
     """One sample of every device, then exit."""
+    from shutil import get_terminal_size
+
     from tuitrain.devices import report
 
     # The numbers are those that a run sees.
     os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
     snapshot = report.one_sample()
-    click.echo(report.as_json(snapshot) if as_json else report.as_text(snapshot, shutil.get_terminal_size().columns))
+    click.echo(report.as_json(snapshot) if as_json else report.as_text(snapshot, get_terminal_size().columns))
 
 
 @click.command()
@@ -43,6 +44,8 @@ def doctor(parent_runs_dir: str | None, runs_dir: str | None, as_json: bool, all
 @json_option
 def bench(device: str, steps: int, as_json: bool) -> int:
     """Time the strategies side by side. First seed-cnn on the CPU and on each GPU."""
+    from shutil import get_terminal_size
+
     from tuitrain.config import RECIPES, with_changes
     from tuitrain.devices import report
     from tuitrain.devices.inventory import free_cuda_devices
@@ -57,7 +60,7 @@ def bench(device: str, steps: int, as_json: bool) -> int:
         found = benches.bench(trials, config, steps, benches.progress)
     finally:
         benches.progress("")
-    click.echo(benches.as_json(found) if as_json else benches.as_text(found, shutil.get_terminal_size().columns))
+    click.echo(benches.as_json(found) if as_json else benches.as_text(found, get_terminal_size().columns))
     return int(found.failed)
 
 

@@ -15,7 +15,6 @@ from tuitrain.events import LIVE_STATES, RunState
 from tuitrain.paths import BEST, CHECKPOINTS, CONFIG, MANIFEST, STATE
 from tuitrain.runs.errors import RunError
 from tuitrain.runs.label import read_label
-from tuitrain.runs.removal import remove
 from tuitrain.runs.status import InQueue, RunStatus, has_process, is_lost, read_status
 from tuitrain.text import clean, nearest, readable
 
@@ -191,6 +190,8 @@ def delete(folder: Path) -> RunSummary:
     Raises:
         RunError: it is not there any more, it is live, or its folder cannot be removed.
     """
+    from tuitrain.runs.removal import remove  # the list does without
+
     # The folder and no name: while somebody was asked it may have gone, and another run's name may begin with its own.
     if not is_run(folder):
         raise RunError(f"RUN: {clean(folder.name)} is not there any more.")

@@ -96,18 +96,23 @@ def _next_ordinal(name: str) -> str | None:
 
 def _table(rows: Sequence[Sequence[str]]) -> list[str]:
     """Rows as lines; numbers stand to the right."""
-    # Cheap, and the only width that is true for names with wide characters.
-    from rich.cells import cell_len
-
-    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+    widths = [max(map(_width, column)) for column in zip(*rows, strict=True)]
     lines = []
     for row in rows:
         cells = []
         for title, width, cell in zip(rows[0], widths, row, strict=True):
-            space = " " * (width - cell_len(cell))
+            space = " " * (width - _width(cell))
             cells.append(space + cell if title in _NUMBERS else cell + space)
         lines.append("  ".join(cells).rstrip())
     return lines
+
+
+def _width(cell: str) -> int:
+    if cell.isascii():
+        return len(cell)
+    from rich.cells import cell_len  # only a list with names of other characters waits for it
+
+    return cell_len(cell)
 
 
 def _number(value: float | None, format_: str) -> str:
