@@ -1,14 +1,16 @@
 """The peer: the seed CNN as a tutorial writes it, with a Dataset, ToTensor and a DataLoader. It imports nothing of tuitrain.
 
-    python benchmarks/plain_script.py FOLDER [--epochs 10] [--max-steps N] [--skip 20] [--device cpu]
+    python benchmarks/plain_script.py FOLDER [--epochs 10] [--max-steps N] [--skip 20] [--device cpu] [--times FILE]
 
 FOLDER holds train/<class>/*.jpg and test/<class>/*.jpg; images are decoded once, before the clock starts, as torchvision's CIFAR10 has
-them in memory. Prints one JSON line: seconds per step after the first `--skip` steps, and the test accuracy after each epoch.
+them in memory. Prints one JSON line: seconds per step after the first `--skip` steps, and the test accuracy after each epoch; FILE
+gets the moment of every step.
 """
 
 import argparse
 import hashlib
 import json
+import os
 import time
 from pathlib import Path
 
@@ -71,6 +73,7 @@ def main() -> None:
     parser.add_argument("--max-steps", type=int)
     parser.add_argument("--skip", type=int, default=20)
     parser.add_argument("--device", type=torch.device, default="cpu")
+    parser.add_argument("--times", default=os.devnull)
     args = parser.parse_args()
 
     torch.manual_seed(0)
@@ -81,33 +84,35 @@ def main() -> None:
     test = DataLoader(Images(args.folder / "test"), batch_size=64) if not args.max_steps else None
 
     step, durations, accuracies = 0, [], []
-    clock = time.perf_counter()
-    for _ in range(args.epochs):
-        model.train()
-        for images, labels in train:
-            loss = criterion(model(images.to(args.device)), labels.to(args.device))
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            step += 1
-            now = time.perf_counter()
-            durations.append(now - clock)
-            clock = now
-            if step % 100 == 0:
-                print(f"step {step} loss {loss.item():.4f}", flush=True)
+    with open(args.times, "w", buffering=1, encoding="ascii") as times:
+        clock = time.perf_counter()
+        for _ in range(args.epochs):
+            model.train()
+            for images, labels in train:
+                loss = criterion(model(images.to(args.device)), labels.to(args.device))
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+                step += 1
+                now = time.perf_counter()
+                durations.append(now - clock)
+                clock = now
+                times.write(f"{time.time()}\n")
+                if step % 100 == 0:
+                    print(f"step {step} loss {loss.item():.4f}", flush=True)
+                if step == args.max_steps:
+                    break
+            if test is not None:
+                model.eval()
+                right = 0
+                with torch.no_grad():
+                    for images, labels in test:
+                        right += int((model(images.to(args.device)).argmax(1).cpu() == labels).sum())
+                accuracies.append(right / len(test.dataset))  # type: ignore[arg-type]
+                print(f"accuracy {accuracies[-1]:.4f}", flush=True)
+                clock = time.perf_counter()
             if step == args.max_steps:
                 break
-        if test is not None:
-            model.eval()
-            right = 0
-            with torch.no_grad():
-                for images, labels in test:
-                    right += int((model(images.to(args.device)).argmax(1).cpu() == labels).sum())
-            accuracies.append(right / len(test.dataset))  # type: ignore[arg-type]
-            print(f"accuracy {accuracies[-1]:.4f}", flush=True)
-            clock = time.perf_counter()
-        if step == args.max_steps:
-            break
     timed = durations[args.skip :]
     print(json.dumps({"steps": step, "seconds_per_step": sum(timed) / max(len(timed), 1), "accuracies": accuracies}))
 

@@ -249,9 +249,13 @@ def in_app(training: Training) -> float:
 
 def plain(folder: Path, steps: int, device: str = "cpu") -> float:
     """The tutorial's script on the same images: seconds per step."""
-    what = ["--max-steps", str(steps), "--skip", str(SKIPPED_STEPS), "--device", device]
-    command = [sys.executable, str(HERE / "plain_script.py"), str(folder), *what]
+    command = [*script_command(folder, steps), "--device", device]
     return float(json.loads(output_of(command).splitlines()[-1])["seconds_per_step"])
+
+
+def script_command(folder: Path, steps: int) -> list[str]:
+    """The line that starts `plain_script.py` on the images in `folder`."""
+    return [sys.executable, str(HERE / "plain_script.py"), str(folder), "--max-steps", str(steps), "--skip", str(SKIPPED_STEPS)]
 
 
 SHORT_SPIN = {"GOMP_SPINCOUNT": "2000"}

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 
 from benchmarks.machine import describe
-from benchmarks.pairs import Figure, Wanted, figure, middle, rounds, speed
-from benchmarks.programs import Training, busy_neighbour, headless, plain
-from benchmarks.turns import Phase, in_phases, in_turns, plain_loop, tuitrain
+from benchmarks.pairs import Figure, Wanted, figure, middle, speed
+from benchmarks.programs import Training, busy_neighbour
+from benchmarks.turns import Phase, in_phases, in_turns, plain_loop, plain_script, tuitrain
 
-STEPS = 70
-APP_TURN_SECONDS, LOOP_TURN_SECONDS, LARGE_TURN_SECONDS = 1.5, 1.2, 5.0
+APP_TURN_SECONDS, LOOP_TURN_SECONDS, SCRIPT_TURN_SECONDS, LARGE_TURN_SECONDS = 1.5, 1.2, 2.5, 5.0
 SMALL = "benchmarks.small_data:make_data"
 IN_MEMORY = {
     "seed-cnn": Training(SMALL),
@@ -53,17 +50,16 @@ def app_speed(wanted: Wanted) -> list[Figure]:
 def plain_speed(wanted: Wanted) -> list[Figure]:
     """`tuitrain run seed-cnn` in fp32 and bf16 against the tutorial's script."""
     precisions = {"fp32": 1.5, "bf16": 2.0}
-    runs = [Training(str(wanted.data), STEPS, ("--precision", precision)) for precision in precisions]
-    takers: list[Callable[[], float]] = [partial(plain, wanted.data, STEPS), *(partial(headless, run) for run in runs)]
-    taken = rounds(takers, wanted.pairs, warmup=0)
+    runs = [Training(str(wanted.data), options=("--precision", precision)) for precision in precisions]
+    taken = in_turns([plain_script(wanted.data), *map(tuitrain, runs)], 2 * wanted.pairs, SCRIPT_TURN_SECONDS)
     lines = []
     for place, (precision, least) in enumerate(precisions.items(), 1):
         without = precision == "bf16" and not describe()["bf16_instructions"]
         lines.append(
             speed(
                 f"training speed, CPU, {precision}",
-                [each[place] for each in taken],
-                [each[0] for each in taken],
+                [each[place].step for each in taken],
+                [each[0].step for each in taken],
                 what="plain script in fp32",
                 least=least,
                 note="this CPU has no bf16 instructions" if without else "",

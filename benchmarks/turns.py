@@ -18,7 +18,21 @@ from typing import NamedTuple, Protocol
 
 import psutil
 
-from benchmarks.programs import AS_NICE, HERE, SHORT_SPIN, Screen, Training, end_all, loop_command, runs_dir, started_by, step_times
+from benchmarks.programs import (
+    AS_NICE,
+    ENDLESS,
+    HERE,
+    SHORT_SPIN,
+    SKIPPED_STEPS,
+    Screen,
+    Training,
+    end_all,
+    loop_command,
+    runs_dir,
+    script_command,
+    started_by,
+    step_times,
+)
 
 POLL_SECONDS = 0.1
 SETTLE_SECONDS = 0.1
@@ -89,6 +103,15 @@ def plain_loop(training: Training, *, bar: bool = False) -> Iterator[Trainee]:
         nice, more = ([], ["--bar"]) if bar else (AS_NICE, [])
         command = [*nice, *loop_command(training, "--times", str(file), *more)]
         yield Trainee(command, lambda: lines_of(file), training.skipped, SHORT_SPIN, on_screen=bar)
+
+
+@contextmanager
+def plain_script(images: Path) -> Iterator[Trainee]:
+    """The tutorial's script on a folder of images."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "times"
+        command = [*script_command(images, ENDLESS), "--times", str(file)]
+        yield Trainee(command, lambda: lines_of(file), SKIPPED_STEPS)
 
 
 def in_turns(trainees: Sequence[AbstractContextManager[Trainee]], turns: int, seconds: float) -> list[tuple[Turn, ...]]:
