@@ -9,8 +9,9 @@ from small_runs import make_run
 
 from tuitrain.config import ConfigError
 from tuitrain.recipes import load_recipe
-from tuitrain.runs import claim, removal, report
+from tuitrain.runs import claim, label, removal, report
 from tuitrain.runs.catalogue import delete, find, list_runs
+from tuitrain.runs.status import InQueue
 
 KEYS = [
     "run",
@@ -39,12 +40,38 @@ def test_no_folder_and_no_runs(runs_dir):
     assert "no runs in" in report.runs(runs_dir, as_json=False)
 
 
-def test_a_row_has_the_fields_of_the_contract(runs_dir, run_folder):
+def test_a_row_has_the_fields_of_the_contract(runs_dir):
+    run_folder = make_run(runs_dir, name="Mine")
     [row] = msgspec.json.decode(report.runs(runs_dir, as_json=True))
     assert list(row) == KEYS
     assert row["device"] == ["cpu"]
-    assert (row["run"], row["state"], row["attached"], row["step"], row["accuracy"]) == (run_folder.id, "finished", 0, 20, 0.6)
-    assert row["pid"] == os.getpid()
+    status = run_folder.status
+    assert row == {
+        "run": run_folder.id,
+        "name": "Mine",
+        "recipe": "seed-cnn",
+        "state": "finished",
+        "attached": 0,
+        "device": ["cpu"],
+        "strategy": "single",
+        "data": "synthetic",
+        "step": 20,
+        "epoch": 2,
+        "loss": pytest.approx(1.0),
+        "accuracy": 0.6,
+        "started": status.started,
+        "host": status.host,
+        "pid": os.getpid(),
+    }
+
+
+def test_only_a_live_run_is_attached_and_only_a_queued_one_in_the_queue(runs_dir):
+    queue = InQueue(since=1.0)
+    ended, live = (make_run(runs_dir, state=state, attached=2, queue=queue, started=state) for state in ("failed", "running"))
+    assert [(run.run, run.attached, run.queue, run.pid) for run in list_runs(runs_dir)] == [
+        (live.id, 2, None, os.getpid()),
+        (ended.id, 0, None, os.getpid()),
+    ]
 
 
 def test_newest_first_also_within_a_minute(runs_dir):
@@ -60,9 +87,11 @@ def test_broken_folders_are_rows_that_say_why(runs_dir, run_folder):
     state = (torn / "state.json").read_bytes()
     (torn / "state.json").write_bytes(state[: len(state) // 2])
     (empty / "state.json").unlink()
+    label.rename(empty, "Mine")
+    label.annotate(empty, "again")
     (wrong / "state.json").write_bytes(state.replace(b'"finished"', b'"melted"'))
     (runs_dir / "notes").mkdir()
-    (runs_dir / ".new-x").mkdir()
+    shutil.copytree(run_folder.path, runs_dir / ".deleted-x")
     (runs_dir / "file.txt").touch()
     runs = list_runs(runs_dir)
     assert [run.run for run in runs] == [run_folder.id, wrong.name, empty.name, torn.name]
@@ -70,6 +99,10 @@ def test_broken_folders_are_rows_that_say_why(runs_dir, run_folder):
     assert "melted" in runs[1].broken
     assert "No such file" in runs[2].broken
     assert "damaged" in runs[3].broken
+    assert [(run.started, run.name, run.note) for run in runs[2:]] == [
+        ("2020-01-01T00:01:00.000Z", "Mine", "again"),
+        ("2020-01-01T00:00:00.000Z", "", ""),
+    ]
     text = report.runs(runs_dir, as_json=False)
     assert runs[1].broken in text
     delete(torn)
@@ -101,8 +134,9 @@ def test_find_by_id_prefix_and_last(runs_dir):
     assert first.id in str(raised.value)
     with pytest.raises(ConfigError, match=rf"there is no run '{first.id}x'\. Did you mean '{first.id}'\?"):
         find(runs_dir, f"{first.id}x")
-    with pytest.raises(ConfigError, match=rf"there is no run '{first.id[-6:]}'\. Did you mean '{first.id}'\?"):
-        find(runs_dir, first.id[-6:])
+    for part in (first.id[-6:], first.id[-3:]):
+        with pytest.raises(ConfigError, match=rf"there is no run '{part}'\. Did you mean '{first.id}'\?"):
+            find(runs_dir, part)
     with pytest.raises(
         ConfigError, match=r"there is no run 's'\. It must be an id, the start of one, or last; `tuitrain runs` lists them\."
     ):
@@ -111,6 +145,17 @@ def test_find_by_id_prefix_and_last(runs_dir):
         find(runs_dir, "")
     with pytest.raises(ConfigError, match=r"there is no run '\.\./·\[2J'"):
         find(runs_dir, "../\x1b[2J")
+
+
+@pytest.mark.parametrize(("count", "more"), [(5, ""), (6, " and 1 more")])
+def test_a_start_of_many_names_five_of_them(runs_dir, count, more):
+    names = [f"20260101-000{number}-x-abc" for number in range(count)]
+    for name in names:
+        (runs_dir / name).mkdir(parents=True)
+        (runs_dir / name / "run.toml").touch()
+    shown = ", ".join(sorted(names, reverse=True)[:5])
+    with pytest.raises(ConfigError, match=rf"^RUN: '2026' is the start of {count} runs: {shown}{more}\.$"):
+        find(runs_dir, "2026")
 
 
 def test_a_whole_id_is_meant_even_when_it_starts_others(runs_dir, run_folder):
@@ -130,6 +175,8 @@ def test_show_has_configuration_and_checkpoints(runs_dir, run_folder):
     (run_folder.path / "checkpoints" / "best").write_text(f"{best.name}\n")
     (run_folder.path / "checkpoints" / "step-00000030").mkdir()
     (save_checkpoint(run_folder.path, 40, "epoch") / "manifest.json").write_text("{")
+    (save_checkpoint(run_folder.path, 50, "epoch") / "manifest.json").write_bytes(b'{"kind": "\xff", "step": 50}')
+    (run_folder.path / "checkpoints" / "step-00000060" / "manifest.json").mkdir(parents=True)
     shown = msgspec.json.decode(report.show(runs_dir, "last", as_json=True))
     assert list(shown) == [*KEYS, "config", "checkpoints"]
     assert shown["config"] == msgspec.to_builtins(load_recipe("seed-cnn"))
@@ -183,20 +230,38 @@ def test_a_lost_run_is_deleted(runs_dir):
     assert os.listdir(runs_dir) == []
 
 
-def test_a_run_that_cannot_be_removed_is_a_sentence_and_can_be_deleted_later(runs_dir, run_folder, monkeypatch):
+@pytest.mark.parametrize(
+    ("refused", "left"), [("checkpoints", {"checkpoints", "run.toml", "state.json"}), (".deleted-", {"run.toml", "state.json"})]
+)
+def test_a_run_that_cannot_be_removed_is_a_sentence_and_can_be_deleted_later(runs_dir, run_folder, monkeypatch, refused, left):
     saved = save_checkpoint(run_folder.path, 10, "last")
+    really = shutil.rmtree
 
     def refuse(path):
-        raise PermissionError(13, "Permission denied")
+        if path.name.startswith(refused):
+            raise PermissionError(13, "Permission denied")
+        really(path)
 
     with monkeypatch.context() as patched:
         patched.setattr(removal.shutil, "rmtree", refuse)
         with pytest.raises(ConfigError, match="cannot be removed: "):
             delete(run_folder.path)
-    assert saved.is_dir()
+    assert saved.is_dir() == ("checkpoints" in left)
+    assert left <= set(os.listdir(run_folder.path)), "by these it is known to be a run"
     assert os.listdir(runs_dir) == [run.run for run in list_runs(runs_dir)] == [run_folder.id]
     delete(run_folder.path)
     assert os.listdir(runs_dir) == []
+
+
+def test_what_a_link_in_a_run_leads_to_is_left_alone(runs_dir, run_folder, tmp_path):
+    elsewhere = tmp_path / "large disk"
+    elsewhere.mkdir()
+    (run_folder.path / "checkpoints").rmdir()
+    (run_folder.path / "checkpoints").symlink_to(elsewhere)
+    save_checkpoint(run_folder.path, 10, "last")
+    delete(run_folder.path)
+    assert os.listdir(runs_dir) == []
+    assert os.listdir(elsewhere) == ["step-00000010"]
 
 
 def test_what_a_killed_process_left_half_removed_goes_with_the_next_run(runs_dir, run_folder):

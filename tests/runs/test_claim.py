@@ -166,6 +166,21 @@ def test_on_another_host_a_fresh_claim_counts_before_the_first_heartbeat(folder)
         claim.take(folder)
 
 
+def test_on_another_host_a_state_that_cannot_be_read_counts_by_its_age(folder):
+    held_by(folder, host="elsewhere")
+    (folder / "state.json").write_bytes(b"{")
+    with pytest.raises(RunError, match="elsewhere"):
+        claim.take(folder)
+    (folder / "state.json").unlink()
+    claim.take(folder)
+
+
+def test_an_heir_takes_from_its_own_host_alone(folder):
+    held_by(folder, host="else\x1bwhere", taken=time.time())
+    with pytest.raises(RunError, match=rf"\(pid {os.getpid()} on else·where\)"):
+        claim.take(folder, heir_of=os.getpid())
+
+
 def test_one_that_was_taken_over_does_not_release_its_successors_claim(folder):
     first = claim.take(folder)
     second = claim.take(folder, heir_of=os.getpid())
@@ -174,9 +189,10 @@ def test_one_that_was_taken_over_does_not_release_its_successors_claim(folder):
     second.release()
 
 
-def test_a_claim_that_is_being_written_is_waited_for_and_an_old_damaged_one_is_not(folder):
+@pytest.mark.parametrize("content", [b"{", b'{"host":"\xff"}'])
+def test_a_claim_that_is_being_written_is_waited_for_and_an_old_damaged_one_is_not(folder, content):
     path = folder / "claim-1.json"
-    path.write_bytes(b"{")
+    path.write_bytes(content)
     with pytest.raises(RunError, match="is being taken by another process; try again"):
         claim.take(folder)
     os.utime(path, (0, time.time() - HEARTBEAT_SECONDS - 5))

@@ -57,22 +57,25 @@ def test_an_id_does_not_touch_the_runs_random_numbers():
 
 
 def test_a_new_folder_is_complete(runs_dir):
-    made = create(runs_dir)
+    made = create(runs_dir / "deeper", note="the first try")
     names = {path.name for path in made.path.iterdir()}
     assert names == {"run.toml", "state.json", "metrics.sqlite", "log.txt", "checkpoints", "tensorboard"}
-    assert stat.S_IMODE(made.path.stat().st_mode) == 0o700
-    assert os.listdir(runs_dir) == [made.id]
-    assert load_recipe(str(made.path / "run.toml")) == load_recipe("seed-cnn")
+    assert {stat.S_IMODE(folder.stat().st_mode) for folder in (made.path, made.path.parent)} == {0o700}
+    assert os.listdir(made.path.parent) == [made.id]
+    assert load_recipe(str(made.path / "run.toml")) == msgspec.structs.replace(load_recipe("seed-cnn"), note="the first try")
     assert "[environment]\nthreads = 2" in (made.path / "run.toml").read_text()
     status = read_status(made.path)
     assert status == made.status
     assert (status.state, status.pid, status.device, status.parameters) == ("queued", os.getpid(), ("cpu",), 145_578)
+    assert status.note == "the first try"
+    assert msgspec.structs.asdict(this_process()).items() <= msgspec.structs.asdict(status).items()
 
 
 def test_a_custom_run_is_called_by_its_name(runs_dir):
     config = msgspec.structs.replace(DEFAULTS, name="My Net")
     assert "-my-net-" in RunFolder.create(runs_dir, config, STARTED, {}).id
     assert "-custom-" in RunFolder.create(runs_dir, DEFAULTS, STARTED, {}).id
+    assert "-seed-cnn-" in create(runs_dir, name="My Net").id, "one of a recipe is called by that"
 
 
 def test_a_name_that_is_taken_is_left_alone(runs_dir, monkeypatch):

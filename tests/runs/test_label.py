@@ -76,7 +76,7 @@ def test_control_characters_are_replaced_going_in_and_coming_out(runs_dir, named
     assert (run.name, run.note) == ("·x", "·深")
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b'{"name": 3}', b"\xff\xfe", b"[]"])
+@pytest.mark.parametrize("content", [b"", b"{", b'{"name": 3}', b'{"name": "\xff"}', b"\xff\xfe", b"[]"])
 def test_a_damaged_label_is_none(runs_dir, named, content):
     (named.path / "label.json").write_bytes(content)
     assert list_runs(runs_dir)[0].name == "first"

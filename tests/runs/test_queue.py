@@ -38,7 +38,9 @@ def runs_before(found: Standing) -> list[str]:
 
 def test_a_run_waits_for_those_that_train_on_its_devices() -> None:
     me = waits("me", "cpu")
-    assert standing(me, [me, trains("a", "cuda:0")], GPUS).devices == ("cpu",)
+    free = standing(me, [me, trains("a", "cuda:0")], GPUS)
+    assert free.devices == ("cpu",)
+    assert queue.waits_for(me, free) == "waits for cpu", "for a moment, where another process decides just now"
     assert runs_before(standing(me, [me, trains("a", "cpu", state="paused")], GPUS)) == ["a"]
     assert standing(me, [me, trains("a", "cpu", state="finished"), trains("b", "cpu", state="lost")], GPUS).devices == ("cpu",)
     assert standing(me, [me, trains("a", "cpu", host="elsewhere")], GPUS).devices == ("cpu",)
@@ -62,10 +64,12 @@ def test_those_that_came_before_go_first_also_past_a_device_that_is_free() -> No
 def test_a_run_whose_turn_has_come_has_its_devices() -> None:
     me, begins = waits("me", "cpu", since=1), waits("begins", "cpu", since=2, turn=True)
     assert runs_before(standing(me, [me, begins], GPUS)) == ["begins"]
+    assert standing(begins, [begins], GPUS).devices == ("cpu",), "it is not in its own way"
 
 
-def test_a_run_that_nobody_waits_for_holds_nobody_up_but_after_a_restart() -> None:
-    left, me = waits("left", "cpu", since=1, pid=None), waits("me", "cpu", since=2)
+@pytest.mark.parametrize("turn", [False, True])
+def test_a_run_that_nobody_waits_for_holds_nobody_up_but_after_a_restart(turn: bool) -> None:
+    left, me = waits("left", "cpu", since=1, pid=None, turn=turn), waits("me", "cpu", since=2)
     assert standing(me, [left, me], GPUS).devices == ("cpu",)
     assert runs_before(standing(me, [left, me], GPUS, patient=True)) == ["left"]
 
@@ -96,6 +100,7 @@ def test_any_gpu() -> None:
         (("auto",), [trains("a", "cuda:0"), trains("b", "cuda:1")], "waits for a GPU: a trains there, and 1 more run"),
         (("auto:2",), [trains("a", "cuda:0")], "waits for 2 GPUs: a trains there"),
         (("auto:all",), [trains("a", "cuda:0")], "waits for all GPUs: a trains there"),
+        (("no", "device"), [trains("a", "device")], "waits for no, device: a trains there"),
     ],
 )
 def test_what_it_waits_for_is_a_sentence(device: tuple[str, ...], others: list[RunSummary], words: str) -> None:
@@ -105,6 +110,7 @@ def test_what_it_waits_for_is_a_sentence(device: tuple[str, ...], others: list[R
 
 def test_places() -> None:
     runs = [
+        waits("e", "auto", since=5),
         waits("d", "cpu", since=4),
         waits("c", "auto", since=3),
         waits("b", "cpu", since=2),
@@ -114,8 +120,8 @@ def test_places() -> None:
         trains("t", "cpu"),
     ]
     places = {path.name: place for path, place in queue.places(runs).items()}
-    assert places == {"a": 1, "b": 1, "c": 2, "d": 2, "elsewhere": 1}
-    assert queue.place_in_words(runs[1], 2) == "queued, 2nd for a GPU"
+    assert places == {"a": 1, "b": 1, "c": 2, "d": 2, "e": 3, "elsewhere": 1}
+    assert queue.place_in_words(runs[2], 2) == "queued, 2nd for a GPU"
     assert [
         queue.ordinal(place) for place in (1, 2, 3, 4, 11, 12, 13, 21, 22, 111)
     ] == "1st 2nd 3rd 4th 11th 12th 13th 21st 22nd 111th".split()
@@ -169,6 +175,8 @@ def test_who_uses_a_device(tmp_path: Path) -> None:
     waiting = kept(tmp_path, 1.0)
     training = make_run(tmp_path, state="running", ended=None).id
     make_run(tmp_path)
+    make_run(tmp_path, state="running", pid=2**22 + 5)
+    make_run(tmp_path, state="running", host="elsewhere")
     assert [run.run for run in queue.on_devices(tmp_path, ("cpu",))] == [training, waiting]
     assert queue.on_devices(tmp_path, ("cuda:0",)) == []
     assert queue.on_devices(tmp_path / "none", ("cpu",)) == []

@@ -6,7 +6,6 @@ import os
 import re
 import secrets
 import shutil
-import sqlite3
 import string
 import threading
 import time
@@ -90,9 +89,8 @@ class RunFolder:
                 status = msgspec.structs.replace(_first_status(run, config, started, now), queue=queue)
                 if _make(runs_dir, status, to_toml(config, environment)):
                     return cls(runs_dir / run, status)
-        except (OSError, sqlite3.Error) as error:
-            reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-            raise ConfigError(f"--runs-dir: {clean(str(runs_dir))} cannot be written: {clean(reason)}.") from None
+        except OSError as error:
+            raise ConfigError(f"--runs-dir: {clean(str(runs_dir))} cannot be written: {clean(error.strerror or str(error))}.") from None
         raise ConfigError(f"--runs-dir: {clean(str(runs_dir))} has no free name for this run.")
 
     @classmethod
