@@ -124,7 +124,7 @@ def test_a_flipped_bit_is_found(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "damage", ["missing file", "missing manifest", "cut manifest", "other format", "unlisted file", "list as manifest"]
+    "damage", ["missing file", "missing manifest", "cut manifest", "other format", "unlisted file", "list as manifest", "list of files"]
 )
 def test_a_damaged_checkpoint_is_a_sentence(tmp_path: Path, damage: str) -> None:
     folder = saved(tmp_path)
@@ -140,7 +140,7 @@ def test_a_damaged_checkpoint_is_a_sentence(tmp_path: Path, damage: str) -> None
     elif damage == "unlisted file":
         manifest.write_text(manifest.read_text().replace("optimizer.safetensors", "another.safetensors"))
     else:
-        manifest.write_text("[]")
+        manifest.write_text("[]" if damage == "list as manifest" else '{"format": 1, "files": []}')
     with pytest.raises(BadCheckpoint, match=r"step-00000007: .*\.$"):
         checkpoint.load(folder)
 
@@ -150,6 +150,9 @@ def test_a_checkpoint_of_another_model_is_refused(tmp_path: Path) -> None:
     other = nn.Linear(3, 2)
     with pytest.raises(BadCheckpoint, match="does not fit"):
         checkpoint.restore(contents, other, torch.optim.SGD(other.parameters(), lr=0.1), CPU)
+    first, *rest = (model := build_model(small_config())).parameters()
+    with pytest.raises(BadCheckpoint, match="does not fit"):
+        checkpoint.restore(contents, model, torch.optim.SGD([{"params": [first]}, {"params": rest}], lr=0.1), CPU)
 
 
 def test_tied_weights_are_saved(tmp_path: Path) -> None:

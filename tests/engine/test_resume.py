@@ -168,6 +168,22 @@ def test_a_damaged_checkpoint_is_named_and_set_aside_and_the_one_before_is_taken
     checkpoint.load(parent / "step-00000014")
 
 
+def test_what_is_damaged_is_set_aside_under_a_free_name_or_said_to_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("step-00000006", "damaged-step-00000006"):
+        (tmp_path / name).mkdir()
+
+    def refuse(path: Path, target: Path) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rename", refuse)
+        [stays] = newest_valid(tmp_path)
+    assert stays.text.endswith("; it cannot be set aside, and the one before is taken.")
+    [goes] = newest_valid(tmp_path)
+    assert goes.text.endswith("; it is set aside as damaged-step-00000006-1, and the one before is taken.")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["damaged-step-00000006", "damaged-step-00000006-1"]
+
+
 def test_without_a_valid_checkpoint_the_run_fails_with_a_sentence(tmp_path: Path) -> None:
     config = small_config(checkpoint_every_steps=2)
     stopped(config, tmp_path, 4)

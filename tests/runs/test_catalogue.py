@@ -105,6 +105,8 @@ def test_broken_folders_are_rows_that_say_why(runs_dir, run_folder):
     ]
     text = report.runs(runs_dir, as_json=False)
     assert runs[1].broken in text
+    (wrong / "state.json").write_bytes(state.replace(b'"finished"', b'"\xff"'))
+    assert "damaged" in find(runs_dir, wrong.name).broken
     delete(torn)
     assert torn.name not in os.listdir(runs_dir)
 

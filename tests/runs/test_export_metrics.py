@@ -8,10 +8,11 @@ import os
 import tempfile
 
 import pytest
-from small_runs import evaluation, losses, make_run, step
+from small_runs import evaluation, losses, make_run, step, write
 
 from tuitrain.config import ConfigError
-from tuitrain.events import Notice
+from tuitrain.events import Checkpoint, Notice
+from tuitrain.paths import METRICS
 from tuitrain.runs.export import COLUMNS, check_output, export_metrics, write_text
 
 
@@ -50,18 +51,32 @@ def test_csv_has_a_row_for_each_event(run_folder, tmp_path):
 
 def test_csv_is_safe_in_a_spreadsheet(runs_dir, tmp_path):
     hostile = ["=HYPERLINK(1)", "+1", "-1", "@x", "\t=1", 'a"b,c\nd', "plain"]
-    batch = [losses(1, [-1.5]), step(1, -1.5), *(Notice(text=text) for text in hostile)]
+    batch = [losses(1, [-1.5, math.nan]), step(1, -1.5), step(2, math.nan, rate=math.inf), *(Notice(text=text) for text in hostile)]
     rows = list(csv.DictReader(io.StringIO(exported(make_run(runs_dir, batch=batch), "csv", tmp_path))))
     texts = [row["text"] for row in rows if row["event"] == "notice"]
     assert texts == ["'=HYPERLINK(1)", "'+1", "'-1", "'@x", "·=1", 'a"b,c·d', "plain"]
-    assert next(row["loss"] for row in rows if row["event"] == "step") == "-1.5"
+    steps = [row for row in rows if row["event"] == "step"]
+    assert [(row["loss"], row["samples_per_second"]) for row in steps] == [("-1.5", "100.0"), ("", "")]
+    assert b"\r" not in (tmp_path / "out").read_bytes()
 
 
-def test_without_a_file_it_goes_to_stdout(run_folder, capsys):
-    export_metrics(run_folder.path, "json", None)
+def test_csv_takes_events_of_one_moment(run_folder, tmp_path):
+    write(run_folder.path / METRICS, evaluation(30, 3, 0.7), Checkpoint(step=30, path="step-00000030", kind="last"), Notice(text="x"))
+    rows = list(csv.DictReader(io.StringIO(exported(run_folder, "csv", tmp_path))))
+    assert [row["event"] for row in rows[-3:]] == ["eval", "checkpoint", "notice"]
+    assert len({row["time"] for row in rows[-3:]}) == 1
+    assert [row["time"] for row in rows] == sorted(row["time"] for row in rows)
+
+
+@pytest.mark.parametrize("output", [None, "-"])
+def test_without_a_file_it_goes_to_stdout(run_folder, capsys, tmp_path, monkeypatch, output):
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    export_metrics(run_folder.path, "json", output)
     assert json.loads(capsys.readouterr().out)["run"] == run_folder.id
-    write_text("import torch\n", None)
+    write_text("import torch\n", output)
     assert capsys.readouterr().out == "import torch\n"
+    assert os.listdir() == []
 
 
 def test_a_file_that_cannot_be_written_is_a_sentence(run_folder, tmp_path):

@@ -1,5 +1,6 @@
 """The run folder: whole or not at all, for its owner alone, its names easy to type."""
 
+import math
 import os
 import random
 import re
@@ -11,9 +12,10 @@ import time
 
 import msgspec
 import pytest
-from small_runs import STARTED, make_run
+from small_runs import STARTED, evaluation, losses, make_run
 
 from tuitrain.config import DEFAULTS, ConfigError
+from tuitrain.events import RunEnded, State
 from tuitrain.recipes import load_recipe
 from tuitrain.runs import folder as folder_module
 from tuitrain.runs import status as status_module
@@ -21,7 +23,8 @@ from tuitrain.runs.errors import RunError
 from tuitrain.runs.folder import RunFolder, new_id
 from tuitrain.runs.logtail import LogLine
 from tuitrain.runs.made_with import for_script
-from tuitrain.runs.status import is_lost, read_status, this_process
+from tuitrain.runs.record import RunRecord
+from tuitrain.runs.status import has_process, is_lost, read_status, this_process
 
 MORNING = 1795234380.0
 """2026-11-21 04:13 UTC."""
@@ -189,6 +192,11 @@ def test_another_host_another_container_and_another_machine_of_the_name_are_beli
     assert is_lost(status, status.heartbeat + 61)
 
 
+def test_a_run_without_a_process_has_none_on_another_host_either(run_folder):
+    status = msgspec.structs.replace(run_folder.status, host="elsewhere")
+    assert [has_process(msgspec.structs.replace(status, pid=pid), status.heartbeat) for pid in (0, 1)] == [False, True]
+
+
 def test_a_run_from_before_a_reboot_is_lost_at_once(run_folder, monkeypatch):
     status = msgspec.structs.replace(run_folder.status, state="running", boot_id="another")
     monkeypatch.setattr(status_module, "_booted", lambda: status.heartbeat + 1)
@@ -214,6 +222,29 @@ def test_a_zombie_is_no_process(start_time):
         assert start_time(child) is None
     finally:
         os.waitpid(child, 0)
+
+
+def test_a_state_follows_the_record(runs_dir):
+    made, record = create(runs_dir), RunRecord(DEFAULTS)
+    made.status = msgspec.structs.replace(made.status, heartbeat=0.0)
+    record.attached = 2
+    for event in (State(state="running"), losses(1, [2.0, 1.5], epoch=3), evaluation(2, 3, 0.4)):
+        record.apply(event)
+    running = made.status.with_record(record)
+    assert (running.state, running.step, running.epoch, running.loss, running.accuracy) == ("running", 2, 3, 1.5, 0.4)
+    assert (running.attached, running.ended, running.error) == (2, None, None)
+    assert running.heartbeat > time.time() - 60
+    for event in (losses(3, [math.nan], epoch=3), RunEnded(state="failed", step=3, error="the loss is NaN")):
+        record.apply(event)
+    failed = running.with_record(record)
+    assert (failed.state, failed.step, failed.loss, failed.attached, failed.error) == ("failed", 3, None, 0, "the loss is NaN")
+    assert failed.ended >= failed.started
+    assert msgspec.structs.replace(failed, ended="before").with_record(record).ended == "before"
+
+
+def test_a_state_says_what_the_run_said_when_it_began(run_folder):
+    assert run_folder.status.as_started() == msgspec.structs.replace(STARTED, run=run_folder.id)
+    assert msgspec.structs.replace(run_folder.status, steps_per_epoch=0).as_started() is None
 
 
 def test_a_run_that_ended_says_when(runs_dir):

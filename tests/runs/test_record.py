@@ -7,7 +7,7 @@ import pytest
 from small_runs import STARTED, evaluation, losses, small_run, step
 
 from tuitrain.config import DEFAULTS
-from tuitrain.events import GpuSample, Losses, Notice, Progress, RunEnded, State, TensorMemory
+from tuitrain.events import Checkpoint, GpuSample, Losses, Notice, Progress, RunEnded, State, TensorMemory
 from tuitrain.runs.logtail import LogTail
 from tuitrain.runs.record import RunRecord
 
@@ -49,6 +49,31 @@ def test_a_whole_run():
     assert record.eta_seconds() is None
 
 
+@pytest.mark.parametrize("resumed_from", [None, 0, 15])
+def test_a_run_that_goes_on_forgets_what_it_makes_again(resumed_from):
+    record = RunRecord(DEFAULTS)
+    for event in [msgspec.structs.replace(STARTED, run="the-first"), *small_run()]:
+        record.apply(event)
+    record.apply(msgspec.structs.replace(STARTED, resumed_from=resumed_from))
+    assert record.run == "the-first"
+    assert (record.step, record.live) == (resumed_from or 0, False)
+    steps, evals, best = {None: (20, [0.3, 0.6], 0.6), 0: (0, [], None), 15: (15, [0.3], 0.3)}[resumed_from]
+    assert [len(curve) for curve in (record.loss, record.times, record.learning_rate, record.speed)] == [steps] * 4
+    assert ([event.accuracy for event in record.evals], record.best_accuracy) == (evals, best)
+    assert [saved.step for saved in record.checkpoints] == [10, 10, 20, 20][: 2 * len(evals)]
+
+
+def test_a_run_is_saved_by_its_checkpoint_or_by_the_one_that_it_goes_on_from():
+    record = RunRecord(DEFAULTS)
+    assert not record.saved
+    for resumed_from, saved in ((None, False), (0, False), (5, True)):
+        record.apply(msgspec.structs.replace(STARTED, resumed_from=resumed_from))
+        assert record.saved == saved
+    record = RunRecord(DEFAULTS)
+    record.apply(Checkpoint(step=1, path="step-00000001", kind="last"))
+    assert record.saved
+
+
 def test_step_events_that_come_after_their_block_do_not_go_back(record):
     record.apply(losses(1, [3.0, 2.0, 1.0]))
     record.apply(step(1, 3.0))
@@ -76,6 +101,7 @@ def test_the_clock_leaves_pauses_out(record, clock):
 
 
 def test_eta_counts_steps_and_the_evaluations_to_come(record, clock):
+    assert record.eta_seconds() is None
     record.apply(step(5, 1.0, rate=128.0))
     assert record.samples_per_second == 128.0
     assert record.eta_seconds() == pytest.approx(15 * 64 / 128)
@@ -83,6 +109,8 @@ def test_eta_counts_steps_and_the_evaluations_to_come(record, clock):
     clock.now += 3
     record.apply(evaluation(10, 1, 0.5))
     assert record.eta_seconds() == pytest.approx(10 * 64 / 128 + 3)
+    record.apply(step(15, 1.0, rate=128.0))
+    assert record.eta_seconds() == pytest.approx(5 * 64 / 128 + 3), "the end of an epoch that is begun has one too"
 
 
 def test_speed_settles_and_ignores_what_is_no_rate(record):
@@ -123,10 +151,11 @@ def test_a_failure_is_kept_and_logged(record):
     assert (line.level, line.text) == ("error", "failed: step 12: the loss is NaN")
 
 
-def test_gpu_samples_are_not_the_records(record):
+def test_gpu_samples_are_kept_by_device_and_not_logged(record):
     before = record.log.total
     record.apply(GpuSample(time=1.0, device="cuda:0", memory_used=1, utilization=None, power=None, temperature=None))
     assert record.log.total == before
+    assert list(record.devices) == ["cuda:0"]
 
 
 def test_the_log_is_clean_bounded_and_countable():

@@ -286,6 +286,33 @@ def test_a_reader_that_holds_the_file_delays_only_the_commit(path, monkeypatch):
     holding.close()
 
 
+def test_a_long_commit_holds_readers_up_only_at_its_end(path, monkeypatch):
+    monkeypatch.setattr("tuitrain.runs.reader.BUSY_SECONDS", 0.01)
+    write(path, losses(1, [1.0]))
+    writer = MetricsWriter(path)
+    writer.append([losses(2, [1.0] * 30_000)])
+    seen = []
+
+    def look(column, first_step):
+        # Within the commit of these losses, which fill more than the cache.
+        with MetricsReader(path) as reader:
+            seen.append(reader.last_step())
+
+    monkeypatch.setattr(writer, "_update_pyramid", look)
+    assert writer.commit()
+    assert seen == [1]
+    assert writer.close() == 0
+
+
+def test_a_file_that_somebody_switched_to_wal_goes_back(path):
+    """Over a network file system WAL does not work."""
+    write(path, losses(1, [1.0]))
+    assert rows(path, "PRAGMA journal_mode = WAL") == [("wal",)]
+    write(path, losses(2, [1.0]))
+    assert rows(path, "PRAGMA journal_mode") == [("delete",)]
+    assert rows(path, "SELECT count(*) FROM losses") == [(2,)]
+
+
 GROWING = """
 import sys
 from pathlib import Path
