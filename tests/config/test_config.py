@@ -59,6 +59,7 @@ def test_seed_cnn_is_what_the_seed_material_fixes() -> None:
 
 def test_multi_gpu_is_what_the_seed_material_fixes() -> None:
     config = load_recipe("multi-gpu")
+    assert config.title() == "multi-gpu"
     assert (config.model, config.batch_size, config.shuffle, config.optimizer, config.lr, config.epochs) == (
         "seed-cnn",
         64,
@@ -108,8 +109,8 @@ def test_every_recipe_says_in_one_line_what_it_is(name: str) -> None:
         ("max_steps", "+300", 300),
         ("name", "+.5", "+.5"),
         ("epochs", str(2**53), 2**53),
-        ("epochs", "3", 3),
-        ("max_steps", "none", None),
+        ("epochs", " 3 ", 3),
+        ("max_steps", "None", None),
         ("max_steps", "300", 300),
         ("shuffle", "true", True),
         ("precision", "bf16", "bf16"),
@@ -145,7 +146,7 @@ def test_a_typed_value_becomes_the_fields_type(field: str, text: str, value: obj
             "1e400",
             "checkpoint_every_minutes: '1e400' is not allowed; it must be a number above 0, up to 1.7976931348623157e+308.",
         ),
-        ("lr", "fast", "lr: 'fast' is not allowed; it must be a number above 0."),
+        ("lr", "Fast", "lr: 'Fast' is not allowed; it must be a number above 0."),
         ("weight_decay", "nan", "weight_decay: 'nan' is not allowed; it must be a number of 0 or more."),
         ("epochs", "0", "epochs: '0' is not allowed; it must be a whole number of 1 or more."),
         ("epochs", "2.5", "epochs: '2.5' is not allowed; it must be a whole number of 1 or more."),
@@ -202,7 +203,11 @@ def test_a_wrong_value_gets_one_sentence(field: str, text: str, expected: str) -
         ({"rdzv_endpoint": "box:29500"}, ["rdzv_endpoint", "box:29500", "nnodes"]),
         ({"rdzv_endpoint": "box:99999"}, ["rdzv_endpoint", "HOST:PORT"]),
         ({"rdzv_endpoint": "host"}, ["rdzv_endpoint", "HOST:PORT"]),
+        ({"rdzv_endpoint": ":29500"}, ["rdzv_endpoint", "HOST:PORT"]),
+        ({"rdzv_endpoint": "box:2a"}, ["rdzv_endpoint", "HOST:PORT"]),
         ({"optimizer": "adam", "momentum": "0.9"}, ["momentum", "0.9", "sgd"]),
+        ({"momentum": "0", "nesterov": "true"}, ["nesterov: true", "momentum"]),
+        ({"loss": "nll", "label_smoothing": "0.1"}, ["label_smoothing", "0.1", "cross_entropy", "nll"]),
         ({"model": "seedcnn"}, ["model", "seedcnn", "Did you mean 'seed-cnn'?"]),
     ],
 )
@@ -222,9 +227,16 @@ def test_what_does_not_go_together_is_refused_with_both_names(changes: dict[str,
         {"device": "cuda,cuda:1", "strategy": "dp", "output_device": "cuda:1"},
         {"device": "auto:2", "strategy": "dp"},
         {"device": "auto:all"},
+        {"device": "auto:all", "strategy": "single"},
+        {"device": "cpu, cpu"},
+        {"device": "cuda:0", "output_device": "cuda:0"},
+        {"device": "cpu,cpu", "strategy": "split", "compile": "true"},
+        {"nnodes": "1:2", "rdzv_endpoint": "box:29500", "strategy": "ddp"},
+        {"nnodes": "2", "rdzv_endpoint": "box:29500", "strategy": "ddp"},
+        {"momentum": "0.9", "nesterov": "true", "label_smoothing": "0.1"},
     ],
 )
-def test_lists_of_devices_and_what_they_may_go_with(changes: dict[str, str]) -> None:
+def test_what_goes_together(changes: dict[str, str]) -> None:
     changed = with_changes(DEFAULTS, changes, from_text=True)
     assert {field: str(getattr(changed, field)).lower() for field in changes} == changes
 
@@ -305,10 +317,12 @@ def test_a_toml_file_without_a_recipe_is_called_by_its_name(tmp_path: Path) -> N
     [
         ("lr = nan", ["bad.toml", "lr", "number above 0"]),
         ("lr = 'x'", ["bad.toml", "lr", "'x'"]),
+        ("lr = '0.1'", ["bad.toml", "lr", "'0.1'", "number above 0"]),
+        ("name = 3", ["bad.toml", "name", "'3'", "text"]),
         ("lrr = 1", ["bad.toml", "lrr", "Did you mean 'lr'?"]),
         ("epochs = true", ["bad.toml", "epochs", "true"]),
         ("recipe = 'seed-cn'", ["bad.toml", "seed-cn", "Did you mean 'seed-cnn'?"]),
-        ("epochs = ", ["bad.toml", "TOML"]),
+        ("epochs = ", ["bad.toml", "TOML", "(at end of document)."]),
         ("device = ['cpu']", ["bad.toml", "device"]),
         ("[train]\nepochs = 3", ["bad.toml", "[train] is a table, and a recipe has none", "like lr = 0.01"]),
         ("[optimizer]\nname = 'adam'", ["bad.toml", "[optimizer] is a table"]),
@@ -330,6 +344,12 @@ def test_an_unknown_recipe_and_a_missing_file_are_told_apart() -> None:
         load_recipe("seed-cn")
     with pytest.raises(ConfigError, match=r"gone\.toml cannot be read: No such file"):
         load_recipe("gone.toml")
+
+
+def test_a_file_that_is_no_text_is_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_bytes("name = 'größer'".encode("latin-1"))
+    with pytest.raises(ConfigError, match=r"mine\.toml cannot be read: it is not UTF-8 text\.$"):
+        load_recipe(str(tmp_path / "mine.toml"))
 
 
 def test_a_missing_recipe_file_is_told_the_nearest_recipe(tmp_path: Path) -> None:
@@ -387,6 +407,10 @@ def test_every_field_can_be_written_on_the_command_line_it_gives() -> None:
     line = command_line(config)
     for part in ("--max-steps 5", "momentum=0.5", "augment=crop-flip", "'note=x y'", "checkpoint_every_steps=9"):
         assert part in line
+
+
+def test_the_command_line_names_the_recipe_that_the_run_started_from() -> None:
+    assert command_line(load_recipe("multi-gpu")) == "tuitrain run multi-gpu"
 
 
 def test_the_command_line_of_a_recipe_of_ones_own_runs_too(tmp_path: Path) -> None:

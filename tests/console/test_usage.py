@@ -2,11 +2,40 @@
 
 from __future__ import annotations
 
+import io
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
 import click
 import pytest
 
+from tuitrain.cli import program
 from tuitrain.cli.training import resume, run
 from tuitrain.cli.usage import sentence_of
+
+
+@pytest.fixture
+def a_run(tmp_path: Path) -> Path:
+    folder = tmp_path / "20260101-0000-x-abc"
+    folder.mkdir()
+    (folder / "run.toml").touch()
+    return folder
+
+
+@pytest.fixture
+def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str]]:
+    """What a command line ends with: the exit code, and what it says."""
+
+    def end(*words: str, answer: str = "") -> tuple[int, str]:
+        monkeypatch.setattr(sys, "argv", ["tuitrain", "--runs-dir", str(tmp_path), *words])
+        monkeypatch.setattr(sys, "stdin", io.StringIO(answer))
+        with pytest.raises(SystemExit) as ended:
+            program._run()
+        said = capsys.readouterr()
+        return int(str(ended.value.code)), said.out + said.err
+
+    return end
 
 
 @pytest.mark.parametrize(
@@ -23,3 +52,55 @@ def test_a_field_that_is_no_option_is_told_how_it_is_set(command: click.Command,
     with pytest.raises(click.NoSuchOption) as refused:
         command.make_context(command.name, ["last", option, "0.9"])
     assert sentence_of(refused.value).startswith(f"{option}: there is no such option. {words}")
+
+
+@pytest.mark.parametrize(("rank", "said", "slept"), [(None, "tuitrain: what is·wrong\n", []), ("0", "tuitrain: what is·wrong\n", []), ("1", "", [5.0])])
+def test_of_several_ranks_the_first_one_says_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], rank: str | None, said: str, slept: list[float]
+) -> None:
+    waited: list[float] = []
+    monkeypatch.setattr(program.time, "sleep", waited.append)
+    for name in ("RANK", "SLURM_PROCID"):
+        monkeypatch.delenv(name, raising=False)
+    if rank is not None:
+        monkeypatch.setenv("RANK", rank)
+    with pytest.raises(SystemExit) as ended:
+        program._refuse("what is\x1bwrong")
+    assert (ended.value.code, capsys.readouterr().err, waited) == (2, said, slept)
+
+
+@pytest.mark.parametrize(
+    ("options", "answer", "code", "said", "left"),
+    [
+        ([], "y\n", 0, "deleted ", False),
+        (["--yes"], "", 0, "deleted ", False),
+        ([], "\n", 1, "kept ", True),
+        ([], "", 2, "nobody is there to answer whether to delete the run; use --yes", True),
+    ],
+)
+def test_a_run_is_deleted_only_when_somebody_says_so(
+    told: Callable[..., tuple[int, str]], a_run: Path, options: list[str], answer: str, code: int, said: str, left: bool
+) -> None:
+    ended, text = told("delete", "last", *options, answer=answer)
+    assert (ended, a_run.exists()) == (code, left)
+    assert said in text
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("run seed-cnn --json --tui", "--json and --tui cannot go together"),
+        ("run seed-cnn --detach --tui", "--detach and --tui cannot go together"),
+        ("run seed-cnn --queue --tui", "--queue and --tui cannot go together"),
+        ("resume last --tui --json", "--tui goes together with neither --json nor --detach"),
+        ("resume last --tui --detach", "--tui goes together with neither --json nor --detach"),
+        ("run seed-cnn --set lr", "--set: 'lr' is not allowed; it must be FIELD=VALUE, like --set lr=0.01."),
+        ("export last --format pt", "--format pt needs -o FILE"),
+        ("export last --format pt -o -", "--format pt needs -o FILE"),
+    ],
+)
+@pytest.mark.usefixtures("a_run")
+def test_options_that_do_not_go_together_are_refused(told: Callable[..., tuple[int, str]], words: str, said: str) -> None:
+    ended, text = told(*words.split())
+    assert ended == 2
+    assert text.startswith(f"tuitrain: {said}")
