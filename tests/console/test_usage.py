@@ -54,7 +54,9 @@ def test_a_field_that_is_no_option_is_told_how_it_is_set(command: click.Command,
     assert sentence_of(refused.value).startswith(f"{option}: there is no such option. {words}")
 
 
-@pytest.mark.parametrize(("rank", "said", "slept"), [(None, "tuitrain: what is·wrong\n", []), ("0", "tuitrain: what is·wrong\n", []), ("1", "", [5.0])])
+@pytest.mark.parametrize(
+    ("rank", "said", "slept"), [(None, "tuitrain: what is·wrong\n", []), ("0", "tuitrain: what is·wrong\n", []), ("1", "", [5.0])]
+)
 def test_of_several_ranks_the_first_one_says_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], rank: str | None, said: str, slept: list[float]
 ) -> None:

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from small_sessions import BOUND, Heard, count_to, session_of, started, until
@@ -21,7 +22,7 @@ from tuitrain.paths import control_sockets
 from tuitrain.runs import catalogue
 from tuitrain.runs.errors import RunError
 from tuitrain.runs.record import RunRecord
-from tuitrain.runs.status import read_status
+from tuitrain.runs.status import InQueue, read_status
 from tuitrain.session.control import Control
 from tuitrain.session.lines import commands, connection, place, server
 from tuitrain.session.lines.client import RunLine, decode
@@ -427,6 +428,24 @@ def test_a_run_that_cannot_be_reached_says_why(tmp_path: Path, heard: Heard, mon
     session.stop()
     assert session.join(BOUND)
     assert folder.is_dir()
+
+
+@pytest.mark.parametrize(
+    ("fields", "saved", "sentence"),
+    [
+        ({"broken": "x: state.json is damaged."}, False, "RUN: x: state.json is damaged."),
+        ({}, False, "RUN: x is lost: its process (pid 7 on box) is gone; it was never saved; start it anew."),
+        ({}, True, "RUN: x is lost: its process (pid 7 on box) is gone; `tuitrain resume x` goes on from its last checkpoint."),
+        ({"state": "failed", "step": 5}, True, "RUN: x failed at step 5; there is nothing to let go on."),
+        ({"state": "queued", "queue": InQueue(since=1.0)}, False, "RUN: x is queued and has not begun; there is nothing to let go on."),
+    ],
+)
+def test_a_run_without_a_process_that_trains_it_says_why(tmp_path: Path, fields: dict[str, Any], saved: bool, sentence: str) -> None:
+    if saved:
+        (tmp_path / "checkpoints" / "step-00000005").mkdir(parents=True)
+    with pytest.raises(RunError) as refused:
+        commands.go_on(catalogue.RunSummary(path=tmp_path, run="x", host="box", pid=7, **fields))
+    assert str(refused.value) == sentence
 
 
 def _received(line: socket.socket) -> bytes:

@@ -17,7 +17,7 @@ from small_sessions import BOUND, Heard, session_of, started
 
 from tuitrain.config import DEFAULTS, ConfigError, RunConfig, with_changes
 from tuitrain.events import Checkpoint, Eval, Event, Losses, Notice, Parameters, RunEnded, RunStarted, State, Step
-from tuitrain.recipes import load_recipe
+from tuitrain.recipes import load_recipe, to_toml
 from tuitrain.runs import catalogue
 from tuitrain.runs.catalogue import RunSummary
 from tuitrain.runs.folder import RunFolder
@@ -233,6 +233,14 @@ def test_a_plan_is_the_runs_configuration_with_what_was_asked_for(tmp_path: Path
     assert plan(run, {"device": "cpu,cpu"}).strategy == "auto"
     assert plan(run, {"device": "cpu,cpu", "strategy": "ddp"}).strategy == "ddp"
     assert plan(run, {"device": "cuda:1"}).strategy == "single"
+
+
+def test_on_other_devices_the_outputs_are_no_more_gathered_where_they_were(run: RunSummary) -> None:
+    before = msgspec.structs.replace(CONFIG, device="cuda:0,cuda:1", strategy="dp", output_device="cuda:1")
+    (run.path / "run.toml").write_text(to_toml(before), encoding="utf-8")
+    assert plan(run, {"device": "cuda:0,cuda:1"}) == before
+    assert plan(run, {"device": "cuda:0,cuda:2"}) == msgspec.structs.replace(before, device="cuda:0,cuda:2", output_device=None)
+    assert plan(run, {"device": "cuda:0"}) == msgspec.structs.replace(before, device="cuda:0", strategy="auto", output_device=None)
 
 
 @pytest.mark.parametrize(
