@@ -1,7 +1,7 @@
 """What anything in the process writes to stdout or stderr, as lines; the terminal is left to the screens.
 
 File descriptors 1 and 2 become a pipe, so that C libraries (CUDA, NCCL) cannot tear the screen. Textual goes on drawing on the terminal
-through duplicates that take the place of `sys.__stdout__` (its size) and `sys.__stderr__` (its output).
+through a duplicate that takes the place of `sys.__stderr__`.
 """
 
 from __future__ import annotations
@@ -39,11 +39,10 @@ class Capture:
     def __enter__(self) -> Capture:
         sys.stdout.flush()
         sys.stderr.flush()
-        self._python = (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__)
+        self._python = (sys.stdout, sys.stderr, sys.__stderr__)
         self._saved = (os.dup(1), os.dup(2))
         self.terminal = _text(os.dup(self._saved[1]))
         """The terminal, for what must be seen after the app has gone."""
-        self._size_source = _text(os.dup(self._saved[0]))
         self._read, write = os.pipe()
         # Something that prints much while it holds Python's lock would wait for the reader, which waits for the lock.
         with contextlib.suppress(OSError, AttributeError):
@@ -53,8 +52,7 @@ class Capture:
         os.close(write)
         self._end_read, self._end_write = os.pipe()
         self._prints = (_text(os.dup(1), line_buffering=True), _text(os.dup(2), line_buffering=True))
-        setattr(sys, "__stdout__", self._size_source)  # noqa: B010 - typed as final
-        setattr(sys, "__stderr__", self.terminal)  # noqa: B010
+        setattr(sys, "__stderr__", self.terminal)  # noqa: B010 - typed as final
         sys.stdout, sys.stderr = self._prints
         self._thread = threading.Thread(target=self._follow, name="tuitrain-capture", daemon=True)
         self._thread.start()
@@ -68,15 +66,13 @@ class Capture:
             os.dup2(saved, target)
             os.close(saved)
         sys.stdout, sys.stderr = self._python[:2]
-        setattr(sys, "__stdout__", self._python[2])  # noqa: B010
-        setattr(sys, "__stderr__", self._python[3])  # noqa: B010
+        setattr(sys, "__stderr__", self._python[2])  # noqa: B010
         for stream in self._prints:
             stream.close()
         # A child process may hold the pipe open for longer than we live, so its end is not waited for.
         os.close(self._end_write)
         self._thread.join(_JOIN_SECONDS)
-        for stream in (self.terminal, self._size_source):
-            stream.close()
+        self.terminal.close()
 
     def send_to(self, sink: Sink) -> None:
         """Give each line, clean and without escapes, to `sink`; also those that came before."""
@@ -93,7 +89,7 @@ class Capture:
     def leave_terminal(self) -> None:
         """The terminal has gone: keep nothing of it open. What is printed goes to the sink as before."""
         nowhere = os.open(os.devnull, os.O_RDWR)
-        for descriptor in (0, *self._saved, self.terminal.fileno(), self._size_source.fileno()):
+        for descriptor in (0, *self._saved, self.terminal.fileno()):
             os.dup2(nowhere, descriptor)
         os.close(nowhere)
 

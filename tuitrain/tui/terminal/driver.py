@@ -5,6 +5,7 @@ Textual's own writer holds the event loop up once thirty pieces of output wait, 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import signal
@@ -57,7 +58,19 @@ class LastingDriver(LinuxDriver):
         assert terminal is not None
         self._outlet = Outlet(terminal.fileno(), gone=told.terminal_gone, caught_up=told.terminal_caught_up)
         self._bell = os.pipe()
+        self._size = self._get_terminal_size()
         super().start_application_mode()  # type: ignore[no-untyped-call]
+
+    def _get_terminal_size(self) -> tuple[int, int]:
+        """How large the terminal is that is drawn on, whatever standard output is and COLUMNS and LINES say: those that `docker exec` was
+        given do not follow the window. They count where the terminal knows no size, and then what is usual."""
+        terminal = self._file
+        assert terminal is not None
+        with contextlib.suppress(OSError):
+            columns, rows = os.get_terminal_size(terminal.fileno())
+            if columns and rows:
+                return columns, rows
+        return super()._get_terminal_size()
 
     def write(self, data: str) -> None:
         """Send `data` when the terminal takes it."""
