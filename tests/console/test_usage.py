@@ -6,11 +6,13 @@ import io
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import click
 import pytest
 
 from tuitrain.cli import program
+from tuitrain.cli.app import open_app
 from tuitrain.cli.training import resume, run
 from tuitrain.cli.usage import sentence_of
 
@@ -106,3 +108,16 @@ def test_options_that_do_not_go_together_are_refused(told: Callable[..., tuple[i
     ended, text = told(*words.split())
     assert ended == 2
     assert text.startswith(f"tuitrain: {said}")
+
+
+@pytest.mark.parametrize("term", ["dumb", "unknown"])
+def test_the_app_is_not_drawn_where_the_cursor_stays_in_its_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, term: str) -> None:
+    for stream in ("stdin", "stderr"):
+        monkeypatch.setattr(sys, stream, SimpleNamespace(isatty=lambda: True))
+    monkeypatch.setenv("TERM", term)
+    with pytest.raises(click.UsageError) as refused:
+        open_app(None, tmp_path)
+    assert sentence_of(refused.value) == (
+        f"TERM: on a '{term}' terminal the app cannot draw; "
+        "it must be the name of the terminal, such as xterm-256color, or use `tuitrain run RECIPE`."
+    )

@@ -88,6 +88,7 @@ def test_python_is_called_as_the_shell_finds_it(tmp_path: Path, monkeypatch: pyt
     ("change", "check", "mend"),
     [
         ({"term": "dumb", "colorterm": ""}, "terminal-colours", "TERM=xterm-256color"),
+        ({"term": "", "colorterm": ""}, "terminal-colours", "TERM=xterm-256color"),
         ({"term": "screen", "colorterm": ""}, "terminal-colours", "tmux.conf"),
         ({"term": "screen", "colorterm": "", "tmux": False, "screen": True}, "terminal-colours", "screenrc"),
         ({"locale": "de_DE.ISO-8859-1"}, "terminal-unicode", "LC_ALL=C.UTF-8"),

@@ -170,7 +170,7 @@ async def visit(pilot: Pilot[None], name: str) -> None:
 # -- terminals without UTF-8 ----------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(params=[{"LANG": "C"}, {"TERM": "dumb"}], ids=str)
+@pytest.fixture(params=[{"LANG": "C"}, {"TERM": "linux"}], ids=str)
 def plain(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in request.param.items():
         monkeypatch.setenv(name, value)

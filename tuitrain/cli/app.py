@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from tuitrain.session.worker import Train
 
 FETCH_JOIN_SECONDS = 2.0
+_WITHOUT_A_CURSOR = ("dumb", "unknown")
+"""Values of TERM for terminals, as an editor's, on which only one line after the other can be written."""
 
 
 def open_app(
@@ -33,10 +35,13 @@ def open_app(
         attach: the folder of the run that is shown first.
 
     Raises:
-        click.UsageError: there is no terminal.
+        click.UsageError: there is no terminal, or one on which nothing can be drawn.
     """
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise click.UsageError("the app needs a terminal; without one use `tuitrain run RECIPE`.")
+    if (term := os.environ.get("TERM")) in _WITHOUT_A_CURSOR:
+        named = f"TERM: on a {term!r} terminal the app cannot draw"
+        raise click.UsageError(f"{named}; it must be the name of the terminal, such as xterm-256color, or use `tuitrain run RECIPE`.")
     from tuitrain.config import RECIPES
     from tuitrain.python import lasting_imports
     from tuitrain.recipes import load_recipe

@@ -22,10 +22,10 @@ def colours(facts: Facts) -> Check | None:
     if not terminal.is_one:
         return None
     inside = " inside tmux" if terminal.tmux else " inside screen" if terminal.screen else ""
-    if terminal.term in ("dumb", ""):
-        return COLOURS.warning(
-            f"TERM is {terminal.term or 'not set'}: the app cannot draw on such a terminal", "`export TERM=xterm-256color`"
-        )
+    if terminal.term in ("dumb", "unknown"):
+        return COLOURS.warning(f"TERM is {terminal.term}: the app cannot draw on such a terminal", "`export TERM=xterm-256color`")
+    if not terminal.term:
+        return COLOURS.warning("16 or fewer (TERM is not set)", "`export TERM=xterm-256color`")
     if terminal.colorterm in ("truecolor", "24bit") or re.search(r"direct|truecolor|kitty|ghostty", terminal.term):
         return COLOURS.ok(f"16 million ({terminal.term}{inside})")
     if "256" in terminal.term:

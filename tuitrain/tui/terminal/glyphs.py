@@ -70,6 +70,6 @@ def speaks_utf8(environment: Mapping[str, str], encoding: str | None) -> bool:
     The words that the person set count, not Python's encoding. No word at all is taken as UTF-8: containers set none, and their terminals
     are modern.
     """
-    if environment.get("TERM") in ("linux", "dumb") or (encoding or "utf-8").lower().replace("-", "") not in ("utf8", "ascii"):
+    if environment.get("TERM") == "linux" or (encoding or "utf-8").lower().replace("-", "") not in ("utf8", "ascii"):
         return False
     return "utf8" in (named_locale(environment) or "UTF-8").lower().replace("-", "")
