@@ -333,6 +333,7 @@ async def test_moving_by_keys_and_mouse(session: FakeSession, sampler: FakeSampl
             assert place() == expected
         assert await pilot.click(RunsTable, offset=(10, 5))
         assert place() == 3
+        assert isinstance(app.screen, RunsScreen), "one click only selects"
         await pilot._post_mouse_events([_scroll_down()], RunsTable, offset=(10, 5))
         assert table(pilot).list.top == 3
         assert place() in range(3, 3 + table(pilot).list.page)
@@ -340,6 +341,18 @@ async def test_moving_by_keys_and_mouse(session: FakeSession, sampler: FakeSampl
         await pilot.press("end")
         await pilot.resize_terminal(80, 24)
         await until(pilot, lambda: "▸" in screen_text(app))
+
+
+async def test_a_double_click_opens(session: FakeSession, sampler: FakeSampler, runs_dir: Path) -> None:
+    for number in range(2):
+        keep(runs_dir, f"20260101-0000-seed-cnn-{number:03}")
+    app = make(session, sampler, runs_dir)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await opened(pilot, "Runs 2")
+        second = table(pilot).list.rows[1].title
+        assert await pilot.double_click(RunsTable, offset=(10, 3))
+        await until(pilot, lambda: isinstance(app.screen, OpenedScreen))
+        await until_shown(pilot, second)
 
 
 def _scroll_down() -> type:

@@ -213,7 +213,7 @@ class RunsScreen(PaneScreen):
         return self._detail.editing or self._table.searching
 
     async def on_runs_table_opened(self, message: RunsTable.Opened) -> None:
-        """Enter, or a click."""
+        """Enter, or a double click."""
         await self.action_look()
 
     async def action_look(self, what: str | None = None) -> None:

@@ -79,11 +79,16 @@ class FilteredTable(Pane, Generic[ListT]):
         self.action_move(by * max(self.list.page - 1, 1))
 
     def on_click(self, event: events.Click) -> None:
-        """A click selects."""
+        """A click selects, and a double click opens."""
         index = self.list.top + event.y - 2
         if 2 <= event.y < 2 + self.list.page and index < len(self.list.rows):
             self.focus()
             self.action_move(index - self.list.cursor)
+            if event.chain == 2:
+                self.double_clicked()
+
+    def double_clicked(self) -> None:
+        """What a double click on the selected row does: nothing where rows do not open."""
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
         """The wheel moves the view."""

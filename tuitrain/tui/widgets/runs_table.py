@@ -34,7 +34,7 @@ class RunsTable(FilteredTable[RunList], can_focus=True):
     ]
 
     class Opened(Message):
-        """Enter was pressed on a run."""
+        """Enter was pressed on a run, or it was clicked on twice."""
 
     class Moved(Message):
         """Another run is selected, or other runs are in view."""
@@ -93,6 +93,10 @@ class RunsTable(FilteredTable[RunList], can_focus=True):
     def action_open(self) -> None:
         """Open the selected run."""
         self.post_message(self.Opened())
+
+    def double_clicked(self) -> None:
+        """Open the run."""
+        self.action_open()
 
     def action_mark(self) -> None:
         """Mark the run, or take its mark away, and go on to the next."""
