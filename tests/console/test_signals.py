@@ -66,6 +66,19 @@ def test_signals_are_obeyed_on_a_terminal_that_takes_nothing(monkeypatch: pytest
     os.close(held)
 
 
+def test_a_quit_ends_the_process_as_ever_with_a_cursor(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = list[tuple[int, object]]()
+    raised = signal.raise_signal
+    monkeypatch.setattr(signal, "raise_signal", lambda number: ended.append((number, signal.getsignal(number))))
+    held, terminal = pty.openpty()
+    with open(terminal, "w") as stderr, in_console(SimpleNamespace(state="running")):
+        monkeypatch.setattr(sys, "stderr", stderr)
+        raised(signal.SIGQUIT)
+    assert ended == [(signal.SIGQUIT, signal.SIG_DFL)]
+    assert os.read(held, 64) == b"\x1b[?25h"
+    os.close(held)
+
+
 class Busy:
     """A stream of which the interrupted thread is in the midst of a write."""
 

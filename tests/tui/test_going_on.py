@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import time
 from pathlib import Path
 
@@ -411,6 +412,15 @@ async def test_a_second_signal_ends_at_once_and_without_a_run_the_first(app: Tui
         await until(pilot, lambda: app._exit)
     assert app.leaving.at_once
     assert app.return_code == 143
+
+
+async def test_sigquit_ends_at_once(app: TuitrainApp, session: FakeSession) -> None:
+    async with app.run_test(size=WIDE) as pilot:
+        await train(pilot, session)
+        app.terminate(signal.SIGQUIT)
+        await until(pilot, lambda: app._exit)
+    assert app.leaving.at_once
+    assert app.return_code == 131
 
 
 async def test_a_signal_without_a_run(app: TuitrainApp) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pty
 import select
 import signal
+import struct
+import termios
 import threading
 import time
 import tty
@@ -151,6 +154,18 @@ def reader(terminal: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> Iterat
     assert not driver._key_thread.is_alive()
 
 
+@pytest.mark.parametrize(("columns", "rows", "size"), [(150, 45, (150, 45)), (0, 0, (100, 30))])
+def test_the_size_is_that_of_the_terminal_and_else_what_is_said(
+    terminal: tuple[int, int], monkeypatch: pytest.MonkeyPatch, columns: int, rows: int, size: tuple[int, int]
+) -> None:
+    fcntl.ioctl(terminal[0], termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("LINES", "30")
+    driver = LastingDriver.__new__(LastingDriver)
+    with open(terminal[1], "w", closefd=False) as driver._file:
+        assert driver._get_terminal_size() == size
+
+
 def until(condition: Callable[[], bool]) -> None:
     end = time.monotonic() + PATIENCE
     while not condition():
@@ -220,6 +235,15 @@ def test_an_echo_of_a_signal_is_not_a_second_one(monkeypatch: pytest.MonkeyPatch
         for number in (signal.SIGTERM, signal.SIGTERM, signal.SIGINT, signal.SIGTERM):
             signal.raise_signal(number)
     assert told.heard == [signal.SIGTERM, signal.SIGTERM]
+
+
+def test_a_quit_is_never_an_echo_and_the_next_one_is_not_the_apps() -> None:
+    told = Told()
+    with signals_to(told):
+        signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(signal.SIGQUIT)
+        assert signal.getsignal(signal.SIGQUIT) == signal.SIG_DFL
+    assert told.heard == [signal.SIGTERM, signal.SIGQUIT]
 
 
 def test_nohup_is_respected() -> None:

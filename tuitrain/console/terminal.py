@@ -9,6 +9,7 @@ import signal
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from types import FrameType
 from typing import TextIO
 
 from tuitrain.console.printers import Printer, to_stderr
@@ -73,7 +74,8 @@ def show(printer: Printer, batch: Sequence[Event], terminal: Terminal) -> None:
 
 @contextmanager
 def signals_interrupt(session: Session, terminal: Terminal) -> Iterator[list[int]]:
-    """The first SIGINT or SIGTERM asks the run to end at a step boundary; a second one ends the process at once. SIGHUP ends nothing."""
+    """The first SIGINT or SIGTERM asks the run to end at a step boundary; a second one ends the process at once, and so does SIGQUIT
+    (Ctrl+\\). SIGHUP ends nothing."""
 
     def obey() -> None:
         what = "on_end" if session.state == "ended" else "after this step, with a checkpoint"
@@ -87,11 +89,20 @@ def signals_interrupt(session: Session, terminal: Terminal) -> Iterator[list[int
     previous = {number: signal.signal(number, ending) for number in (signal.SIGINT, signal.SIGTERM)}
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         previous[signal.SIGHUP] = signal.signal(signal.SIGHUP, lambda number, frame: terminal.hang_up())
+    if signal.getsignal(signal.SIGQUIT) == signal.SIG_DFL:
+        previous[signal.SIGQUIT] = signal.signal(signal.SIGQUIT, _end_as_ever)
     try:
         yield ending.received
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
+
+
+def _end_as_ever(number: int, frame: FrameType | None) -> None:
+    """What the signal does to any program, which may leave a core file; only the cursor, which the bar hid, is shown again before."""
+    _show_cursor()
+    signal.signal(number, signal.SIG_DFL)
+    signal.raise_signal(number)
 
 
 def _show_cursor() -> None:

@@ -37,7 +37,7 @@ class Leaving:
         self.hung_up = False
         """The terminal has gone. A run that trains here goes on without it."""
         self.at_once = False
-        """A second signal came: nothing is waited for."""
+        """A second signal came, or SIGQUIT: nothing is waited for."""
 
     def ask(self) -> None:
         """By key: leave at once, or ask first while a run is alive."""
@@ -65,7 +65,11 @@ class Leaving:
             self._app.exit(return_code=128 + signal.SIGHUP)
 
     def terminate(self, number: int) -> None:
-        """A signal asks the process to end: the run gets its last checkpoint first."""
+        """A signal asks the process to end: the run gets its last checkpoint first, but at SIGQUIT, which waits for nothing."""
+        if number == signal.SIGQUIT:
+            self.at_once = True
+            self._app.exit(return_code=128 + number)
+            return
         if self._handing:
             self._signal = number
             return

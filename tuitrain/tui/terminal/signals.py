@@ -11,7 +11,7 @@ from typing import Protocol
 
 from tuitrain.signals import Echo
 
-_ENDING = (signal.SIGTERM, signal.SIGINT)
+_ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGQUIT)
 
 
 class Signalled(Protocol):
@@ -29,14 +29,17 @@ class Signalled(Protocol):
 
 @contextmanager
 def signals_to(app: Signalled) -> Iterator[None]:
-    """While entered, SIGHUP, SIGTERM and SIGINT are `app`'s. Afterwards SIGHUP does nothing: a shell sends it too when the terminal has
-    gone, and a run may go on then. One that was ignored from the first, as under `nohup`, stays so."""
+    """While entered, SIGHUP, SIGTERM, SIGINT and SIGQUIT are `app`'s. Afterwards SIGHUP does nothing: a shell sends it too when the
+    terminal has gone, and a run may go on then. One that was ignored from the first, as under `nohup`, stays so."""
     echo = Echo()
 
     def on_signal(number: int, frame: FrameType | None) -> None:
+        if number == signal.SIGQUIT:
+            # An app that does nothing any more ends by the next one.
+            signal.signal(number, signal.SIG_DFL)
         if number == signal.SIGHUP:
             app.from_outside(app.hang_up)
-        elif not echo.heard():
+        elif number == signal.SIGQUIT or not echo.heard():
             app.from_outside(partial(app.terminate, number))
 
     previous = {number: signal.signal(number, on_signal) for number in _ENDING}
