@@ -9,11 +9,14 @@ import sys
 import termios
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
 from types import SimpleNamespace
 from typing import IO, Any
 
 import pytest
 
+from tuitrain.config import RunConfig
+from tuitrain.console import detach
 from tuitrain.console.terminal import signals_interrupt
 from tuitrain.session.unseen import end_on_signals
 
@@ -66,17 +69,44 @@ def test_signals_are_obeyed_on_a_terminal_that_takes_nothing(monkeypatch: pytest
     os.close(held)
 
 
-def test_a_quit_ends_the_process_as_ever_with_a_cursor(monkeypatch: pytest.MonkeyPatch) -> None:
+def followed(quit_comes: Callable[..., Any], _: pytest.MonkeyPatch) -> None:
+    with in_console(SimpleNamespace(state="running")):
+        quit_comes()
+
+
+def detached_from(quit_comes: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tuitrain.session.detached.start", quit_comes)
+    detach(RunConfig(), Path())
+
+
+@pytest.mark.parametrize("start", [followed, detached_from])
+def test_a_quit_ends_the_process_as_ever_with_a_cursor(
+    monkeypatch: pytest.MonkeyPatch, start: Callable[[Callable[..., Any], pytest.MonkeyPatch], None]
+) -> None:
     ended = list[tuple[int, object]]()
     raised = signal.raise_signal
     monkeypatch.setattr(signal, "raise_signal", lambda number: ended.append((number, signal.getsignal(number))))
     held, terminal = pty.openpty()
-    with open(terminal, "w") as stderr, in_console(SimpleNamespace(state="running")):
+
+    def quit_comes(*_: object, **__: object) -> str:
         monkeypatch.setattr(sys, "stderr", stderr)
         raised(signal.SIGQUIT)
+        return "a run"
+
+    with open(terminal, "w") as stderr:
+        start(quit_comes, monkeypatch)
     assert ended == [(signal.SIGQUIT, signal.SIG_DFL)]
     assert os.read(held, 64) == b"\x1b[?25h"
     os.close(held)
+
+
+@pytest.mark.parametrize(
+    ("state", "words"), [("preparing", "before the next step"), ("running", "after this step, with a checkpoint"), ("ended", "on_end")]
+)
+def test_what_ends_is_said(capsys: pytest.CaptureFixture[str], state: str, words: str) -> None:
+    with in_console(SimpleNamespace(state=state, interrupt=lambda: None)):
+        signal.raise_signal(signal.SIGTERM)
+    assert capsys.readouterr().err == f"tuitrain: ending {words}; once more ends at once\n"
 
 
 class Busy:

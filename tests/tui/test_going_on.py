@@ -369,6 +369,7 @@ async def test_a_signal_is_stronger_than_a_handing_over_that_waits(app: Tuitrain
         await pilot.press("enter", "q", "down", "enter")
         await until_told(pilot, "as soon as it has begun")
         app.terminate(15)
+        await until_told(pilot, "Ending before the next step.")
         session.begin()
         session.end("interrupted")
         await until(pilot, lambda: app._exit)

@@ -11,7 +11,7 @@ import msgspec
 from tuitrain.config import RunConfig
 from tuitrain.console.printers import Preparations, Printer, notice_to_stderr, to_stderr
 from tuitrain.console.printers import printer_for as printer_for
-from tuitrain.console.terminal import Terminal, show, signals_interrupt
+from tuitrain.console.terminal import Terminal, cursor_at_quit, show, signals_interrupt
 from tuitrain.events import Event, RunEnded
 from tuitrain.files import to_nowhere
 from tuitrain.session import Session
@@ -73,7 +73,8 @@ def detach(config: RunConfig, runs_dir: Path, *, resume: Path | None = None, que
 
     preparations = Preparations()
     try:
-        run = detached.start(config, runs_dir, resume=resume, queue=queue, heard=preparations.show)
+        with cursor_at_quit():
+            run = detached.start(config, runs_dir, resume=resume, queue=queue, heard=preparations.show)
     finally:
         preparations.close()
     print(msgspec.json.encode({"run": run}).decode() if as_json else run)

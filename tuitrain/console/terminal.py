@@ -78,7 +78,7 @@ def signals_interrupt(session: Session, terminal: Terminal) -> Iterator[list[int
     (Ctrl+\\). SIGHUP ends nothing."""
 
     def obey() -> None:
-        what = "on_end" if session.state == "ended" else "after this step, with a checkpoint"
+        what = {"ended": "on_end", "preparing": "before the next step"}.get(session.state, "after this step, with a checkpoint")
         # Before it is said: on a terminal that somebody has stopped that takes until it goes on.
         session.interrupt()
         # The signal may have come in the midst of a write to the same stream.
@@ -89,17 +89,29 @@ def signals_interrupt(session: Session, terminal: Terminal) -> Iterator[list[int
     previous = {number: signal.signal(number, ending) for number in (signal.SIGINT, signal.SIGTERM)}
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         previous[signal.SIGHUP] = signal.signal(signal.SIGHUP, lambda number, frame: terminal.hang_up())
-    if signal.getsignal(signal.SIGQUIT) == signal.SIG_DFL:
-        previous[signal.SIGQUIT] = signal.signal(signal.SIGQUIT, _end_as_ever)
     try:
-        yield ending.received
+        with cursor_at_quit():
+            yield ending.received
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
 
 
+@contextmanager
+def cursor_at_quit() -> Iterator[None]:
+    """While entered, SIGQUIT shows the cursor that a bar hid before it ends the process."""
+    if signal.getsignal(signal.SIGQUIT) != signal.SIG_DFL:
+        yield
+        return
+    signal.signal(signal.SIGQUIT, _end_as_ever)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+
+
 def _end_as_ever(number: int, frame: FrameType | None) -> None:
-    """What the signal does to any program, which may leave a core file; only the cursor, which the bar hid, is shown again before."""
+    """What the signal does to any program, which may leave a core file."""
     _show_cursor()
     signal.signal(number, signal.SIG_DFL)
     signal.raise_signal(number)

@@ -78,8 +78,9 @@ class Leaving:
             self._app.exit(return_code=128 + number)
             return
         self._signal = number
+        sentence = "Ending before the next step." if self._view.state == "preparing" else "Ending after this step, with a checkpoint."
         self._view.session.interrupt()
-        self._wait("Ending after this step, with a checkpoint.", lambda: self._view.alive)
+        self._wait(sentence, lambda: self._view.alive)
 
     def _answered(self, answer: str | None) -> None:
         if answer == "stop":
