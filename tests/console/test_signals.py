@@ -69,35 +69,37 @@ def test_signals_are_obeyed_on_a_terminal_that_takes_nothing(monkeypatch: pytest
     os.close(held)
 
 
-def followed(quit_comes: Callable[..., Any], _: pytest.MonkeyPatch) -> None:
+def followed(signal_comes: Callable[..., Any], _: pytest.MonkeyPatch) -> None:
     with in_console(SimpleNamespace(state="running")):
-        quit_comes()
+        signal_comes()
 
 
-def detached_from(quit_comes: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tuitrain.session.detached.start", quit_comes)
+def detached_from(signal_comes: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tuitrain.session.detached.start", signal_comes)
     detach(RunConfig(), Path())
 
 
+@pytest.mark.parametrize("number", [signal.SIGQUIT, signal.SIGTSTP])
 @pytest.mark.parametrize("start", [followed, detached_from])
-def test_a_quit_ends_the_process_as_ever_with_a_cursor(
-    monkeypatch: pytest.MonkeyPatch, start: Callable[[Callable[..., Any], pytest.MonkeyPatch], None]
+def test_the_shell_gets_its_terminal_with_a_cursor(
+    monkeypatch: pytest.MonkeyPatch, start: Callable[[Callable[..., Any], pytest.MonkeyPatch], None], number: signal.Signals
 ) -> None:
-    ended = list[tuple[int, object]]()
+    obeyed = list[tuple[int, object]]()
     raised = signal.raise_signal
-    monkeypatch.setattr(signal, "raise_signal", lambda number: ended.append((number, signal.getsignal(number))))
+    monkeypatch.setattr(signal, "raise_signal", lambda number: obeyed.append((number, signal.getsignal(number))))
     held, terminal = pty.openpty()
 
-    def quit_comes(*_: object, **__: object) -> str:
+    def signal_comes(*_: object, **__: object) -> str:
         monkeypatch.setattr(sys, "stderr", stderr)
-        raised(signal.SIGQUIT)
+        raised(number)
+        raised(number)
         return "a run"
 
-    with open(terminal, "w") as stderr:
-        start(quit_comes, monkeypatch)
-    assert ended == [(signal.SIGQUIT, signal.SIG_DFL)]
-    assert os.read(held, 64) == b"\x1b[?25h"
-    os.close(held)
+    with open(terminal, "w") as stderr, open(held, "rb") as shown:
+        start(signal_comes, monkeypatch)
+        assert obeyed == 2 * [(number, signal.SIG_DFL)]
+        twice = 2 * b"\x1b[?25h"
+        assert shown.read(len(twice)) == twice
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import msgspec
 from tuitrain.config import RunConfig
 from tuitrain.console.printers import Preparations, Printer, notice_to_stderr, to_stderr
 from tuitrain.console.printers import printer_for as printer_for
-from tuitrain.console.terminal import Terminal, cursor_at_quit, show, signals_interrupt
+from tuitrain.console.terminal import Terminal, cursor_for_the_shell, show, signals_interrupt
 from tuitrain.events import Event, RunEnded
 from tuitrain.files import to_nowhere
 from tuitrain.session import Session
@@ -73,7 +73,7 @@ def detach(config: RunConfig, runs_dir: Path, *, resume: Path | None = None, que
 
     preparations = Preparations()
     try:
-        with cursor_at_quit():
+        with cursor_for_the_shell():
             run = detached.start(config, runs_dir, resume=resume, queue=queue, heard=preparations.show)
     finally:
         preparations.close()

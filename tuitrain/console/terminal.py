@@ -90,7 +90,7 @@ def signals_interrupt(session: Session, terminal: Terminal) -> Iterator[list[int
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
         previous[signal.SIGHUP] = signal.signal(signal.SIGHUP, lambda number, frame: terminal.hang_up())
     try:
-        with cursor_at_quit():
+        with cursor_for_the_shell():
             yield ending.received
     finally:
         for number, handler in previous.items():
@@ -98,27 +98,28 @@ def signals_interrupt(session: Session, terminal: Terminal) -> Iterator[list[int
 
 
 @contextmanager
-def cursor_at_quit() -> Iterator[None]:
-    """While entered, SIGQUIT shows the cursor that a bar hid before it ends the process."""
-    if signal.getsignal(signal.SIGQUIT) != signal.SIG_DFL:
-        yield
-        return
-    signal.signal(signal.SIGQUIT, _end_as_ever)
+def cursor_for_the_shell() -> Iterator[None]:
+    """While entered, SIGQUIT (Ctrl+\\) and SIGTSTP (Ctrl+Z) show the cursor that a bar hid before they do what they do to any program."""
+    heard = [number for number in (signal.SIGQUIT, signal.SIGTSTP) if signal.getsignal(number) == signal.SIG_DFL]
+    for number in heard:
+        signal.signal(number, _obey_as_ever)
     try:
         yield
     finally:
-        signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+        for number in heard:
+            signal.signal(number, signal.SIG_DFL)
 
 
-def _end_as_ever(number: int, frame: FrameType | None) -> None:
-    """What the signal does to any program, which may leave a core file."""
+def _obey_as_ever(number: int, frame: FrameType | None) -> None:
     _show_cursor()
     signal.signal(number, signal.SIG_DFL)
     signal.raise_signal(number)
+    # The shell's `fg` and `bg` lead here.
+    signal.signal(number, _obey_as_ever)
 
 
 def _show_cursor() -> None:
-    """Past all buffers and locks, and only where the terminal takes it at once: the process is about to end."""
+    """Past all buffers and locks, and only where the terminal takes it at once: the process is about to end, or to stand still."""
     with suppress(OSError, ValueError):
         descriptor = sys.stderr.fileno()
         if os.isatty(descriptor) and select.select([], [descriptor], [], 0)[1]:
