@@ -165,6 +165,31 @@ def test_while_it_prepares_the_run_is_shown_as_this_processs_own(tmp_path: Path,
     assert session.record.started is not None
 
 
+@pytest.mark.parametrize("ending", ["finished", "failed"])
+def test_a_run_that_had_ended_and_whose_process_is_killed_while_it_prepares_has_ended_as_before(run: RunSummary, ending: str) -> None:
+    change_state(run.path, state=ending, step=40, error="it \x1b[31mfailed" if ending == "failed" else None)
+    ended = read_status(run.path)
+    # Twice: the second finds what the first has left.
+    for _ in range(2):
+        TakenRun(run.path, RunRecord(CONFIG)).beat()
+        assert read_status(run.path).state == the_run(run.path.parent).state == "queued"
+        kill(run.path)
+        row = the_run(run.path.parent)
+        assert (row.state, row.live, row.error) == (ending, False, ended.error)
+        assert load_record(run.path).state == ending
+        assert read_status(run.path).ended == ended.ended is not None
+    TakenRun(run.path, RunRecord(CONFIG)).end(None)
+    after = read_status(run.path)
+    assert (after.state, after.error, after.ended) == (ending, ended.error, ended.ended)
+
+
+def kill(folder: Path) -> None:
+    """To all that is on disk, the process that has the run is there no more."""
+    change_state(folder, pid=2**22 + 5)
+    for claimed in folder.glob("claim-*.json"):
+        claimed.write_text(json.dumps(json.loads(claimed.read_text()) | {"pid": 2**22 + 5}))
+
+
 # -- what is refused --------------------------------------------------------------------------------------------------
 
 

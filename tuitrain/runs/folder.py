@@ -18,13 +18,13 @@ from typing import Any
 import msgspec
 
 from tuitrain.config import ConfigError, RunConfig
-from tuitrain.events import RunStarted
+from tuitrain.events import END_STATES, RunStarted
 from tuitrain.files import sweep, sync_folder, write_atomically
 from tuitrain.paths import CHECKPOINTS, CONFIG, LOG, METRICS, STATE, TENSORBOARD
 from tuitrain.recipes import to_toml
 from tuitrain.runs.logtail import LogLine
 from tuitrain.runs.network import PARAMETERS, PREDICTIONS
-from tuitrain.runs.status import InQueue, RunStatus, read_status, this_process
+from tuitrain.runs.status import Ended, InQueue, RunStatus, read_status, this_process
 from tuitrain.runs.store import MetricsWriter
 from tuitrain.runs.utc import utc
 from tuitrain.text import clean
@@ -110,8 +110,10 @@ class RunFolder:
             OSError: it cannot be written.
         """
         process = msgspec.structs.asdict(this_process())
-        status = msgspec.structs.replace(self.status, state="queued", attached=0, ended=None, error=None, heartbeat=time.time(), **process)
-        self.write_state(status)
+        was = self.status
+        before = Ended(state=was.state, ended=was.ended, error=was.error) if was.state in END_STATES else was.before
+        status = msgspec.structs.replace(was, state="queued", attached=0, ended=None, error=None, before=before, **process)
+        self.write_state(msgspec.structs.replace(status, heartbeat=time.time()))
 
     def begin_again(self, config: RunConfig, started: RunStarted, environment: Mapping[str, Any]) -> None:
         """The run goes on with another configuration; it keeps its id and the time of its first start. A queued one starts here.

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from tuitrain.events import LIVE_STATES, DataKind, RunStarted, RunState
+from tuitrain.events import LIVE_STATES, DataKind, EndState, RunStarted, RunState
 from tuitrain.files import read_in
 from tuitrain.paths import STATE
 from tuitrain.runs.errors import RunError
@@ -40,6 +40,14 @@ class InQueue(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Its devices are free, and it prepares to train on them."""
     words: str = ""
     """What it waits for."""
+
+
+class Ended(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How a run had ended that a process has taken to go on with it: what `RunStatus` said of that."""
+
+    state: EndState
+    ended: str | None = None
+    error: str | None = None
 
 
 class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,6 +89,8 @@ class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
     total_steps: int
     queue: InQueue | None = None
     """`device` is then what it waits for: names, or `auto` and how many as a configuration says it."""
+    before: Ended | None = None
+    """While a process prepares to go on with a run that had ended."""
 
     def as_started(self) -> RunStarted | None:
         """What the run said when it began; `None` where it never did."""
@@ -119,7 +129,8 @@ class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
 def read_status(folder: Path) -> RunStatus:
     """What the `state.json` in a run folder says, under the name and note of its label.
 
-    The run's id is the folder's name, so that a renamed copy is a run of its own.
+    The run's id is the folder's name, so that a renamed copy is a run of its own. A run that had ended, and whose process went while it
+    prepared to go on, has ended as it had: it did no step more.
 
     Raises:
         RunError: it is missing or damaged.
@@ -136,6 +147,9 @@ def read_status(folder: Path) -> RunStatus:
     # A list of two thousand runs has some thirty thousand texts, and hardly one of them needs it.
     if not is_plain_json(content):
         status = _cleaned(status)
+    if status.before is not None and not has_process(status, time.time()):
+        before = msgspec.structs.asdict(status.before)
+        status = msgspec.structs.replace(status, **before, before=None)
     label = read_label(folder)
     return msgspec.structs.replace(status, run=clean(folder.name), name=label.name_or(status.name), note=label.note_or(status.note))
 
@@ -145,7 +159,8 @@ def _cleaned(status: RunStatus) -> RunStatus:
     texts = {field: clean(value) for field in RunStatus.__struct_fields__ if isinstance(value := getattr(status, field), str)}
     device = tuple(map(clean, status.device))
     queue = status.queue and msgspec.structs.replace(status.queue, words=clean(status.queue.words))
-    return msgspec.structs.replace(status, **{**texts, "device": device, "queue": queue})
+    before = status.before and msgspec.structs.replace(status.before, error=status.before.error and clean(status.before.error))
+    return msgspec.structs.replace(status, **{**texts, "device": device, "queue": queue, "before": before})
 
 
 class ThisProcess(msgspec.Struct, frozen=True):
