@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from engine_small import CLASSES, FakeControl, losses_of, of, run, small_config
+from engine_small import CLASSES, FakeControl, go_on, losses_of, of, run, small_config
 from torch import nn
 
 from tuitrain.engine import checkpoint, snapshot
@@ -24,7 +24,7 @@ from tuitrain.engine.optim import autocast, make_criterion, make_optimizer, upda
 from tuitrain.engine.predictions import Answers
 from tuitrain.engine.snapshot import Snapshot
 from tuitrain.engine.strategies.single import Single
-from tuitrain.events import Checkpoint, Notice, RunEnded, State, encode
+from tuitrain.events import Checkpoint, Notice, RunEnded, RunStarted, State, encode
 
 CPU = torch.device("cpu")
 
@@ -224,18 +224,23 @@ def test_an_unwritable_folder_is_a_warning(tmp_path: Path) -> None:
     assert events[-1].state == "finished"
 
 
-def test_the_newest_and_the_best_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def score(monkeypatch: pytest.MonkeyPatch, *accuracies: float) -> None:
+    """What the evaluations find, one after the other."""
     from tuitrain.engine.evaluate import Evaluator, Score
 
-    accuracies = iter([0.2, 0.9, 0.3, 0.9, 0.4, 0.5])
+    left = iter(accuracies)
 
     def scored(self: Evaluator) -> Any:
         answers = Answers(self.split)
         answers.add(torch.zeros(len(self.split), CLASSES))
-        return Score(1.0, 1.0, next(accuracies), answers)
+        return Score(1.0, 1.0, next(left), answers)
         yield
 
     monkeypatch.setattr(Evaluator, "run", scored)
+
+
+def test_the_newest_and_the_best_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    score(monkeypatch, 0.2, 0.9, 0.3, 0.9, 0.4, 0.5)
     events = run(small_config(epochs=6, keep_checkpoints=2), FakeControl(tmp_path))
     parent = tmp_path / "checkpoints"
     assert [path.name for path in checkpoint.checkpoints(parent)] == ["step-00000014", "step-00000035", "step-00000042"]
@@ -243,6 +248,26 @@ def test_the_newest_and_the_best_are_kept(tmp_path: Path, monkeypatch: pytest.Mo
     told = [(event.step, event.path) for event in of(Checkpoint, events) if event.kind == "best"]
     assert told == [(7, str(parent / "step-00000007")), (14, str(parent / "step-00000014"))]
     assert [path.name for path in parent.iterdir() if path.name.startswith(".")] == []
+
+
+def test_the_best_is_the_best_of_those_that_could_be_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    score(monkeypatch, 0.2, 0.9, 0.5, 0.4)
+    real = snapshot.write
+
+    def full(parent: Path, kind: Any, taken: Snapshot) -> Path:
+        if taken.position.step == 14:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(parent, kind, taken)
+
+    monkeypatch.setattr(snapshot, "write", full)
+    events = run(small_config(epochs=3), FakeControl(tmp_path))
+    assert [event.step for event in of(Checkpoint, events) if event.kind == "best"] == [7, 21]
+    parent = tmp_path / "checkpoints"
+    assert checkpoint.best(parent) == parent / "step-00000021"
+    # Who goes on from there knows how good that is.
+    events = go_on(small_config(epochs=4), FakeControl(tmp_path))
+    assert (of(RunStarted, events)[0].resumed_from, events[-1].step) == (21, 28)
+    assert checkpoint.best(parent) == parent / "step-00000021"
 
 
 def test_a_step_that_is_saved_already_is_only_told_again(tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ class Position:
         epoch: the epoch of the last step, from 1.
         batches: batches of that epoch that are done.
         evaluated: whether that epoch is over and its evaluation done.
-        best_accuracy: the highest test accuracy so far, 0 to 1.
+        best_accuracy: the highest test accuracy of those positions that were saved up to here, 0 to 1.
         seconds, crossed_epoch, crossed_seconds: of the clock, in a run that has a target accuracy; see `target.TargetClock`.
     """
 
@@ -64,7 +64,7 @@ class Position:
     epoch: int
     batches: int
     evaluated: bool
-    best_accuracy: float | None
+    best_accuracy: float | None = None
     seconds: float = 0.0
     crossed_epoch: int | None = None
     crossed_seconds: float | None = None

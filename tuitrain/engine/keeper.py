@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -76,16 +77,19 @@ class Keeper:
         late = time.monotonic() - self._saved_at >= self._config.checkpoint_every_minutes * 60
         return late and (self._flight is None or self._flight.done())
 
-    def save(self, kind: CheckpointKind, position: Position, *, best: bool) -> Iterator[Told]:
+    def save(self, kind: CheckpointKind, position: Position, accuracy: float | None) -> Iterator[Told]:
         """Copy everything, and let it be written; a position that is saved already is only told again.
 
         Args:
             kind: why it is saved.
-            position: where the run is.
-            best: its test accuracy is the highest so far.
+            position: where the run is; what its `best_accuracy` is, is found here.
+            accuracy: on the test data, where it was evaluated in this process. An epoch that could not be saved is the best of nothing.
         """
         yield from self.drain()
         self._saved_at = time.monotonic()
+        highest = self._shelf.saved.best_accuracy if self._shelf.saved is not None else None
+        best = accuracy is not None and (highest is None or accuracy > highest)
+        position = replace(position, best_accuracy=accuracy if best else highest)
         taken: Snapshot | None = None
         if position != self._shelf.saved:
             try:

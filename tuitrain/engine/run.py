@@ -90,8 +90,8 @@ class Run:
         self.position = -1
         self.evaluated = False
         self.doing = "training"
-        self._best_accuracy: float | None = None
-        self._is_best = False
+        # What the evaluation of this very step says.
+        self._accuracy: float | None = None
 
     @property
     def epoch_done(self) -> bool:
@@ -117,7 +117,7 @@ class Run:
         if not self.leads and self._group is not None:
             seed_rank(self._seed, self._group.rank, self.step)
         self._set_rates(self.step, self.epoch)
-        self.evaluated = self._is_best = False
+        self.evaluated, self._accuracy = False, None
 
     def average(self) -> None:
         """Average the weights, where that is due after the update of this step."""
@@ -166,8 +166,7 @@ class Run:
                 counted = took if self.steps_done else 0.0
                 yield from self._target.add_evaluation(self.step, self.epoch, score.accuracy, counted=counted)
             yield score.answers.event(self.step, self.epoch, self._classes)
-            self._is_best = self._best_accuracy is None or score.accuracy > self._best_accuracy
-            self._best_accuracy = score.accuracy if self._is_best else self._best_accuracy
+            self._accuracy = score.accuracy
         self.evaluated = True
 
     def go_on_from(self, contents: Contents) -> None:
@@ -185,7 +184,7 @@ class Run:
         if self._target is not None:
             self._target.go_on_from(position)
         self.step, self.epoch, self.position = position.step, position.epoch, position.batches - 1
-        self.evaluated, self._best_accuracy = position.evaluated, position.best_accuracy
+        self.evaluated = position.evaluated
         self.keeper.went_on_from(position)
 
     def save(self, kind: CheckpointKind) -> Iterator[Event]:
@@ -193,8 +192,8 @@ class Run:
         if not self.leads:
             return
         yield from self.losses.rest()
-        position = Position(self.step, self.epoch, self.position + 1, self.evaluated, self._best_accuracy)
+        position = Position(self.step, self.epoch, self.position + 1, self.evaluated)
         if self._target is not None:
             position = self._target.noted(position)
-        yield from self.keeper.save(kind, position, best=self._is_best)
+        yield from self.keeper.save(kind, position, self._accuracy)
         self.losses.restart_clock()
