@@ -153,6 +153,21 @@ def test_the_time_in_which_no_process_had_the_run_is_not_counted(tmp_path: Path,
     assert 60 <= load_record(run.path).running_seconds < 120
 
 
+@pytest.mark.parametrize(
+    ("first", "sentence"),
+    [(25, "losses of the steps 21 to 25 were never written, and they are"), (21, "loss of step 21 was never written, and it is")],
+)
+def test_a_gap_of_losses_before_the_checkpoint_is_named_once(tmp_path: Path, run: RunSummary, first: int, sentence: str) -> None:
+    # The checkpoint got to disk, and the losses before it did not.
+    heard, _ = make(tmp_path, Engine(first, 30), run.path)
+    text = f"The {sentence} not made again: the run goes on from its checkpoint at step {first}."
+    assert [event for event in heard.events if isinstance(event, Notice)] == [Notice(level="warning", text=text)]
+    assert [event.text for event in load_record(run.path).notices] == [text]
+    assert text in (run.path / "log.txt").read_text()
+    heard, _ = make(tmp_path, Engine(30, 40), run.path)
+    assert [event for event in heard.events if isinstance(event, Notice)] == []
+
+
 def test_while_it_prepares_the_run_is_shown_as_this_processs_own(tmp_path: Path, run: RunSummary) -> None:
     seen = []
 

@@ -30,12 +30,25 @@ class Archive:
         logged: how many lines of the record's log are in the folder's already.
         waited_since: when the process that trained the run before was last heard of, where it did not say how the run ended.
         evals: the evaluations of a run that goes on.
+        gap: what there is to say of losses that are missing from such a run.
+
+    Attributes:
+        gap: the same; whoever hosts the run tells it.
 
     Raises:
         RunError: the metrics cannot be opened.
     """
 
-    def __init__(self, folder: RunFolder, *, logged: int = 0, waited_since: float | None = None, evals: Sequence[Eval] = ()) -> None:
+    def __init__(
+        self,
+        folder: RunFolder,
+        *,
+        logged: int = 0,
+        waited_since: float | None = None,
+        evals: Sequence[Eval] = (),
+        gap: Sequence[Notice] = (),
+    ) -> None:
+        self.gap = gap
         self._folder = folder
         self._earlier = tuple(evals)
         self._metrics = MetricsWriter(folder.path / METRICS)

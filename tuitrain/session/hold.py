@@ -121,6 +121,8 @@ class Hold:
         self._record.config, self._record.path = resolved, folder.path
         self._record.leave_on_disk(StoredRun(folder.path))
         self._recorder.archive = archive
+        for notice in archive.gap:
+            self._recorder.put(notice)
         if not listening:
             self._listen(folder.path)
         self._recorder.afterwards = self.do_on_end

@@ -21,6 +21,7 @@ from tuitrain.runs.folder import RunFolder
 from tuitrain.runs.mending import sound_metrics
 from tuitrain.runs.record import RunRecord
 from tuitrain.runs.saved import take_up
+from tuitrain.runs.series import Curve
 from tuitrain.session.archive import Archive
 from tuitrain.text import clean
 
@@ -107,7 +108,7 @@ class TakenRun:
             problem = sound_metrics(path / METRICS)
             self.notices = [Notice(level="warning", text=f"The run's {problem}")] if problem else []
             self._logged = take_up(record, path)
-            self._evals = tuple(record.evals)
+            self._evals, self._losses = tuple(record.evals), record.loss
             self.folder.take_over()
         except OSError as error:
             self._claim.release()
@@ -129,7 +130,9 @@ class TakenRun:
             RunError: it cannot be written.
         """
         waited_since = self._before.heartbeat if self._before.state in LIVE_STATES else None
-        archive = Archive(self.folder, logged=self._logged, waited_since=waited_since, evals=self._evals)
+        # Where the curves had to begin anew, that is said already.
+        gap = [] if self.notices else _gap(self._losses, started.resumed_from or 0)
+        archive = Archive(self.folder, logged=self._logged, waited_since=waited_since, evals=self._evals, gap=gap)
         # The recorder's thread beats until it has begun.
         with self._lock:
             try:
@@ -149,6 +152,19 @@ class TakenRun:
             with suppress(OSError):
                 self.folder.write_state(status)
         self._claim.release()
+
+
+def _gap(losses: Curve, step: int) -> list[Notice]:
+    """Names the steps before a checkpoint at `step` whose losses are not kept, as after a disk that was full to the end."""
+    newest = losses.at(step)
+    first = 1 if newest is None else int(newest[0]) + 1
+    if first > step:
+        return []
+    what, again = (
+        (f"losses of the steps {first:,} to {step:,} were", "they are") if first < step else (f"loss of step {step:,} was", "it is")
+    )
+    text = f"The {what} never written, and {again} not made again: the run goes on from its checkpoint at step {step:,}."
+    return [Notice(level="warning", text=text)]
 
 
 def _unwritable(path: Path, name: str, error: OSError) -> RunError:
