@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from functools import partialmethod
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,7 @@ from tuitrain.runs.reader import MetricsReader
 from tuitrain.runs.record import RunRecord
 from tuitrain.runs.saved import load_record
 from tuitrain.runs.series import Series
+from tuitrain.runs.store import MetricsWriter
 from tuitrain.session import archive
 from tuitrain.session.archive import Archive
 from tuitrain.session.control import Control
@@ -279,6 +282,23 @@ def test_a_mistake_about_one_event_does_not_end_the_writing(tmp_path: Path, hear
     assert (record.state, load_record(record.path).state) == ("stopped", "stopped")
     with MetricsReader(record.path / METRICS) as reader:
         assert reader.last_step() == 5
+
+
+def test_what_could_not_be_written_to_the_end_stands_in_the_log(tmp_path: Path, heard: Heard, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(own: MetricsWriter) -> bool:
+        own.error = "database or disk is full"
+        return False
+
+    monkeypatch.setattr(MetricsWriter, "commit", full)
+    monkeypatch.setattr(MetricsWriter, "close", partialmethod(MetricsWriter.close, timeout=0.0))
+    record = stopped_at(5, tmp_path, heard).record
+    assert record is not None
+    assert record.path is not None
+    said = [notice.text for notice in record.notices]
+    assert said[0] == "The run's metrics cannot be written: database or disk is full. Training goes on; it is tried again."
+    assert re.fullmatch(r"\d+ events could not be written to the run's metrics: database or disk is full\.", said[1])
+    logged = [line.split(" ", 2)[1:] for line in (record.path / "log.txt").read_text().splitlines()]
+    assert [text for level, text in logged if level == "warning"] == said
 
 
 def test_text_that_is_no_unicode_costs_nothing_else(tmp_path: Path, heard: Heard) -> None:

@@ -114,7 +114,9 @@ def _starve(host: Host, draw: random.Random, starve: Callable[[], object], feed:
             assert ended in ("finished", "refused"), again.complaint()
             if any("events could not be written to the run's metrics" in text for text in host.words("notices")[0][1]):
                 # There was no room for points to the end, but for a checkpoint: it is said, and nothing makes those before it again.
-                check_so_far(folder, lost=range(kept + 1, (again.resumed_from or kept) + 1))
+                lost = range(kept + 1, (again.resumed_from or kept) + 1)
+                check_so_far(folder, lost=lost)
+                assert bool(lost) == any("never written" in text for text in again.words("notices")[0][1]), lost
                 return True
         else:
             feed()

@@ -6,6 +6,7 @@ A disk that refuses costs a notice, never the run.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from tuitrain.events import Checkpoint, Eval, Event, Notice, Parameters, Predictions, RunEnded, RunStarted, Step
 from tuitrain.paths import METRICS, TENSORBOARD
@@ -79,7 +80,7 @@ class Archive:
         return problems
 
     def close(self, record: RunRecord) -> list[Notice]:
-        """Write for the last time and close the files."""
+        """Write for the last time and close the files, but for the log: see `end_log`."""
         problems = self.commit(record)
         if lost := self._metrics.close():
             problems.append(
@@ -88,6 +89,11 @@ class Archive:
         if self._tensorboard is not None:
             problems += self._try("TensorBoard file", self._tensorboard.close)
         return problems
+
+    def end_log(self, record: RunRecord) -> None:
+        """Write down what the log says of `close`."""
+        with suppress(OSError):
+            self._write_log(record)
 
     def _write_metrics(self) -> None:
         if not self._metrics.commit():

@@ -129,6 +129,8 @@ class Recorder:
             return []
         for problem in problems:
             self._apply(problem)
+        if last:
+            archive.end_log(self._record)
         return list(problems)
 
     def _apply(self, event: Event) -> None:
