@@ -123,8 +123,10 @@ def test_ranks_that_never_say_a_word_are_named_and_end_the_run(tmp_path: Path, m
 def test_the_last_words_of_a_rank_need_no_end_of_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "short_rank.py").write_text("import sys\nprint('first')\nprint('so it ends', end='', flush=True)\nsys.exit(3)\n")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    config = small_run(1, strategy="ddp", max_restarts=0)
-    *_, ended = elastic_train(config, quiet_control(), agent=AGENT, rank="short_rank")
+    config, control, printed = small_run(1, strategy="ddp", max_restarts=0), quiet_control(), list[str]()
+    control.output = printed.append
+    *_, ended = elastic_train(config, control, agent=AGENT, rank="short_rank")
+    assert printed == ["rank 0: first", "rank 0: so it ends"]
     assert isinstance(ended, RunEnded)
     assert ended.error == "rank 0 (cpu) died (exit code 3), and max_restarts is 0. It said last: so it ends"
 

@@ -51,7 +51,7 @@ class Agent(LocalElasticAgent):
     """Torch's agent, which also says which ranks it started, which one died, and whether the group starts again."""
 
     def __init__(self, spec: WorkerSpec, logs: DefaultLogsSpecs, meeting: Meeting, host: Host) -> None:
-        super().__init__(spec, logs, log_line_prefix_template="rank ${rank}:")
+        super().__init__(spec, logs, log_line_prefix_template="rank ${rank}: ")
         self._meeting, self._host = meeting, host
 
     def _start_workers(self, worker_group: WorkerGroup) -> dict[int, Any]:

@@ -12,7 +12,7 @@ from tuitrain.text import clean
 
 LOGS = "ranks"
 """Their folder in the run folder."""
-_PREFIX = re.compile(r"rank (\d+):")
+_PREFIX = re.compile(r"rank (\d+): ")
 
 
 class RankOutput:
