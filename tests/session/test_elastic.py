@@ -87,6 +87,33 @@ def test_ranks_whose_own_data_are_not_the_same_are_refused(tmp_path: Path, monke
         events_of(small_run(2, model="seed-cnn", data="small_images:make_unlike"), tmp_path)
 
 
+def test_a_rank_that_fails_ends_the_run_when_rank_0_has_told_every_loss_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "failing.py").write_text(FAILING)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.syspath_prepend(tmp_path)
+    events = events_of(small_run(2, model="failing:make", batch_size=2), tmp_path / "run")
+    error = "rank 1 (cpu): step 47: ValueError while training: no more (failing.py, line 11)."
+    assert events[-1] == RunEnded(state="failed", step=47, error=error)
+    assert list(losses_of(events)) == list(range(1, 47))
+
+
+FAILING = """import os
+from torch import nn
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(5, 2)
+        self.steps = 0
+    def forward(self, inputs):
+        self.steps += self.training
+        if self.steps == 47 and os.environ["RANK"] == "1":
+            raise ValueError("no more")
+        return self.layer(inputs)
+def make(config):
+    return Net().double()
+"""
+
+
 def every_rank_tells_its_phases(times: list[StepTimes], *, steps: int, samples: int, first: int) -> None:
     """Where the time of the steps goes, as all ranks tell it through rank 0; the first step of all is not measured."""
     assert {(event.strategy, event.devices) for event in times} == {("ddp", ("cpu", "cpu"))}

@@ -155,6 +155,14 @@ class LossLog:
         if now - self._drained_at < DRAIN_SECONDS:
             return
         self._drained_at = now
+        yield from self.at_hand()
+
+    def at_hand(self) -> Iterator[Event]:
+        """The events that can be told without waiting for the device; the rest is on its way.
+
+        Raises:
+            RunFailed: as `ready`.
+        """
         if self._flight is not None and self._flight.has_landed():
             yield from self._arrive()
         if self._flight is None:

@@ -95,7 +95,9 @@ def _train(config: RunConfig, control: Control, devices: tuple[torch.device, ...
         end = yield from _loop(run)
     except (Exception, SystemExit, KeyboardInterrupt) as error:  # whatever goes wrong in training ends this run, and only this run
         if group is not None and is_lost_peer(error):
-            raise  # the group starts again
+            if run is None or (failure := (yield from _last_losses(run, wait=False))) is None:
+                raise  # the group starts again
+            error = failure
         if run is None:
             yield _stillborn(prepared, error)
         elif config.compile and control.ending and not isinstance(error, RunFailed):
@@ -251,10 +253,14 @@ def _stillborn(prepared: Prepared, error: BaseException) -> RunEnded:
     return RunEnded(state="failed", step=0, error=describe(error, "beginning", prepared.where))
 
 
-def _last_losses(run: Run) -> Generator[Event, None, RunFailed | None]:
-    """The losses that were not told yet; the failure that they show, where they show one."""
+def _last_losses(run: Run, *, wait: bool = True) -> Generator[Event, None, RunFailed | None]:
+    """The losses that were not told yet; the failure that they show, where they show one.
+
+    Args:
+        wait: for the device; where a peer is lost it may work on what never ends.
+    """
     try:
-        yield from run.losses.rest()
+        yield from run.losses.rest() if wait else run.losses.at_hand()
     except RunFailed as failure:
         return failure
     except RuntimeError:

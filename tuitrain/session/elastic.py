@@ -96,6 +96,7 @@ class _Group:
         self._looked = time.monotonic()
         self._restarted: str | None = None
         self._unanswered: str | None = None
+        self._failed: str | None = None
         self._output = RankOutput()
 
     def events(self) -> Iterator[Event]:
@@ -143,8 +144,7 @@ class _Group:
                     raise ConfigError(message.text)
                 yield self._end("failed", message.text)
             case RankFailed():
-                self._step = max(self._step, message.step)
-                yield self._end("failed", message.text)
+                yield from self._rank_failed(peer, message)
             case Saving():
                 self._control.recorded()
                 self._ranks.send(peer, Recorded(number=message.number))
@@ -159,8 +159,17 @@ class _Group:
                 yield message
             case _:
                 if isinstance(message, Losses):
-                    self._step = message.first_step + len(message.losses) - 1
+                    self._step = max(self._step, message.first_step + len(message.losses) - 1)
                 yield message
+
+    def _rank_failed(self, peer: Peer, message: RankFailed) -> Iterator[Event]:
+        """Rank 0 waits for the one that failed, and has losses to tell: it learns from the end of their connection that nothing comes."""
+        self._step = max(self._step, message.step)
+        self._failed = self._failed or message.text
+        if self._started and self._ranks.rank(0) is not None:
+            self._ranks.kill(peer)
+        else:
+            yield self._end("failed", self._failed)
 
     def _begin(self, peer: Peer, event: RunStarted) -> Iterator[Event]:
         if self._restarted is not None:
@@ -185,7 +194,18 @@ class _Group:
         yield message
         yield Progress(phase=f"training in {where}; its curve is there")
 
+    def _heard_out(self) -> Iterator[Event]:
+        """The run has failed, and rank 0 has said all that it will."""
+        for peer, message in list(self._ranks.receive(0)):
+            if not self._ended:
+                yield from self._take(peer, message)
+        if not self._ended:
+            yield self._end("failed", self._failed)
+
     def _finish(self, event: RunEnded) -> Iterator[Event]:
+        if self._failed is not None:
+            yield self._end("failed", self._failed)
+            return
         self._ended = True
         if self._joined is not None:
             event = msgspec.structs.replace(event, run=PurePath(self._joined.folder).name)
@@ -196,6 +216,9 @@ class _Group:
         yield event
 
     def _died(self, message: Died) -> Iterator[Event]:
+        if self._failed is not None:
+            yield from self._heard_out()
+            return
         self._group_ends()
         what = self._unanswered or f"{self._name(message.rank)} died ({_how(message.exitcode)})"
         if self._several and message.exitcode == LOST_PEER:
@@ -265,6 +288,9 @@ class _Group:
                 self._ranks.kill(peer)
 
     def _launcher_gone(self) -> Iterator[Event]:
+        if self._failed is not None:
+            yield from self._heard_out()
+            return
         for peer, message in list(self._ranks.receive(0)):
             yield from self._take(peer, message)
             if self._ended:
