@@ -30,6 +30,7 @@ NCCLS_OWN = (
 OF_THE_SYSTEM = "ncclSystemError: System call (e.g. socket, malloc) or external library call failed or device error. "
 OF_A_PEER = "ncclRemoteError: A call failed possibly due to a network error or a remote process exiting prematurely."
 OF_USAGE = "ncclInvalidUsage: This usually reflects invalid usage of NCCL library."
+OF_ITSELF = "ncclInternalError: Internal check failed."
 
 FULL = [
     "CUDA error: out of memory\nCUDA kernel errors might be asynchronously reported at some other API call",
@@ -71,9 +72,10 @@ def test_other_errors_do_not_speak_of_memory(text: str) -> None:
             "Error while creating shared memory segment /dev/shm/nccl-EoOvZr (size 9637888), error: No space left on device (28)",
         ),
         ("cuda error", "ncclUnhandledCudaError: Call to CUDA function failed.", "Cuda failure 710 'device-side assert triggered'"),
+        ("internal error", OF_ITSELF, "Message truncated : received 1024 bytes instead of 256"),
         ("invalid usage", OF_USAGE, "Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 1b000"),
     ],
-    ids=["shared-memory", "cuda", "usage"],
+    ids=["shared-memory", "cuda", "internal", "usage"],
 )
 def test_what_nccl_finds_on_this_machine_is_told_as_that_and_no_rank_has_gone(kind: str, meaning: str, reason: str) -> None:
     error = dist.DistBackendError(NCCLS_OWN.format(kind, meaning, reason))
@@ -89,11 +91,13 @@ def test_what_nccl_finds_on_this_machine_is_told_as_that_and_no_rank_has_gone(ki
         NCCLS_OWN.format("system error", OF_THE_SYSTEM, "Call to recv from 10.0.0.2<53212> failed : Connection reset by peer"),
         NCCLS_OWN.format("system error", OF_THE_SYSTEM, "Unknown NCCL Error").replace("error:\nUn", "error: Un"),
         NCCLS_OWN.format("system error", OF_THE_SYSTEM, ""),
+        NCCLS_OWN.format("internal error", OF_ITSELF, "Socket recv failed while polling for opId=0x7f6f18cb7f40"),
+        NCCLS_OWN.format("internal error", OF_ITSELF, ""),
         "NCCL communicator was aborted on rank 1.",
         '[1] is setting up NCCL communicator and retrieving ncclUniqueId from [0] via c10d key-value store by store->get("0"), '
         'but store->get("0") got error: Connection reset by peer',
     ],
-    ids=["remote", "reset", "unknown", "nothing", "aborted", "store"],
+    ids=["remote", "reset", "unknown", "nothing", "internal", "internal nothing", "aborted", "store"],
 )
 def test_a_rank_that_nccl_no_longer_reaches_has_gone(text: str) -> None:
     assert is_lost_peer(dist.DistBackendError(text))

@@ -25,8 +25,9 @@ from tuitrain.text import clean
 _PATIENCE = timedelta(days=7)
 _PAUSED_SECONDS = 0.1
 # These are of this rank's machine, as a container with too little shared memory: all ranks find them anew, however often they start.
-# For a connection that has ended NCCL has a kind of error, and takes that of the system too.
-_NCCLS_OWN = ("ncclSystemError", "ncclUnhandledCudaError", "ncclInvalidUsage", "ncclInvalidArgument")
+# For a connection that has ended NCCL has a kind of error, and takes those of the system and of its own checks too (NVIDIA/nccl#795).
+_ALSO_OF_A_PEER = ("ncclSystemError", "ncclInternalError")
+_NCCLS_OWN = (*_ALSO_OF_A_PEER, "ncclUnhandledCudaError", "ncclInvalidUsage", "ncclInvalidArgument")
 _OF_A_CONNECTION = re.compile(r"connect|recv|send|peer", re.IGNORECASE)
 
 
@@ -161,7 +162,7 @@ def is_lost_peer(error: BaseException) -> bool:
     """Whether `error` says that another rank has gone, as gloo and NCCL put it."""
     nccl = nccl_error(error)
     if nccl is not None and nccl.kind in _NCCLS_OWN:
-        return nccl.kind == "ncclSystemError" and (nccl.reason is None or _OF_A_CONNECTION.search(nccl.reason) is not None)
+        return nccl.kind in _ALSO_OF_A_PEER and (nccl.reason is None or _OF_A_CONNECTION.search(nccl.reason) is not None)
     if isinstance(error, (dist.DistBackendError, dist.DistNetworkError, dist.DistStoreError)):
         return True
     text = str(error)
