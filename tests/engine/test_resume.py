@@ -229,6 +229,10 @@ def test_a_checkpoint_that_cannot_be_read_for_now_stays_where_it_is(tmp_path: Pa
         "A checkpoint is left where it is, because it cannot be read now: step-00000006: model.safetensors cannot be read: "
         f"{os.strerror(number)}; the one before is taken."
     ]
+    # Nor is it thrown away when it is in the way of those that come now.
+    text = "step-00000006, which could not be read when the run went on, is set aside as unread-step-00000006: its steps are made again."
+    assert of(Notice, events)[-1].text == text
+    assert checkpoint.load(parent / "unread-step-00000006").position.step == 6
     assert of(RunStarted, events)[0].resumed_from == 4
     # It goes on from the step that it has come to, and not from the one that can be read again by now.
     rest = go_on(config, FakeControl(tmp_path / "run"))

@@ -15,6 +15,7 @@ import hashlib
 import json
 import random
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -172,6 +173,18 @@ def best(parent: Path) -> Path | None:
     except (OSError, UnicodeDecodeError):
         return None
     return next((path for path in checkpoints(parent) if path.name == name), None)
+
+
+def set_aside(folder: Path, prefix: str) -> Path | None:
+    """Give a checkpoint a name under which nobody looks for one; `None` where it keeps its own."""
+    for number in range(100):
+        aside = folder.with_name(f"{prefix}{folder.name}" + (f"-{number}" if number else ""))
+        if aside.exists():
+            continue
+        with suppress(OSError):
+            return folder.rename(aside)
+        break
+    return None
 
 
 def cuda_devices(devices: Sequence[torch.device]) -> list[torch.device]:

@@ -21,10 +21,12 @@ from tuitrain.engine.checkpoint import BadCheckpoint, Position
 from tuitrain.engine.failures import first_line
 from tuitrain.engine.snapshot import Snapshot
 from tuitrain.events import Checkpoint, CheckpointKind, Notice
-from tuitrain.paths import BEST
+from tuitrain.paths import BEST, saved_folders
 from tuitrain.text import readable
 
 Told = Checkpoint | Notice
+UNREAD = "unread-"
+"""Before the name of a checkpoint that may be good, and that its run has gone on without."""
 
 
 class Keeper:
@@ -153,6 +155,7 @@ class Shelf:
         if best:
             self._unnoted = folder.name
         told += self._note_best()
+        told += self._set_newer_aside()
         with suppress(OSError):  # the next save tries again
             self._delete_old()
         return told
@@ -172,14 +175,23 @@ class Shelf:
         self._unnoted = None
         return [Checkpoint(step=step, path=readable(folder), kind="best")]
 
+    def _set_newer_aside(self) -> list[Told]:
+        """Those that could not be read when the run went on, which makes their steps again: a later resume would skip them."""
+        told: list[Told] = []
+        for folder in saved_folders(self._parent):
+            newer = self.saved is not None and folder.name > checkpoint.folder_name(self.saved.step)
+            if newer and (aside := checkpoint.set_aside(folder, UNREAD)) is not None:
+                text = (
+                    f"{folder.name}, which could not be read when the run went on, is set aside as {aside.name}: its steps are made again."
+                )
+                told.append(Notice(text=text))
+        return told
+
     def _delete_old(self) -> None:
         """Keep the best and the newest that are as they were written; older ones go when so many of these have been read again."""
         best, good = self._parent / self._unnoted if self._unnoted else checkpoint.best(self._parent), 0
         for folder in reversed(checkpoint.checkpoints(self._parent)):
-            if self.saved is not None and folder.name > checkpoint.folder_name(self.saved.step):
-                # It could not be read when the run went on, which makes its steps again: a later resume would skip them.
-                _delete(folder)
-            elif good < self._keep:
+            if good < self._keep:
                 good += self._is_good(folder)
             elif folder != best:
                 _delete(folder)

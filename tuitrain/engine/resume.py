@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ import torch
 from torch import nn
 
 from tuitrain.config import ConfigError
-from tuitrain.engine.checkpoint import BadCheckpoint, Contents, OtherFormat, Unreadable, load
+from tuitrain.engine.checkpoint import BadCheckpoint, Contents, OtherFormat, Unreadable, load, set_aside
 from tuitrain.engine.group import Group
 from tuitrain.engine.snapshot import tidy
 from tuitrain.events import Notice
@@ -56,7 +55,7 @@ def newest_valid(parent: Path) -> Generator[Notice, None, Contents | None]:
             text = f"A checkpoint is left where it is, because it cannot be read now: {str(error).rstrip('.')}; the one before is taken."
             yield Notice(level="warning", text=text)
         except BadCheckpoint as error:
-            aside = _set_aside(folder)
+            aside = set_aside(folder, DAMAGED)
             where = f"it is set aside as {aside.name}" if aside else "it cannot be set aside"
             text = f"A damaged checkpoint is not used: {str(error).rstrip('.')}; {where}, and the one before is taken."
             yield Notice(level="warning", text=text)
@@ -147,14 +146,3 @@ def check_fits(contents: Contents, origin: dict[str, Any], steps_per_epoch: int,
 
 def _way(origin: dict[str, Any]) -> str:
     return f"{origin.get('device')} ({origin.get('strategy')})"
-
-
-def _set_aside(folder: Path) -> Path | None:
-    for number in range(100):
-        aside = folder.with_name(f"{DAMAGED}{folder.name}" + (f"-{number}" if number else ""))
-        if aside.exists():
-            continue
-        with suppress(OSError):
-            return folder.rename(aside)
-        break
-    return None
