@@ -189,13 +189,20 @@ def test_one_that_was_taken_over_does_not_release_its_successors_claim(folder):
     second.release()
 
 
-@pytest.mark.parametrize("content", [b"{", b'{"host":"\xff"}'])
-def test_a_claim_that_is_being_written_is_waited_for_and_an_old_damaged_one_is_not(folder, content):
+@pytest.mark.parametrize(
+    ("content", "age"),
+    [
+        pytest.param(b"{", HEARTBEAT_SECONDS + 5, id="old"),
+        pytest.param(b'{"host":"\xff"}', HEARTBEAT_SECONDS + 5, id="no text"),
+        pytest.param(b"{", -HEARTBEAT_SECONDS - 5, id="from before the clock was set back"),
+    ],
+)
+def test_a_claim_that_is_being_written_is_waited_for_and_an_old_damaged_one_is_not(folder, content, age):
     path = folder / "claim-1.json"
     path.write_bytes(content)
     with pytest.raises(RunError, match="is being taken by another process; try again"):
         claim.take(folder)
-    os.utime(path, (0, time.time() - HEARTBEAT_SECONDS - 5))
+    os.utime(path, (0, time.time() - age))
     claim.take(folder)
 
 

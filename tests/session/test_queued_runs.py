@@ -23,7 +23,8 @@ from tuitrain.runs.catalogue import RunSummary
 from tuitrain.runs.errors import RunError
 from tuitrain.runs.record import RunRecord
 from tuitrain.runs.saved import load_record
-from tuitrain.session import detached, turn
+from tuitrain.runs.status import read_status
+from tuitrain.session import detached, queued, turn
 from tuitrain.session.control import Control
 from tuitrain.session.lines import commands
 from tuitrain.session.lines.client import RunLine
@@ -267,6 +268,20 @@ def test_a_folder_that_is_gone_ends_the_waiting(runs_dir: Path, queue_up: Queue,
     commands.stop(run_of(first))
     until(lambda: not [child for child in detached._children if child.poll() is None])
     assert [run.run for run in catalogue.list_runs(runs_dir)] == [first]
+
+
+def test_a_clock_that_is_set_back_changes_no_order_and_keeps_nobody_silent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, first = time.time, QueuedRun.new(tmp_path, RunRecord(CPU))
+    monkeypatch.setattr(time, "time", lambda: real() - 7200)
+    second, third = QueuedRun.new(tmp_path, RunRecord(CPU)), QueuedRun.new(tmp_path, RunRecord(CPU))
+    runs = catalogue.list_runs(tmp_path)
+    assert queue.places(runs) == {waiting.folder.path: place for place, waiting in enumerate((first, second, third), 1)}
+    clock = time.monotonic
+    monkeypatch.setattr(time, "monotonic", lambda: clock() + queued.BEAT_SECONDS)
+    first.beat()
+    assert read_status(first.folder.path).heartbeat < real() - 7000
+    for waiting in (first, second, third):
+        waiting.end(None)
 
 
 def test_a_full_disk_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

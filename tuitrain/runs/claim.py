@@ -103,7 +103,7 @@ def _check_free(folder: Path, path: Path, heir_of: int | None) -> None:
         return  # released at this moment: the next look says more
     except (msgspec.MsgspecError, UnicodeDecodeError):
         # Where there are no hard links a claim may be seen while it is written.
-        if time.time() - written < HEARTBEAT_SECONDS:
+        if abs(time.time() - written) < HEARTBEAT_SECONDS:
             raise RunError(f"RUN: {run} is being taken by another process; try again.") from None
         return
     handed_over = holder.pid == heir_of and not is_out_of_sight(holder)

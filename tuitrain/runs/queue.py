@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import math
 import os
 import time
 from collections.abc import Iterable, Iterator, Sequence, Set
@@ -20,9 +21,11 @@ from tuitrain.config import ConfigError, parse_device
 from tuitrain.events import LIVE_STATES
 from tuitrain.paths import STATE
 from tuitrain.runs.catalogue import RunSummary, folders, summarize
+from tuitrain.runs.errors import RunError
 
 LOCK = ".queue.lock"
 _LIVE = tuple(f'"state":"{state}"'.encode() for state in LIVE_STATES)
+_QUEUED = (b'"queue":{',)
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EBADF)
 """What a file system says that knows no locks, or none on a file that is open for reading alone."""
 
@@ -118,8 +121,16 @@ def left_behind(runs_dir: Path) -> list[RunSummary]:
     Raises:
         RunError: the folder cannot be read.
     """
-    runs = _marked(runs_dir, (b'"queue":{',))
+    runs = _marked(runs_dir, _QUEUED)
     return sorted((run for run in runs if run.left and run.here), key=_came)
+
+
+def end_of_line(runs_dir: Path) -> float:
+    """What to note as the moment at which a run comes now (Unix seconds): after all that wait, also where the clock was set back since."""
+    newest = -math.inf
+    with suppress(RunError):
+        newest = max((run.queue.since for run in _marked(runs_dir, _QUEUED) if run.queue is not None), default=newest)
+    return max(time.time(), math.nextafter(newest, math.inf))
 
 
 def _marked(runs_dir: Path, marks: Sequence[bytes]) -> Iterator[RunSummary]:

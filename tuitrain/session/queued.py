@@ -21,6 +21,7 @@ from tuitrain.runs.catalogue import RunSummary
 from tuitrain.runs.errors import RunError
 from tuitrain.runs.folder import RunFolder
 from tuitrain.runs.logtail import LOG_LINES
+from tuitrain.runs.queue import end_of_line
 from tuitrain.runs.record import RunRecord
 from tuitrain.runs.status import InQueue, RunStatus, this_process
 from tuitrain.runs.utc import utc
@@ -46,6 +47,7 @@ class QueuedRun:
         self._record = record
         self._lock = threading.Lock()
         self._logged = 0
+        self._beaten = time.monotonic()
         self._begun = False
         self._claim = claim.take(path)
         try:
@@ -75,7 +77,7 @@ class QueuedRun:
             steps_per_epoch=0,
             total_steps=0,
         )
-        queue = InQueue(since=time.time(), cwd=os.fsencode(os.getcwd()).decode(errors="replace"))
+        queue = InQueue(since=end_of_line(runs_dir), cwd=os.fsencode(os.getcwd()).decode(errors="replace"))
         path = RunFolder.create(runs_dir, config, started, {}, queue=queue).path
         try:
             return cls(path, record)
@@ -104,8 +106,10 @@ class QueuedRun:
                 return
             self._write_log()
             status = self.folder.status
-            if status.attached != self._record.attached or time.time() - status.heartbeat >= BEAT_SECONDS:
+            # By the clock that only grows: were the other set back, nobody elsewhere would hear for so long.
+            if status.attached != self._record.attached or time.monotonic() - self._beaten >= BEAT_SECONDS:
                 self.folder.write_state(self._queued())
+                self._beaten = time.monotonic()
 
     def begin(self, config: RunConfig, started: RunStarted, environment: Mapping[str, Any]) -> Archive:
         """See `Owned`.
