@@ -23,7 +23,6 @@ from tuitrain.engine.schedule import make_schedule
 from tuitrain.engine.seeding import seed_rank
 from tuitrain.engine.strategies import Strategy
 from tuitrain.engine.strategies.choose import make_strategy
-from tuitrain.engine.strategies.distributed import Distributed
 from tuitrain.engine.target import TargetClock
 from tuitrain.events import CheckpointKind, Eval, Event
 from tuitrain.paths import CHECKPOINTS
@@ -63,9 +62,8 @@ class Run:
         self._graphs = step_graphs(config, self.strategy, model, self.optimizer, self.update, devices[0])
         if self._graphs is not None:
             self.update = self._graphs.update
-        account = self.strategy.fresh_memory if isinstance(self.strategy, Distributed) else None
         self._target = None if config.target_accuracy is None else TargetClock(config.target_accuracy, prepared.fit_seconds)
-        self.losses = LossLog(devices[0], config.log_every_steps, account, self.strategy, self._target)
+        self.losses = LossLog(devices[0], config.log_every_steps, self.strategy.fresh_memory, self.strategy, self._target)
         folder, averaging = control.folder / CHECKPOINTS, self._averaging
         self.keeper = Keeper(folder, config, model, self.optimizer, devices, prepared.origin, control.recorded, averaging)
         self.leads = prepared.group is None or prepared.group.leads
@@ -176,8 +174,7 @@ class Run:
             BadCheckpoint: it belongs to another model or optimizer.
         """
         position = contents.position
-        if isinstance(self.strategy, Distributed):
-            self.strategy.settle(*self.batches.get(position.epoch, 0, position.step))
+        self.strategy.settle(lambda: self.batches.get(position.epoch, 0, position.step))
         restore(contents, self._model, self.optimizer, *self._devices)
         if self._averaging is not None:
             self._averaging.load(contents.averaging)

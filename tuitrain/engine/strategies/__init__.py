@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 from torch import Tensor
 
 from tuitrain.engine.clock import Seconds
 from tuitrain.engine.laps import Laps
+from tuitrain.engine.memory import Memory
 from tuitrain.engine.replicas import Pattern
 from tuitrain.events import StepTimes
 
 
 class Strategy(Protocol):
-    """Runs forward and backward of one batch over its replicas.
+    """Runs forward and backward of one batch over its replicas. What has a body here is for those that are in this process alone.
 
     Attributes:
         devices: the replicas' devices, in order.
@@ -49,3 +51,16 @@ class Strategy(Protocol):
             last: all of them; in a group every rank must ask.
         """
         ...
+
+    @property
+    def fresh_memory(self) -> Callable[[], Memory | None] | None:
+        """Gives the memory of all replicas, as the loss log wants it; `None` where this process can ask all of their devices itself."""
+        return None
+
+    def settle(self, batch: Callable[[], tuple[Tensor, Tensor]]) -> None:
+        """Before a run goes on: come to where the steps that are done have led. What that changes of model and generators is put back.
+
+        Args:
+            batch: makes a batch of the run, inputs and labels.
+        """
+        return None

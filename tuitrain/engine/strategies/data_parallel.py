@@ -14,6 +14,7 @@ from tuitrain.engine.clock import Seconds
 from tuitrain.engine.laps import Laps
 from tuitrain.engine.outputs import logits, tensors
 from tuitrain.engine.replicas import Pattern, ShapeWatch
+from tuitrain.engine.strategies import Strategy
 from tuitrain.events import StepTimes
 
 
@@ -44,7 +45,7 @@ class Gathering(nn.DataParallel[nn.Module]):
         return gather(outputs, output_device, dim=0)
 
 
-class DataParallel:
+class DataParallel(Strategy):
     """Trains `model` with nn.DataParallel. Replicas have no loss and no time of their own: the loss is that of the gathered outputs.
 
     Args:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
@@ -122,12 +122,12 @@ class Distributed:
         self.laps.lap("communication")
         return total
 
-    def settle(self, inputs: Tensor, labels: Tensor) -> None:
-        """A forward and backward that count for nothing, for a run that goes on: model and generators are put back afterwards.
+    def settle(self, batch: Callable[[], tuple[Tensor, Tensor]]) -> None:
+        """A forward and backward that count for nothing; see `Strategy.settle`.
 
         After the first backward torch orders the gradients anew, and adds up those of three ranks or more in another order than before.
         """
-        count = self._group.size
+        count, (inputs, labels) = self._group.size, batch()
         with self._autocast:
             outputs = self._parallel(inputs.chunk(count, self._batch_dim)[0])
         self._criterion(logits(outputs), labels.chunk(count)[0]).backward()

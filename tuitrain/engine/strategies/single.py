@@ -13,10 +13,11 @@ from tuitrain.engine.clock import Seconds
 from tuitrain.engine.laps import Laps
 from tuitrain.engine.outputs import logits
 from tuitrain.engine.replicas import Pattern, ShapeWatch
+from tuitrain.engine.strategies import Strategy
 from tuitrain.events import StepTimes
 
 
-class Single:
+class Single(Strategy):
     """Trains `model` where it is.
 
     Args:

@@ -15,6 +15,7 @@ from tuitrain.engine.clock import Seconds, step_clock
 from tuitrain.engine.laps import Laps
 from tuitrain.engine.outputs import logits
 from tuitrain.engine.replicas import Pattern, Shapes, ShapeWatch
+from tuitrain.engine.strategies import Strategy
 from tuitrain.events import StepTimes
 
 
@@ -33,7 +34,7 @@ class Replica:
     autocast: AbstractContextManager[Any]
 
 
-class Split:
+class Split(Strategy):
     """Trains one model as several replicas, one after the other; on GPUs the calls only queue work, so the devices work side by side.
 
     Modules on other devices than the first get its parameters and buffers before each step, and their gradients are added to its own.
