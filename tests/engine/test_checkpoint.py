@@ -270,6 +270,23 @@ def test_the_best_is_the_best_of_those_that_could_be_saved(tmp_path: Path, monke
     assert checkpoint.best(parent) == parent / "step-00000021"
 
 
+@pytest.mark.parametrize(
+    ("room", "again"), [(13, "it goes on from step 7 when it is resumed"), (0, "there is none to go on from")], ids=["earlier", "none"]
+)
+def test_an_end_that_could_not_be_saved_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, room: int, again: str) -> None:
+    real = snapshot.write
+
+    def full(parent: Path, kind: Any, taken: Snapshot) -> Path:
+        if taken.position.step > room:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(parent, kind, taken)
+
+    monkeypatch.setattr(snapshot, "write", full)
+    events = run(small_config(epochs=2), FakeControl(tmp_path))
+    text = f"The run ends at step 14 without a checkpoint of that step; {again}."
+    assert events[-2:] == [Notice(level="warning", text=text), RunEnded(state="finished", step=14)]
+
+
 def test_a_step_that_is_saved_already_is_only_told_again(tmp_path: Path) -> None:
     events = run(small_config(), FakeControl(tmp_path, {3: ["checkpoint", "stop"]}))
     assert [(event.step, event.kind) for event in of(Checkpoint, events)] == [(3, "manual"), (3, "last")]

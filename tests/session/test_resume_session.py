@@ -307,6 +307,8 @@ def test_what_cannot_be_is_one_sentence(
 ) -> None:
     # The tests' own process lives, and its pid must not be in a test's name: each of pytest's processes has another.
     change_state(run.path, **state, pid=os.getpid(), pid_started=None)
+    if "step" in state:
+        (run.path / "checkpoints" / f"step-{state['step']:08d}").mkdir()
     with pytest.raises(ConfigError) as refused:
         plan(the_run(tmp_path), changes)
     assert str(refused.value) == sentence.format(run=run.run, pid=os.getpid(), host=this_process().host)
@@ -316,6 +318,12 @@ def test_a_run_that_finished_goes_on_with_more_epochs_and_a_lost_one_as_it_is(tm
     change_state(run.path, state="finished", step=40)
     assert plan(the_run(tmp_path), {"epochs": "2"}).epochs == 2
     change_state(run.path, state="running", pid=2**22 + 5, step=40)
+    assert plan(the_run(tmp_path), {}) == CONFIG
+
+
+def test_a_run_that_finished_and_whose_last_step_could_not_be_saved_goes_on_to_make_it(tmp_path: Path, run: RunSummary) -> None:
+    # Its newest checkpoint is that of step 20.
+    change_state(run.path, state="finished", step=40)
     assert plan(the_run(tmp_path), {}) == CONFIG
 
 

@@ -71,6 +71,11 @@ class Keeper:
         """The run was at `position` when it was saved last, in another process, and goes on from there."""
         self._shelf.saved = position
 
+    @property
+    def saved_step(self) -> int:
+        """The step of the newest checkpoint that is known to be on disk; 0 where there is none."""
+        return self._shelf.saved.step if self._shelf.saved is not None else 0
+
     def due(self, step: int) -> bool:
         """Whether the configuration asks for a checkpoint after `step`. One that only the clock asks for waits for the one before."""
         every = self._config.checkpoint_every_steps

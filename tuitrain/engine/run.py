@@ -24,7 +24,7 @@ from tuitrain.engine.seeding import seed_rank
 from tuitrain.engine.strategies import Strategy
 from tuitrain.engine.strategies.choose import make_strategy
 from tuitrain.engine.target import TargetClock
-from tuitrain.events import CheckpointKind, Eval, Event
+from tuitrain.events import CheckpointKind, Eval, Event, Notice
 from tuitrain.paths import CHECKPOINTS
 
 
@@ -194,3 +194,11 @@ class Run:
             position = self._target.noted(position)
         yield from self.keeper.save(kind, position, self._accuracy)
         self.losses.restart_clock()
+
+    def unsaved_end(self) -> Iterator[Event]:
+        """What the end of the run lacks, where its last step could not be saved; all that was saved is on disk."""
+        saved = self.keeper.saved_step
+        if not self.leads or saved == self.step:
+            return
+        again = f"it goes on from step {saved:,} when it is resumed" if saved else "there is none to go on from"
+        yield Notice(level="warning", text=f"The run ends at step {self.step:,} without a checkpoint of that step; {again}.")

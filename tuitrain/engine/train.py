@@ -156,6 +156,7 @@ def _loop(run: Run) -> Generator[Event, None, EndState]:
     if end in ("stopped", "interrupted"):
         yield from run.save("last")
     yield from run.keeper.drain()
+    yield from run.unsaved_end()
     return end or "finished"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from tuitrain.config import ConfigError, RunConfig, check_field, parse_device, with_changes
@@ -33,7 +34,7 @@ def plan(run: RunSummary, changes: Mapping[str, str]) -> RunConfig:
             raise ConfigError(f"{field}: a run that goes on keeps its {field}; only {', '.join(CHANGEABLE)} may be changed.")
     before = config_of(run.path)
     config = with_changes(before, _with_strategy(before, changes), from_text=True)
-    _check_left_to_do(read_status(run.path), config)
+    _check_left_to_do(read_status(run.path), config, _newest_saved(run.path))
     if not was_saved(run):
         raise RunError(f"RUN: {run.run} was never saved, so it cannot go on; start it anew.")
     return config
@@ -74,9 +75,16 @@ def _count(device: str) -> int | None:
     return len(found) if isinstance(found, tuple) else found
 
 
-def _check_left_to_do(status: RunStatus, config: RunConfig) -> None:
+def _newest_saved(folder: Path) -> int:
+    """The step of its newest checkpoint, by its name; 0 where there is none."""
+    steps = [int(name) for path in saved_folders(folder / CHECKPOINTS) if (name := path.name.removeprefix("step-")).isdecimal()]
+    return max(steps, default=0)
+
+
+def _check_left_to_do(status: RunStatus, config: RunConfig, saved: int) -> None:
+    """Raises: RunError: the run is at its end. Where its last step could not be saved, it is made again."""
     total = min(config.epochs * status.steps_per_epoch, config.max_steps or 2**63)
-    if status.step < total or (status.step == total and status.state != "finished"):
+    if status.step < total or (status.step == total and (status.state != "finished" or saved < total)):
         return
     field = "max_steps" if config.max_steps == total else "epochs"
     limit = f"with {field} = {getattr(config, field):,} there are no more than {total:,}"
