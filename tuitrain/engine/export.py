@@ -44,8 +44,9 @@ def script(config: RunConfig, started: RunStarted | None = None, environment: Ma
     else:
         kind, has_test = started.data, started.test_samples > 0
     threads, contiguous = environment.get("threads"), environment.get("memory_format") == "contiguous"
+    tried = contiguous if environment else None
     parts = [header(config, kind, threads if isinstance(threads, int) else None), data_part(config, kind)]
-    parts += [model_part(config, kind, contiguous=contiguous), training_part(config, kind, has_test, contiguous=contiguous)]
+    parts += [model_part(config, kind, contiguous=tried), training_part(config, kind, has_test, contiguous=contiguous)]
     return "\n\n".join(part.strip("\n") + "\n" for part in parts)
 
 

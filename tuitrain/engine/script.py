@@ -42,8 +42,8 @@ def data_part(config: RunConfig, kind: DataKind) -> str:
     return _title(f"data: {what}") + code
 
 
-def model_part(config: RunConfig, kind: DataKind, *, contiguous: bool) -> str:
-    """The network on its device, loss and optimizer; `contiguous`: no other memory suits it."""
+def model_part(config: RunConfig, kind: DataKind, *, contiguous: bool | None) -> str:
+    """The network on its device, loss and optimizer; `contiguous`: no other memory suits it, `None` where nobody has tried."""
     built_in = BUILT_IN.get(config.model)
     # A built-in model is made in float32.
     dtype = ", torch.float64" if config.precision == "fp64" else ", torch.float32" if built_in is None else ""
@@ -54,10 +54,14 @@ def model_part(config: RunConfig, kind: DataKind, *, contiguous: bool) -> str:
         call = f"{built_in.make.__name__}({', '.join(f'{name}={value!r}' for name, value in built_in.arguments(config).items())})"
     lines += [*_seed(config), f"model = {call}.to(device{dtype})"]
     in_channels_last = config.precision != "fp64" and not contiguous
+    wide: list[str] = []
     if in_channels_last and kind == "custom":
-        lines += ["if train_inputs.dim() == 4:", "    model = model.to(memory_format=torch.channels_last)"]
+        wide = ["if train_inputs.dim() == 4:", "    model = model.to(memory_format=torch.channels_last)"]
     elif in_channels_last and kind != "random" and not takes_rows(config):
-        lines.append("model = model.to(memory_format=torch.channels_last)  # faster: the colours of a pixel side by side in memory")
+        wide = ["model = model.to(memory_format=torch.channels_last)  # faster: the colours of a pixel side by side in memory"]
+    if wide and built_in is None and contiguous is None:
+        wide.insert(0, "# In this memory a .view() after a convolution may be refused; .reshape() does the same, and is not.")
+    lines += wide
     lines += [*speedrun.fit_lines(config, _scaling(kind)), *replica_lines(config)]
     smoothing = f"label_smoothing={config.label_smoothing}" if config.label_smoothing else ""
     criterion = f"nn.CrossEntropyLoss({smoothing})" if config.loss == "cross_entropy" else "nn.NLLLoss()"
