@@ -11,6 +11,7 @@ from tuitrain.config import ConfigError
 from tuitrain.recipes import load_recipe
 from tuitrain.runs import claim, label, removal, report
 from tuitrain.runs.catalogue import delete, find, list_runs
+from tuitrain.runs.label import rename
 from tuitrain.runs.status import InQueue
 
 KEYS = [
@@ -197,6 +198,18 @@ def test_a_table_lines_up_for_people(runs_dir):
     assert "failed" in oldest
     assert header.rstrip() == header
     assert "failed: step 3: the loss is NaN" in report.show(runs_dir, list_runs(runs_dir)[1].run, as_json=False)
+
+
+def test_names_have_a_column_where_there_are_any(runs_dir):
+    make_run(runs_dir, started="2026-01-01T00:00:00.000Z")
+    assert report.runs(runs_dir, as_json=False).splitlines()[0].endswith("STARTED (UTC)")
+    named = make_run(runs_dir, started="2026-01-02T00:00:00.000Z", name="wider net")
+    make_run(runs_dir, started="2026-01-03T00:00:00.000Z", name="x")
+    rename(named.path, "网 [b]wide\x1b[2J")
+    header, _, second, third = report.runs(runs_dir, as_json=False).splitlines()
+    assert header.endswith("  NAME")
+    assert second.endswith("2026-01-02 00:00  网 [b]wide·[2J")
+    assert third.endswith("2026-01-01 00:00")
 
 
 def test_a_live_run_is_not_deleted(runs_dir):

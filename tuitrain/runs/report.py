@@ -13,7 +13,7 @@ from tuitrain.runs import catalogue, queue
 from tuitrain.runs.catalogue import RunSummary
 from tuitrain.text import clean
 
-_HEADER = ("RUN", "STATE", "DEVICE", "DATA", "STEP", "EPOCH", "LOSS", "ACCURACY", "STARTED (UTC)")
+_HEADER = ("RUN", "STATE", "DEVICE", "DATA", "STEP", "EPOCH", "LOSS", "ACCURACY", "STARTED (UTC)", "NAME")
 _NUMBERS = ("STEP", "EPOCH", "LOSS", "ACCURACY")
 
 
@@ -30,7 +30,9 @@ def runs(runs_dir: Path, *, as_json: bool) -> str:
         return f"no runs in {clean(str(runs_dir))} yet; `tuitrain run seed-cnn` makes one"
     problems = [run.broken for run in found if run.broken]
     places = queue.places(found)
-    return "\n".join([*_table([_HEADER, *(_row(run, places.get(run.path)) for run in found)]), *problems])
+    columns = _HEADER if any(run.name for run in found) else _HEADER[:-1]
+    rows = [_row(run, places.get(run.path))[: len(columns)] for run in found]
+    return "\n".join([*_table([columns, *rows]), *problems])
 
 
 def show(runs_dir: Path, ref: str, *, as_json: bool) -> str:
@@ -73,7 +75,7 @@ def _row(run: RunSummary, place: int | None) -> tuple[str, ...]:
     started = run.started[:16].replace("T", " ")
     numbers = (step, epoch, _number(run.loss, ".4f"), _number(run.accuracy, ".1%"))
     state = run.state_words if place is None else queue.place_in_words(run, place)
-    return (run.run, state, short_devices(run.device), run.data, *numbers, started)
+    return (run.run, state, short_devices(run.device), run.data, *numbers, started, run.name)
 
 
 def short_devices(names: Sequence[str]) -> str:
