@@ -119,6 +119,13 @@ def make_floats(config: Any) -> Any:
     return tuple((inputs / 255, labels) for inputs, labels in make_images(config))
 
 
+def make_holed(config: Any) -> Any:
+    """The small images as floats, one of which is not measured in one place."""
+    train, test = make_floats(config)
+    train[0][21, 2, 0, 3] = np.nan
+    return train, test
+
+
 def make_thin(config: Any) -> Any:
     """Images that are one pixel high."""
     return tuple((inputs[:, :, :1], labels) for inputs, labels in make_images(config))

@@ -2,18 +2,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from engine_small import losses_of, of
+from engine_small import FakeControl, losses_of, of, run, small_config
 from torch import nn
 
 from tuitrain.engine import losses as losses_module
 from tuitrain.engine.failures import RunFailed
 from tuitrain.engine.losses import LossLog
 from tuitrain.engine.replicas import Pattern, Shapes, ShapeWatch, replicas_event
-from tuitrain.events import Event, Losses, Replicas, ReplicaStats, Step
+from tuitrain.events import Event, Losses, Replicas, ReplicaStats, RunEnded, Step
 
 CPU = torch.device("cpu")
 
@@ -115,6 +116,15 @@ def test_a_smaller_lr_is_advised_where_one_was_used_before(step: int, advice: st
     log.add(step, 1, torch.tensor(math.nan), 8, 0.1, strategy, last=False)  # type: ignore[arg-type]
     with pytest.raises(RunFailed, match=rf"^step {step}: the loss is nan, no finite number; {advice}"):
         list(log.rest())
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_a_sample_that_is_not_finite_is_named(tmp_path: Path, shuffle: bool) -> None:
+    ended = run(small_config(data="engine_small:make_holed", shuffle=shuffle), FakeControl(tmp_path))[-1]
+    assert isinstance(ended, RunEnded)
+    said = "the loss is nan, no finite number; the inputs of training sample 21, counted from 0, hold a nan or an infinity."
+    assert ended.error == f"step {ended.step}: {said}"
+    assert (ended.step == 3) is not shuffle
 
 
 def test_the_watch_sees_training_forwards_only() -> None:

@@ -44,9 +44,7 @@ class Batches:
 
     def get(self, epoch: int, position: int, step: int) -> tuple[Tensor, Tensor]:
         """Inputs and labels of the batch at `position` (from 0) of `epoch` (from 1), for training step `step` (from 1)."""
-        first = position * self._config.batch_size
-        rows = slice(first, first + self._config.batch_size)
-        index = self._shuffled(epoch)[rows] if self._config.shuffle else rows
+        index = self._index(epoch, position)
         inputs, labels = batch(self._split, index, self._dtype, self._config.batch_dim)
         if self._config.augment == "crop-flip":
             inputs = crop_flip(inputs, self._config.seed * SPREAD + step)
@@ -56,6 +54,21 @@ class Batches:
         if self._config.augment != "none" and self._split.contiguous:
             inputs = inputs.contiguous()  # augmented they are in channels_last memory
         return inputs, labels
+
+    def flaw_of(self, step: int) -> str | None:
+        """What makes the loss of a step (from 1) no finite number, where it is a sample of its batch; `None` where all of them are finite."""
+        epoch, position = divmod(step - 1, self.per_epoch)
+        index = self._index(epoch + 1, position)
+        finite = self._split.inputs[index].to(self._dtype).isfinite().flatten(1).all(1)
+        if bool(finite.all()):
+            return None
+        places = torch.arange(len(self._split), device=self._split.labels.device)[index]
+        return f"the inputs of training sample {int(places[~finite][0]):,}, counted from 0, hold a nan or an infinity"
+
+    def _index(self, epoch: int, position: int) -> slice | Tensor:
+        first = position * self._config.batch_size
+        rows = slice(first, first + self._config.batch_size)
+        return self._shuffled(epoch)[rows] if self._config.shuffle else rows
 
     def _shuffled(self, epoch: int) -> Tensor:
         if self._order is None or self._order_epoch != epoch:

@@ -93,6 +93,7 @@ class LossLog:
             devices are asked once a second.
         timed: its times are told with the statistics, and its laps begin anew with the clock.
         target: counts the steps' seconds, and tells of them with the losses.
+        flaw_of: says what is wrong with the batch of a step, `None` where it finds nothing; asked where a loss is no finite number.
     """
 
     def __init__(
@@ -102,8 +103,10 @@ class LossLog:
         fresh_memory: Callable[[], Memory | None] | None = None,
         timed: Strategy | None = None,
         target: TargetClock | None = None,
+        flaw_of: Callable[[int], str | None] = lambda step: None,
     ) -> None:
         self._timed = timed
+        self._flaw_of = flaw_of
         self._target = target
         self._fresh_memory = fresh_memory or self._memory_if_due
         self._cuda = device.type == "cuda"
@@ -223,7 +226,7 @@ class LossLog:
         if bad is not None:
             # Nothing was updated before the first step.
             advice = "a smaller lr often helps" if bad.step > 1 else "look at the inputs and the model, nothing was learned yet"
-            raise RunFailed(bad.step, f"the loss is {losses[-1]}, no finite number; {advice}.")
+            raise RunFailed(bad.step, f"the loss is {losses[-1]}, no finite number; {self._flaw_of(bad.step) or advice}.")
 
     def _events_of(self, done: _Done, values: list[float]) -> Iterator[Event]:
         loss, replica_losses = values[0], done.pattern.spread(values[1:])
