@@ -254,12 +254,12 @@ def test_a_run_that_cannot_be_removed_is_a_sentence_and_can_be_deleted_later(run
 
     def refuse(path):
         if path.name.startswith(refused):
-            raise PermissionError(13, "Permission denied")
+            raise PermissionError(13, "Permission denied", str(path))
         really(path)
 
     with monkeypatch.context() as patched:
         patched.setattr(removal.shutil, "rmtree", refuse)
-        with pytest.raises(ConfigError, match="cannot be removed: "):
+        with pytest.raises(ConfigError, match=rf"^RUN: {run_folder.id} cannot be removed: Permission denied\.$"):
             delete(run_folder.path)
     assert saved.is_dir() == ("checkpoints" in left)
     assert left <= set(os.listdir(run_folder.path)), "by these it is known to be a run"

@@ -112,20 +112,24 @@ def export(parent_runs_dir: str | None, run: str, format_: str, output: str | No
 
 
 @click.command()
-@click.argument("run", metavar="RUN")
+@click.argument("runs", metavar="RUN...", nargs=-1, required=True)
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @runs_dir_option
 @click.pass_obj
-def delete(parent_runs_dir: str | None, run: str, yes: bool, runs_dir: str | None) -> int:
-    """Delete a RUN with its checkpoints and metrics."""
+def delete(parent_runs_dir: str | None, runs: tuple[str, ...], yes: bool, runs_dir: str | None) -> int:
+    """Delete each RUN with its checkpoints and metrics. None goes where one of them is live, or not there."""
     from tuitrain.runs import catalogue
 
-    found = catalogue.find(runs_folder(runs_dir, parent_runs_dir), run)
-    if not yes and not _agreed(f"Delete {found.run} with its checkpoints and metrics?"):
-        click.echo(f"kept {found.run}", err=True)
+    found = catalogue.find_each(runs_folder(runs_dir, parent_runs_dir), runs)
+    for run in found:
+        catalogue.check_deletable(run)
+    named = catalogue.in_words(found)
+    if not yes and not _agreed(f"Delete {named} with {'its' if len(found) == 1 else 'their'} checkpoints and metrics?"):
+        click.echo(f"kept {named}", err=True)
         return 1
-    catalogue.delete(found.path)
-    click.echo(f"deleted {found.run}")
+    for run in found:
+        catalogue.delete(run.path)
+        click.echo(f"deleted {run.run}")
     return 0
 
 

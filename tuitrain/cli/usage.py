@@ -50,6 +50,6 @@ def _missing(error: click.MissingParameter) -> str:
         from tuitrain.config import allowed  # not for every command
 
         return f"RECIPE is missing; it must be {allowed('recipe')}."
-    if name == "RUN":
+    if name in ("RUN", "RUN..."):
         return "RUN is missing; it must be an id, the start of one, or last; `tuitrain runs` lists them."
     return " ".join(error.format_message().split())

@@ -6,6 +6,7 @@ import os
 import re
 import socket
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -148,9 +149,30 @@ def find(runs_dir: Path, ref: str) -> RunSummary:
     Raises:
         RunError: there is no such run, or there are several.
     """
+    return find_each(runs_dir, [ref])[0]
+
+
+def find_each(runs_dir: Path, refs: Sequence[str]) -> list[RunSummary]:
+    """The runs that `refs` name, as for `find`, each once.
+
+    Raises:
+        RunError: of one of them there is no such run, or there are several.
+    """
     runs = list_runs(runs_dir)
     if not runs:
         raise RunError(f"RUN: there are no runs in {clean(str(runs_dir))} yet.")
+    found = [_named(runs, ref) for ref in refs]
+    return list({run.path: run for run in found}.values())
+
+
+def in_words(runs: Sequence[RunSummary]) -> str:
+    """Runs for a sentence: the id of one, the number of several with the first ids."""
+    shown = ", ".join(run.run for run in runs[:_SHOWN_CANDIDATES])
+    more = f" and {len(runs) - _SHOWN_CANDIDATES} more" if len(runs) > _SHOWN_CANDIDATES else ""
+    return shown if len(runs) == 1 else f"{len(runs)} runs: {shown}{more}"
+
+
+def _named(runs: Sequence[RunSummary], ref: str) -> RunSummary:
     if ref == "last":
         return runs[0]
     matches = [run for run in runs if run.run == ref] or [run for run in runs if ref and run.run.startswith(ref)]
@@ -161,9 +183,7 @@ def find(runs_dir: Path, ref: str) -> RunSummary:
         part = next((f" Did you mean {run!r}?" for run in ids if len(ref) >= _SHORTEST_PART and ref in run), "")
         hint = nearest(ref, ids) or part or " It must be an id, the start of one, or last; `tuitrain runs` lists them."
         raise RunError(f"RUN: there is no run {clean(ref)!r}.{hint}")
-    shown = ", ".join(run.run for run in matches[:_SHOWN_CANDIDATES])
-    more = f" and {len(matches) - _SHOWN_CANDIDATES} more" if len(matches) > _SHOWN_CANDIDATES else ""
-    raise RunError(f"RUN: {clean(ref)!r} is the start of {len(matches)} runs: {shown}{more}.")
+    raise RunError(f"RUN: {clean(ref)!r} is the start of {in_words(matches)}.")
 
 
 def checkpoints(folder: Path) -> list[dict[str, Any]]:
@@ -200,7 +220,8 @@ def delete(folder: Path) -> RunSummary:
     try:
         remove(folder)
     except OSError as error:
-        raise RunError(f"RUN: {run.run} cannot be removed: {clean(str(error))}.") from None
+        # Not the paths of the error: while it is removed the folder has another name.
+        raise RunError(f"RUN: {run.run} cannot be removed: {error.strerror or clean(str(error))}.") from None
     return run
 
 
