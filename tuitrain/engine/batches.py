@@ -56,7 +56,7 @@ class Batches:
         return inputs, labels
 
     def flaw_of(self, step: int) -> str | None:
-        """What makes the loss of a step (from 1) no finite number, where it is a sample of its batch; `None` where all of them are finite."""
+        """What makes the loss of a step (from 1) no finite number, where a sample of its batch does; `None` where all are finite."""
         epoch, position = divmod(step - 1, self.per_epoch)
         index = self._index(epoch + 1, position)
         finite = self._split.inputs[index].to(self._dtype).isfinite().flatten(1).all(1)
