@@ -142,7 +142,7 @@ def _agreed(question: str) -> bool:
             raise
         # The question ends its line.
         click.echo()
-        raise click.UsageError("nobody is there to answer whether to delete the run; use --yes to delete it without a question.") from None
+        raise click.UsageError("nobody is there to answer whether to delete; use --yes to delete without a question.") from None
 
 
 COMMANDS = (runs, show, attach, pause, stop, export, delete)
