@@ -90,6 +90,10 @@ async def shows(pilot: Pilot[None], text: str) -> None:
         await pilot.pause(0.01)
 
 
+def footer(app: TuitrainApp) -> str:
+    return screen_text(app).rstrip().splitlines()[-1]
+
+
 @pytest.fixture
 def download() -> FakeDownload:
     return FakeDownload()
@@ -171,6 +175,17 @@ async def test_an_error_is_one_sentence_beside_the_data(
         assert session.started == [seed_cnn()]
 
 
+async def test_an_error_does_not_stand_beside_data_of_ones_own(session: FakeSession, sampler: FakeSampler, download: FakeDownload) -> None:
+    app = make(session, sampler, download)
+    async with app.run_test(size=(120, 40), notifications=True) as pilot:
+        await pilot.press("f")
+        app.main.query_one(Launcher).form.set_text("data", "/imgs")
+        download.say(ConfigError("data: CIFAR-10 could not be downloaded: no route; try again."))
+        await shows(pilot, "CIFAR-10 could not be downloaded: no route")
+        assert not app.main.query_one(Launcher).form.errors
+        assert "✗ data" not in screen_text(app)
+
+
 async def test_it_goes_on_while_a_run_trains(session: FakeSession, sampler: FakeSampler, download: FakeDownload) -> None:
     app = make(session, sampler, download)
     async with app.run_test(size=(120, 40), notifications=True) as pilot:
@@ -219,10 +234,15 @@ async def test_what_the_person_chose_meanwhile_stays(session: FakeSession, sampl
 async def test_nothing_is_offered_where_it_is_there_or_of_no_use(
     session: FakeSession, sampler: FakeSampler, download: FakeDownload
 ) -> None:
-    app = make(session, sampler, download, load_recipe("random-linear"))
-    async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.pause()
-        assert "fetches" not in screen_text(app)
+    own = [msgspec.structs.replace(seed_cnn(), data=data) for data in ("/imgs", "mine:images")]
+    for config in (load_recipe("random-linear"), *own):
+        app = make(session, sampler, download, config)
+        async with app.run_test(size=(120, 40)) as pilot:
+            await pilot.pause()
+            assert "fetches" not in screen_text(app)
+            assert "CIFAR-10" not in footer(app)
+            await pilot.press("f")
+            assert download.started == 0
     put_on_disk()
     app = make(session, sampler, download)
     async with app.run_test(size=(80, 24)) as pilot:

@@ -53,8 +53,9 @@ class FormPane(Pane):
 
     @property
     def offers_fetch(self) -> bool:
-        """Whether `f` does something: begins the download, or cancels it."""
-        return self._fetch.possible and (self._fetch.active or not self.form.cifar10_on_disk)
+        """Whether `f` does something: begins the download where the form could train on it, or cancels it."""
+        wanted = self.form.wants_cifar10 and not self.form.cifar10_on_disk
+        return self._fetch.possible and (self._fetch.active or wanted)
 
     @property
     def waits_for_data(self) -> bool:
@@ -135,7 +136,7 @@ class FormPane(Pane):
             lines.append(row.add("x ", palette.key).add("there stops it", palette.text).strip(width))
         if fetch.active:
             lines.append(offers.fetch_progress(fetch, palette, typing=self.editing).strip(width))
-        elif self.offers_fetch and form.config.model != "linear":
+        elif self.offers_fetch:
             lines.append(offers.fetch_offer(palette, typing=self.editing).strip(width))
         if self.last_launch is not None:
             lines.append(offers.last_offer(self.last_launch, palette, width, typing=self.editing).strip(width))

@@ -198,8 +198,10 @@ class Launcher(FormPane, can_focus=True):
                 form.set_text("data", "cifar10")
             self.notify("CIFAR-10 is on disk.")
         elif state == "failed":
-            form.refuse(f"data: {self._fetch.error}")
-            if not (self.display and self.app.screen is self.screen):
+            beside = form.wants_cifar10
+            if beside:
+                form.refuse(f"data: {self._fetch.error}")
+            if not (beside and self.display and self.app.screen is self.screen):
                 self.notify(self._fetch.error, severity="error", markup=False)
         elif state == "cancelled":
             self.notify("The download was cancelled.")
