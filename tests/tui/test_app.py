@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, Literal
 
 import msgspec
 import pytest
-from fakes import RUN, FakeSampler, FakeSession, busy_card, card, screen_text, seed_cnn, settle
-from kept_runs import until_shown, until_told
+from fakes import RUN, FakeSampler, FakeSession, busy_card, card, said, screen_text, seed_cnn, settle
+from kept_runs import until, until_shown, until_told
 from textual.pilot import Pilot
 from textual.widgets._toast import ToastHolder
 
 from tuitrain.config import RunConfig
 from tuitrain.events import BYTES, Checkpoint, Notice, Progress, Replica, Replicas
 from tuitrain.tui.app import TuitrainApp
-from tuitrain.tui.screens.ask import QuitDialog
+from tuitrain.tui.hosts.going_on import More
+from tuitrain.tui.screens.ask import Ask, Patience, QueueDialog, QuitDialog
+from tuitrain.tui.screens.dialog import Box, Dialog
 from tuitrain.tui.screens.help import HelpScreen
 from tuitrain.tui.screens.log import LogScreen
+from tuitrain.tui.screens.more import MoreDialog
 from tuitrain.tui.widgets.curve import Curve
 from tuitrain.tui.widgets.launcher import Launcher
 
 SIZES = [(80, 24), (120, 40), (200, 60)]
 WIDE = (120, 40)
+Ended = Literal["finished", "failed", "stopped"]
 
 
 def make(session: FakeSession, sampler: FakeSampler, config: RunConfig | None = None, **options: bool) -> TuitrainApp:
@@ -587,6 +593,100 @@ async def test_q_can_be_taken_back(session: FakeSession, sampler: FakeSampler, k
         assert app.screen is app.main
         assert session.asked == []
         assert app.is_running
+
+
+@pytest.mark.parametrize("state", ["finished", "failed", "stopped"])
+async def test_a_run_that_ends_under_the_question_is_not_called_training(session: FakeSession, sampler: FakeSampler, state: Ended) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await begun(pilot, session)
+        await pilot.press("q", "down")
+        session.end(state)
+        await pilot.pause()
+        text = screen_text(app)
+        assert "No run is training any more" in text
+        assert "▸ Leave " in text, "the run can go on nowhere: what is nearest to the background is to leave"
+        assert "A run is training" not in text
+        assert "background" not in text
+        await pilot.press("enter")
+        await until(pilot, lambda: app._exit)
+    assert (app.return_code or 0) == 0
+    assert session.asked == []
+
+
+async def test_the_question_stays_on_its_answer_when_the_run_does_something_else(session: FakeSession, sampler: FakeSampler) -> None:
+    session.slow_stop = True
+    app = make(session, sampler)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await begun(pilot, session)
+        await pilot.press("q", "down", "down")
+        assert "▸ Cancel" in screen_text(app)
+        session.pause()
+        await pilot.pause()
+        text = screen_text(app)
+        assert "A run is paused" in text
+        assert "  Go on in the background" in text
+        assert "▸ Cancel" in text
+        session.stop()
+        session.steps(1)
+        await pilot.pause()
+        text = screen_text(app)
+        assert "A run is stopping" in text
+        assert "  Leave when it has stopped" in text
+        assert "▸ Cancel" in text
+        await pilot.press("enter")
+        assert app.screen is app.main
+        await pilot.press("q", "enter")
+        await pilot.pause()
+        assert app.is_running
+        session.end("stopped")
+        await until(pilot, lambda: app._exit)
+    assert session.asked == ["pause", "stop", "stop"]
+
+
+async def test_a_run_that_is_refused_under_the_question_is_not_called_training(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("enter", "q")
+        assert "A run is training" in screen_text(app)
+        session.refuse("data: nothing there")
+        await pilot.pause()
+        assert "No run is training any more" in screen_text(app)
+        await pilot.press("escape")
+        assert app.screen is app.main
+
+
+LOST = f"{RUN}: its curve, log and checkpoints are removed from disk. This cannot be undone."
+QUESTIONS: dict[str, Callable[[], Dialog[Any, Any]]] = {
+    "quit": lambda: QuitDialog("running"),
+    "delete": lambda: Ask("Delete it?", LOST, yes="Delete it", no="Keep it"),
+    "queue": lambda: QueueDialog(["cuda:0"], LOST),
+    "more": lambda: MoreDialog(More(RUN, "epochs", done=10, proposed=10, steps_per_epoch=782, epochs=10)),
+    "patience": lambda: Patience("Handing over…", LOST),
+}
+
+
+def inside(text: str) -> list[str]:
+    """The words of a dialog below its rule."""
+    return text.partition("╮")[2].rpartition("╰")[0].split()
+
+
+@pytest.mark.parametrize("size", [(67, 24), (45, 12)])
+@pytest.mark.parametrize("name", QUESTIONS)
+async def test_a_question_fits_a_terminal_that_becomes_small(
+    session: FakeSession, sampler: FakeSampler, name: str, size: tuple[int, int]
+) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.push_screen(QUESTIONS[name]())
+        await pilot.pause()
+        whole = said(app)
+        assert "…" not in inside(whole)
+        await pilot.resize_terminal(*size)
+        await until(pilot, lambda: app.screen.query_one(Box).region.right <= size[0])
+        box = [line.strip() for line in screen_text(app).splitlines() if line.strip()]
+        assert {line[0] + line[-1] for line in box} == {"╭╮", "││", "╰╯"}
+        assert inside(said(app)) == inside(whole)
 
 
 async def test_help_opens_and_closes_with_the_same_key(session: FakeSession, sampler: FakeSampler) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from fakes import RUN, FakeOutside, FakeSampler, FakeSession, card, screen_text, seed_cnn
+from fakes import RUN, FakeOutside, FakeSampler, FakeSession, card, said, screen_text, seed_cnn
 from kept_runs import here, keep, until, until_shown, until_told
 from textual.pilot import Pilot
 
@@ -98,7 +98,23 @@ async def test_the_devices_are_those_that_a_start_would_take(session: FakeSessio
     app = TuitrainApp(session, FakeSampler(card(0), card(1)), config, runs_dir, outside=outside)
     async with app.run_test(size=WIDE) as pilot:
         await pilot.press("b")
-        await until_shown(pilot, "cuda:0, cuda:1 is in use", "Queue it (starts when cuda:0, cuda:1 is free)")
+        await until_shown(
+            pilot, "The devices are not all free", f"cuda:0, cuda:1: {TRAINS} trains there.", "Queue it (starts when all are free)"
+        )
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_many_devices_are_all_named(session: FakeSession, outside: FakeOutside, runs_dir: Path, size: tuple[int, int]) -> None:
+    trains(runs_dir, device=["cuda:1"])
+    config = with_changes(seed_cnn(), {"device": "auto:8"})
+    app = TuitrainApp(session, FakeSampler(*(card(index) for index in range(8))), config, runs_dir, outside=outside)
+    async with app.run_test(size=size) as pilot:
+        await pilot.press("b")
+        await until(pilot, lambda: isinstance(app.screen, QueueDialog))
+        await pilot.pause()
+        devices = ", ".join(f"cuda:{index}" for index in range(8))
+        assert f"{devices}: {TRAINS} trains there." in said(app)
+        assert "▸ Queue it (starts when all are free)" in said(app)
 
 
 async def test_a_queued_run_that_is_refused_says_why(app: TuitrainApp, outside: FakeOutside, runs_dir: Path) -> None:

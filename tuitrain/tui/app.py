@@ -145,6 +145,7 @@ class TuitrainApp(NavigatedApp):
         if not self.screen_stack:
             return
         self._announce_end()
+        self.leaving.run_changed()
         self.main.run_changed()
         if isinstance(self.screen, PaneScreen) and self.screen is not self.main:
             self.screen.run_changed()
@@ -219,7 +220,7 @@ class TuitrainApp(NavigatedApp):
         self.to_main()
         self.main.start(config, resume=path)
 
-    async def ask_to_queue(self, devices: str, sentence: str) -> str | None:
+    async def ask_to_queue(self, devices: Sequence[str], sentence: str) -> str | None:
         """Ask whether a run is to wait for devices that are in use."""
         from tuitrain.tui.screens.ask import QueueDialog
 

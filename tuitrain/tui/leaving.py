@@ -15,6 +15,7 @@ from tuitrain.tui.hosts.outside import Outside
 if TYPE_CHECKING:
     from tuitrain.tui.hosts.beside import Beside
     from tuitrain.tui.navigation import NavigatedApp
+    from tuitrain.tui.screens.ask import QuitDialog
 
 _POLL_SECONDS = 0.1
 _LONG = 30.0
@@ -32,6 +33,8 @@ class Leaving:
         """What the app waits for before it ends."""
         self._signal = 0
         self._handing = False
+        self._dialog: QuitDialog | None = None
+        """What asks now."""
         self.farewell = ""
         """What to print at the prompt."""
         self.hung_up = False
@@ -46,8 +49,9 @@ class Leaving:
         if self._waits_for and (self._view.alive or self._handing):
             self._app.notify(self._waits_for, timeout=3)
         elif self._view.alive:
-            if not isinstance(self._app.screen, QuitDialog):
-                self._app.push_screen(QuitDialog(paused=self._view.state == "paused"), self._answered)
+            if self._dialog is None:
+                self._dialog = QuitDialog(self._view.state)
+                self._app.push_screen(self._dialog, self._answered)
         elif self._beside.starting and not self._waits_for:
             self._wait(
                 "tuitrain closes when the run in the background has begun; q again leaves without it.",
@@ -55,6 +59,11 @@ class Leaving:
             )
         else:
             self._app.exit()
+
+    def run_changed(self) -> None:
+        """What is asked is about what the run does now."""
+        if self._dialog is not None:
+            self._dialog.follow(self._view.state)
 
     def hang_up(self) -> None:
         """The terminal has gone, and with it the screen; a run that trains goes on."""
@@ -83,7 +92,10 @@ class Leaving:
         self._wait(sentence, lambda: self._view.alive)
 
     def _answered(self, answer: str | None) -> None:
-        if answer == "stop":
+        self._dialog = None
+        if answer == "leave":
+            self._wait("tuitrain closes when all of the run is written.", lambda: self._view.alive)
+        elif answer == "stop":
             self._view.session.stop()
             self._app.main.show("run")
             self._wait("Stopping: tuitrain closes when the last checkpoint is written.", lambda: self._view.alive)

@@ -30,7 +30,7 @@ class Front(Protocol):
         """Go on with the run in folder `path` in this app, and show it."""
         ...
 
-    def ask_to_queue(self, devices: str, sentence: str) -> Awaitable[str | None]:
+    def ask_to_queue(self, devices: Sequence[str], sentence: str) -> Awaitable[str | None]:
         """Ask whether a run is to wait for `devices`, which are in use: "queue", "beside", or `None` where the person goes back."""
         ...
 
@@ -101,7 +101,7 @@ class Beside:
         busy = await in_thread(partial(queue.on_devices, self._runs_dir, devices))
         if not busy:
             return "beside"
-        return await self._front.ask_to_queue(queue.devices_in_words(devices), _who(busy))
+        return await self._front.ask_to_queue(tuple(dict.fromkeys(devices)), _who(busy))
 
     async def revive(self) -> None:
         """Let queued runs wait again whose processes have gone, as after the machine has started anew."""

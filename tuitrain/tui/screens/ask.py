@@ -10,29 +10,38 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.strip import Strip
 
-from tuitrain.tui.screens.dialog import Answer, Dialog
-from tuitrain.tui.widgets.lines import Pane
+from tuitrain.tui.run_view import ENDED
+from tuitrain.tui.screens.dialog import WIDTH, Answer, Box, Dialog
 from tuitrain.tui.widgets.strips import Row
-from tuitrain.tui.widgets.wrap import wrap
+from tuitrain.tui.widgets.wrap import wrap, wrap_into
 
-_WIDTH = 68
 _HINT = "Enter takes it · Esc goes back"
 
 
-class _Box(Pane, can_focus=True):
+class _Choices(Box, can_focus=True):
     """A sentence, and answers of which the cursor begins on the first."""
 
     def __init__(self, title: str, answers: Sequence[str], sentence: str) -> None:
         super().__init__()
-        self.first = self.last = True
         self.cursor = 0
         self._title = title
         self._answers = answers
-        self._sentence = wrap(sentence, _WIDTH - 4) if sentence else []
-        narrow = max(max(map(cell_len, answers)) + 8, cell_len(title) + cell_len(_HINT) + 12)
-        self.styles.width = _WIDTH if sentence else narrow
-        self.styles.height = len(self._sentence) + bool(sentence) + len(answers) + 2
-        self._says_how = cell_len(title) + cell_len(_HINT) + 10 <= (_WIDTH if sentence else narrow)
+        self._sentence = sentence
+        self._said: list[str] = []
+
+    def ask_instead(self, title: str, answers: Sequence[str], cursor: int) -> None:
+        """Another question, with other answers."""
+        self._title, self._answers, self.cursor = title, answers, cursor
+        self.place_in(*self.app.size)
+
+    def place_in(self, width: int, height: int) -> None:
+        """Of the sentence as much as there is room for over the answers."""
+        wanted = WIDTH if self._sentence else max(max(map(cell_len, self._answers)) + 8, cell_len(self._title) + cell_len(_HINT) + 12)
+        width = min(wanted, width)
+        room = height - len(self._answers) - 3
+        self._said = wrap_into(self._sentence, width - 4, room) if self._sentence and room > 0 else []
+        self.styles.width, self.styles.height = width, len(self._said) + bool(self._said) + len(self._answers) + 2
+        self.redraw()
 
     def move(self, by: int) -> None:
         """Move the cursor."""
@@ -41,19 +50,20 @@ class _Box(Pane, can_focus=True):
 
     async def on_click(self, event: events.Click) -> None:
         """A click takes the answer that it is on."""
-        index = event.y - (1 + len(self._sentence) + bool(self._sentence))
+        index = event.y - (1 + len(self._said) + bool(self._said))
         if 0 <= index < len(self._answers):
             self.move(index - self.cursor)
             await self.run_action("screen.take")
 
     def heading(self) -> tuple[Row, Row]:
         """The title, and how to answer."""
-        return Row(self._title, self.palette.title_focus), Row(_HINT, self.palette.dim) if self._says_how else Row()
+        says_how = cell_len(self._title) + cell_len(_HINT) + 10 <= self.size.width
+        return Row(self._title, self.palette.title_focus), Row(_HINT, self.palette.dim) if says_how else Row()
 
     def body(self, width: int, height: int) -> list[Strip]:
         """The sentence and a gap where there is one, and a line for each answer."""
         palette = self.palette
-        lines = [Row(line, palette.text).strip(width) for line in self._sentence]
+        lines = [Row(line, palette.text).strip(width) for line in self._said]
         if lines:
             lines.append(Strip.blank(width))
         for index, answer in enumerate(self._answers):
@@ -62,7 +72,7 @@ class _Box(Pane, can_focus=True):
         return lines
 
 
-class Question(Dialog[Answer, _Box], Generic[Answer]):
+class Question(Dialog[Answer, _Choices], Generic[Answer]):
     """Asks, and gives what the chosen answer stands for. Enter takes the first answer at once.
 
     Args:
@@ -81,9 +91,16 @@ class Question(Dialog[Answer, _Box], Generic[Answer]):
     ]
 
     def __init__(self, title: str, answers: Sequence[tuple[str, Answer]], *, back: Answer, sentence: str = "") -> None:
-        super().__init__(_Box(title, [text for text, _ in answers], sentence))
+        super().__init__(_Choices(title, [text for text, _ in answers], sentence))
         self._answers = [answer for _, answer in answers]
         self._back = back
+
+    def ask_instead(self, title: str, answers: Sequence[tuple[str, Answer]]) -> None:
+        """Another question; the cursor stays on its answer where that is still one of them."""
+        meant = self._answers[self._box.cursor]
+        self._answers = [answer for _, answer in answers]
+        cursor = self._answers.index(meant) if meant in self._answers else 0
+        self._box.ask_instead(title, [text for text, _ in answers], cursor)
 
     def action_move(self, by: int) -> None:
         """Move the cursor."""
@@ -113,25 +130,49 @@ class Ask(Question[bool]):
 
 
 class QuitDialog(Question[str]):
-    """Asks what becomes of the run that trains, or is `paused`; gives "stop", "background" or "stay"."""
+    """Asks what becomes of a run; gives "stop", "background", "leave" or "stay".
 
-    def __init__(self, *, paused: bool) -> None:
-        keep = "Go on in the background" if paused else "Keep running in the background"
-        answers = (("Stop and save", "stop"), (keep, "background"), ("Cancel", "stay"))
-        super().__init__("A run is paused" if paused else "A run is training", answers, back="stay")
+    Args:
+        state: the word for what the run does.
+    """
+
+    def __init__(self, state: str) -> None:
+        title, answers = _about_leaving(state)
+        super().__init__(title, answers, back="stay")
+        self._state = state
+
+    def follow(self, state: str) -> None:
+        """The run does something else by now, or nothing any more."""
+        if state != self._state:
+            self._state = state
+            self.ask_instead(*_about_leaving(state))
+
+
+def _about_leaving(state: str) -> tuple[str, Sequence[tuple[str, str]]]:
+    stay = ("Cancel", "stay")
+    if state == "idle" or state in ENDED:
+        return "No run is training any more", (("Leave", "leave"), stay)
+    if state == "stopping":
+        return "A run is stopping", (("Leave when it has stopped", "stop"), stay)
+    paused = state == "paused"
+    keep = "Go on in the background" if paused else "Keep running in the background"
+    return "A run is paused" if paused else "A run is training", (("Stop and save", "stop"), (keep, "background"), stay)
 
 
 class QueueDialog(Question[str | None]):
     """Asks whether a run waits until devices are free; gives "queue", "beside" or `None`.
 
     Args:
-        devices: what it would take, in words.
+        devices: what it would take.
         sentence: who uses them.
     """
 
-    def __init__(self, devices: str, sentence: str) -> None:
-        answers = ((f"Queue it (starts when {devices} is free)", "queue"), ("Start it beside", "beside"), ("Cancel", None))
-        super().__init__(f"{devices} is in use", answers, back=None, sentence=sentence)
+    def __init__(self, devices: Sequence[str], sentence: str) -> None:
+        several = len(devices) > 1
+        title = "The devices are not all free" if several else f"{devices[0]} is in use"
+        queue = f"Queue it (starts when {'all are' if several else f'{devices[0]} is'} free)"
+        answers = ((queue, "queue"), ("Start it beside", "beside"), ("Cancel", None))
+        super().__init__(title, answers, back=None, sentence=f"{', '.join(devices)}: {sentence}" if several else sentence)
 
 
 class Patience(Dialog[None, "_Words"]):
@@ -146,13 +187,16 @@ class Patience(Dialog[None, "_Words"]):
         super().__init__(_Words(title, sentence))
 
 
-class _Words(Pane):
+class _Words(Box):
     def __init__(self, title: str, sentence: str) -> None:
         super().__init__()
-        self.first = self.last = True
         self._title = title
-        self._sentence = wrap(sentence, _WIDTH - 4)
-        self.styles.width, self.styles.height = _WIDTH, len(self._sentence) + 2
+        self._sentence = sentence
+
+    def place_in(self, width: int, height: int) -> None:
+        """As large as the sentence needs."""
+        self.styles.width = min(WIDTH, width)
+        self.styles.height = len(wrap(self._sentence, min(WIDTH, width) - 4)) + 2
 
     def heading(self) -> tuple[Row, Row]:
         """The title."""
@@ -160,4 +204,4 @@ class _Words(Pane):
 
     def body(self, width: int, height: int) -> list[Strip]:
         """The sentence."""
-        return [Row(line, self.palette.text).strip(width) for line in self._sentence]
+        return [Row(line, self.palette.text).strip(width) for line in wrap(self._sentence, width)]

@@ -4,14 +4,30 @@ from __future__ import annotations
 
 from typing import Generic, TypeVar
 
+from textual import events
 from textual.app import ComposeResult
 from textual.screen import ModalScreen
-from textual.widget import Widget
 
 from tuitrain.tui.terminal.painting import PieceCompositor
+from tuitrain.tui.widgets.lines import Pane
 
+WIDTH = 68
 Answer = TypeVar("Answer")
-BoxWidget = TypeVar("BoxWidget", bound=Widget)
+
+
+class Box(Pane):
+    """A frame of its own. It may stay open on a terminal that becomes smaller than any screen."""
+
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own word
+        super().__init__(id=id)
+        self.first = self.last = True
+
+    def place_in(self, width: int, height: int) -> None:
+        """Take the room that it needs, and no more than the terminal has."""
+        raise NotImplementedError
+
+
+BoxWidget = TypeVar("BoxWidget", bound=Box)
 
 
 class Dialog(ModalScreen[Answer], Generic[Answer, BoxWidget]):
@@ -29,3 +45,11 @@ class Dialog(ModalScreen[Answer], Generic[Answer, BoxWidget]):
     def compose(self) -> ComposeResult:
         """The box."""
         yield self._box
+
+    def on_mount(self) -> None:
+        """Take the room that there is."""
+        self._box.place_in(*self.app.size)
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Take the room that there is now."""
+        self._box.place_in(*event.size)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from textual import events
 from textual.binding import Binding, BindingType
 from textual.strip import Strip
 
 from tuitrain.tui.screens.base import Help
-from tuitrain.tui.screens.dialog import Dialog
+from tuitrain.tui.screens.dialog import Box, Dialog
 from tuitrain.tui.widgets.scrolling import ScrollingView
 from tuitrain.tui.widgets.strips import Row
 from tuitrain.tui.widgets.wrap import wrap
@@ -27,12 +26,11 @@ _HELP_WIDTH = 76
 _KEY_WIDTH = 14
 
 
-class _HelpText(ScrollingView):
+class _HelpText(ScrollingView, Box):
     """The lines, scrolled where they are more than the terminal has."""
 
     def __init__(self, about: str, lines: Help) -> None:
         super().__init__()
-        self.first = self.last = True
         self._about = about
         self._help = lines
 
@@ -80,14 +78,6 @@ class HelpScreen(Dialog[None, _HelpText]):
 
     def __init__(self, about: str, lines: Help) -> None:
         super().__init__(_HelpText(about, (*lines, *EVERYWHERE)))
-
-    def on_mount(self) -> None:
-        """Take the room that there is."""
-        self._box.place_in(self.app.size.width, self.app.size.height)
-
-    def on_resize(self, event: events.Resize) -> None:
-        """Take the room that there is now."""
-        self._box.place_in(event.size.width, event.size.height)
 
     def action_leave(self) -> None:
         """Back to where one was."""

@@ -8,30 +8,38 @@ from textual.binding import Binding, BindingType
 from textual.strip import Strip
 
 from tuitrain.tui.hosts.going_on import More
-from tuitrain.tui.screens.dialog import Dialog
+from tuitrain.tui.screens.dialog import WIDTH, Box, Dialog
 from tuitrain.tui.widgets.line_editor import LineEditor
-from tuitrain.tui.widgets.lines import Pane
 from tuitrain.tui.widgets.strips import Row
+from tuitrain.tui.widgets.wrap import wrap
 
 if TYPE_CHECKING:
     from textual.widgets import Input
 
-_WIDTH = 68
 _LABEL = 13
 _FIELD = 14
 _MOST = 1_000_000_000
 
 
-class _Box(Pane):
+class _Field(Box):
     """What is finished, and a field for how many more."""
 
     def __init__(self, more: More) -> None:
         super().__init__()
-        self.first = self.last = True
-        self.styles.width, self.styles.height = _WIDTH, 6
         self.wrong = ""
-        self.editor = LineEditor(self, lambda: (2 + _LABEL, 3, _FIELD))
+        self.editor = LineEditor(self, lambda: (2 + _LABEL, 2 + len(self._done), _FIELD))
         self._more = more
+        self._done: list[str] = []
+        self._note: list[str] = []
+
+    def place_in(self, width: int, height: int) -> None:
+        """As wide as the others; the field has its line below what is finished."""
+        more, width = self._more, min(WIDTH, width)
+        self._done = wrap(f"{more.run} is finished: {_count(more.done, more.unit)}.", width - 4)
+        self._note = wrap(self.wrong or "from its last checkpoint, same id and folder", width - 4)
+        self.styles.width, self.styles.height = width, len(self._done) + len(self._note) + 4
+        self.editor.place()
+        self.redraw()
 
     def heading(self) -> tuple[Row, Row]:
         """The question, and how to answer."""
@@ -39,14 +47,13 @@ class _Box(Pane):
 
     def body(self, width: int, height: int) -> list[Strip]:
         """What is done, the label of the field, and what is wrong with what stands in it."""
-        palette, more = self.palette, self._more
-        done = f"{more.run} is finished: {_count(more.done, more.unit)}."
-        note = Row(self.wrong, palette.bad) if self.wrong else Row("from its last checkpoint, same id and folder", palette.dim)
-        lines = [Row(done, palette.text), Row(), Row(f"{more.unit} more", palette.strong), note]
+        palette = self.palette
+        lines = [*(Row(line, palette.text) for line in self._done), Row(), Row(f"{self._more.unit} more", palette.strong)]
+        lines += [Row(line, palette.bad if self.wrong else palette.dim) for line in self._note]
         return [line.strip(width) for line in lines]
 
 
-class MoreDialog(Dialog["int | None", _Box]):
+class MoreDialog(Dialog["int | None", _Field]):
     """Gives how many more, or `None`. Enter at once takes what is proposed.
 
     Args:
@@ -56,7 +63,7 @@ class MoreDialog(Dialog["int | None", _Box]):
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "Back")]
 
     def __init__(self, more: More) -> None:
-        super().__init__(_Box(more))
+        super().__init__(_Field(more))
         self._proposed = str(more.proposed)
 
     def on_mount(self) -> None:
@@ -85,7 +92,7 @@ class MoreDialog(Dialog["int | None", _Box]):
     def _say(self, wrong: str) -> None:
         if wrong != self._box.wrong:
             self._box.wrong = wrong
-            self._box.redraw()
+            self._box.place_in(*self.app.size)
 
 
 def _count(count: int, unit: str) -> str:
