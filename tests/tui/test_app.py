@@ -764,12 +764,39 @@ async def test_a_terminal_that_is_too_small_is_told_what_is_needed(
 ) -> None:
     app = make(session, sampler)
     async with app.run_test(size=size) as pilot:
-        await begun(pilot, session)
+        app.main.start(seed_cnn())
+        session.begin()
+        await settle(pilot)
         if size[0] >= 40:
             assert "tuitrain needs 80×24" in screen_text(app)
             assert f"{size[0]}×{size[1]}" in screen_text(app)
             assert "running" in screen_text(app)
         assert app.is_running
+
+
+async def test_only_leaving_works_while_the_terminal_is_too_small(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        await pilot.resize_terminal(60, 15)
+        await until_shown(pilot, "tuitrain needs 80×24")
+        assert screen_text(app).splitlines()[-1].split() == ["q", "Quit"]
+        await pilot.press("enter", "space", "n", "g", "r", "question_mark", "b", "escape", "down", "7")
+        assert app.screen is app.main
+        assert not session.started
+        await pilot.resize_terminal(80, 24)
+        await until_shown(pilot, "▸recipe")
+        await begun(pilot, session)
+        await pilot.resize_terminal(60, 15)
+        await until_shown(pilot, "tuitrain needs 80×24", "running")
+        await pilot.press("space", "x", "c", "n", "o")
+        assert session.asked == []
+        assert app.screen is app.main
+        await pilot.press("q")
+        await until_shown(pilot, "▸ Stop and save")
+        await pilot.press("escape")
+        await pilot.resize_terminal(80, 24)
+        await until_shown(pilot, "space Pause")
 
 
 async def test_resizing_live(session: FakeSession, sampler: FakeSampler) -> None:

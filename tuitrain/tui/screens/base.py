@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from textual import events
 from textual.app import ComposeResult
+from textual.binding import ActiveBinding
 from textual.screen import Screen
 from textual.widget import Widget
 from textual.worker import Worker, WorkerState
@@ -29,6 +30,8 @@ Help = tuple[tuple[str, str], ...]
 BEAT_SECONDS = 1.0
 """Where training uses every core, each redraw is taken from it."""
 _READING = "read"
+_WITHOUT_ROOM = ("quit", "repaint", "suspend_process")
+"""Actions of the app that mean something while the terminal is too small."""
 
 
 class PaneScreen(Screen[None]):
@@ -96,6 +99,19 @@ class PaneScreen(Screen[None]):
         """Give the panes their new sizes."""
         self.rearrange()
 
+    @property
+    def active_bindings(self) -> dict[str, ActiveBinding]:
+        """Where nothing is shown that a key could act on, only what leads away from here."""
+        bindings = super().active_bindings
+        if self._too_small.display:
+            return {key: active for key, active in bindings.items() if active.binding.action in _WITHOUT_ROOM}
+        return bindings
+
+    def on_key(self, event: events.Key) -> None:
+        """Nobody sees what any other key would do."""
+        if self._too_small.display and event.key not in self.active_bindings:
+            event.stop()
+
     def rearrange(self) -> None:
         """Show the panes, or the sentence that says how much room they need."""
         size = self.app.size
@@ -111,6 +127,8 @@ class PaneScreen(Screen[None]):
                 pane.display = enough
         if enough:
             self.place_panes(size.width, size.height - 2)
+        if turned:
+            self.refresh_bindings()
         if turned and enough and self._had_focus is not None and self._had_focus.is_attached:
             self.set_focus(self._had_focus)
 
