@@ -111,14 +111,15 @@ class RunsTable(FilteredTable[RunList], can_focus=True):
     # -- drawing ------------------------------------------------------------------------------------------------------
 
     def heading(self) -> tuple[Row, Row]:
-        """How many runs there are, how many are marked, and the order."""
+        """How many runs there are, how many are marked, the order, and the filter's key, for which the keys below may have no room."""
         palette = self.palette
         left = Row("Runs", self.title_style())
         if self.list.all:
             left.add(f" {len(self.list.all):,}", palette.dim)
         if self.list.marked:
             left.add(f" · ▣ {len(self.list.marked)} marked", palette.accent)
-        return left, Row("s ", palette.key).add(self.list.sort, palette.dim)
+        right = Row() if self.empty or self.filtered else Row("/ ", palette.key).add("filter  ", palette.dim)
+        return left, right.add("s ", palette.key).add(self.list.sort, palette.dim)
 
     def body(self, width: int, height: int) -> list[Strip]:
         """The headings, the runs in view, and the filter in the last line."""
