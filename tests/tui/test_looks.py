@@ -11,15 +11,17 @@ from kept_runs import until
 from rich._palettes import EIGHT_BIT_PALETTE, STANDARD_PALETTE
 from rich.color import Color, ColorSystem
 from rich.style import Style
-from textual.theme import Theme
+from textual.theme import BUILTIN_THEMES, Theme
 
 from tuitrain import paths
 from tuitrain.tui import kept_theme
 from tuitrain.tui.app import TuitrainApp
 from tuitrain.tui.launch import last
-from tuitrain.tui.look import DARK, LIGHT, for_terminal, palette_of
+from tuitrain.tui.look import DARK, LIGHT, SERIES, for_terminal, palette_of
 
 WORDS = {"truecolor": ColorSystem.TRUECOLOR, "256": ColorSystem.EIGHT_BIT, "standard": ColorSystem.STANDARD}
+OTHERS = [theme for theme in BUILTIN_THEMES.values() if not theme.name.startswith("ansi")]
+"""Textual's themes but those that show the terminal's own colours, whatever these are."""
 QUIET = ("faint", "frame", "raw", "track")
 """Frames and grounds, of which nobody reads anything."""
 
@@ -48,6 +50,33 @@ def inks(theme: Theme) -> dict[str, Color]:
     styles: dict[str, Style] = {name: getattr(palette, name) for name in palette.__struct_fields__ if name not in (*QUIET, "series")}
     styles |= {f"series {number}": style for number, style in enumerate(palette.series, 1)}
     return {name: style.color for name, style in styles.items() if style.color is not None}
+
+
+@pytest.mark.parametrize("theme", OTHERS, ids=lambda theme: theme.name)
+def test_every_theme_that_the_palette_offers_can_be_read(theme: Theme) -> None:
+    words = theme.to_color_system().generate()
+    under, palette = Color.parse(words["background"]), palette_of(theme)
+    wanted = {name: (ink, 3.0 if name.startswith("series") else 4.5) for name, ink in inks(theme).items()}
+    wanted |= {name: (getattr(palette, name).color, 1.5) for name in ("faint", "frame", "raw")}
+    found = {name: (round(contrast(ink, under, ColorSystem.TRUECOLOR), 1), least) for name, (ink, least) in wanted.items()}
+    assert not {name: (value, least) for name, (value, least) in found.items() if value < least}
+    for name in ("key", "dim"):
+        assert contrast(inks(theme)[name], Color.parse(words["surface"]), ColorSystem.TRUECOLOR) >= 4.5, f"{name} in the line of keys"
+
+
+@pytest.mark.parametrize("theme", [DARK, LIGHT], ids=lambda theme: theme.name)
+@pytest.mark.parametrize("word", WORDS)
+def test_our_own_colours_are_shown_as_they_are(theme: Theme, word: str) -> None:
+    theme = for_terminal(theme, word)
+    palette = palette_of(theme)
+    words = theme.to_color_system().generate()
+    shown = [style.color.name for style in (palette.good, palette.warn, palette.bad, palette.accent) if style.color is not None]
+    assert shown == [words[name].lower() for name in ("success", "warning", "error", "accent")]
+    named = {name: getattr(palette, name).color.name for name in ("dim", "faint")}
+    assert named == {name: theme.variables[name] for name in named}
+    assert [style.color.name for style in palette.series if style.color is not None] == theme.variables.get(
+        "series", SERIES[theme.dark]
+    ).split()
 
 
 @pytest.mark.parametrize("theme", [DARK, LIGHT], ids=lambda theme: theme.name)

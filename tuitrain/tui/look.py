@@ -11,6 +11,8 @@ from rich.style import Style
 from textual.app import App
 from textual.theme import Theme
 
+from tuitrain.tui.contrast import GRAPHICS, TEXT, standing_out
+
 DARK = Theme(
     name="tuitrain-dark",
     primary="#56c5e8",
@@ -42,8 +44,11 @@ LIGHT = Theme(
     variables={"dim": "#646d76", "faint": "#bfc4c9", "track": "#e0e2e2"},
 )
 # Eight colours each that people with any of the usual kinds of colour blindness tell apart, and from the background.
-_SERIES_DARK = "#56b4e9 #e69f00 #f6148e #f4ff1a #4e6af2 #e5c69c #4b9246 #58fbf4"
-_SERIES_LIGHT = "#0072b2 #b35900 #c42dff #25179d #a7895b #551f07 #3f5b59 #4f1f60"
+SERIES = {
+    True: "#56b4e9 #e69f00 #f6148e #f4ff1a #4e6af2 #e5c69c #4b9246 #58fbf4",
+    False: "#0072b2 #b35900 #c42dff #25179d #a7895b #551f07 #3f5b59 #4f1f60",
+}
+"""By whether the theme is dark."""
 # On a terminal with sixteen colours each colour becomes the nearest of them. These are such themselves: eight that differ, and on white
 # those that one can read there whatever the terminal makes of yellow, green and cyan.
 _DARK_SIXTEEN = {"series": "#55ffff #ffff55 #ff55ff #55ff55 #5555ff #ff5555 #aaaaaa #aa5500"}
@@ -64,6 +69,10 @@ def for_terminal(theme: Theme, color_system: str | None) -> Theme:
     blue, magenta = "#0000aa", "#aa00aa"
     variables = {**theme.variables, **_LIGHT_SIXTEEN}
     return replace(theme, primary=blue, secondary=blue, accent=magenta, success=blue, warning=magenta, error="#aa0000", variables=variables)
+
+
+# Frames and the raw curve under the smoothed one are there to be overlooked, not to be searched for.
+_FRAMES = 1.5
 
 
 class Palette(msgspec.Struct, frozen=True):
@@ -127,16 +136,22 @@ def _make_palette(theme: Theme) -> Palette:
         value = theme.variables.get(name) or words.get(name) or words.get(fallback) or ""
         return value if value.startswith("#") else ("#d6dce3" if theme.dark else "#1d242b")
 
-    def style(name: str, fallback: str = "foreground", bold: bool = False) -> Style:
-        return Style(color=colour(name, fallback)[:7], bold=bold or None)
+    # The terminal's own colours are not known.
+    background, surface = ([words[name]] if words.get(name, "").startswith("#") else [] for name in ("background", "surface"))
 
-    series = theme.variables.get("series", _SERIES_DARK if theme.dark else _SERIES_LIGHT)
+    def seen(value: str, least: float, *, in_key_bar: bool = False) -> str:
+        return standing_out(value[:7], [*background, *(surface if in_key_bar else [])], least, dark=theme.dark)
+
+    def style(name: str, fallback: str = "foreground", bold: bool = False, least: float = TEXT) -> Style:
+        return Style(color=seen(colour(name, fallback), least, in_key_bar=name in ("primary", "dim")), bold=bold or None)
+
+    series = theme.variables.get("series", SERIES[theme.dark])
     return Palette(
         text=style("foreground"),
         strong=style("foreground", bold=True),
         dim=style("dim", "text-muted"),
-        faint=style("faint", "panel"),
-        frame=style("faint", "panel"),
+        faint=style("faint", "panel", least=_FRAMES),
+        frame=style("faint", "panel", least=_FRAMES),
         title=style("foreground", bold=True),
         title_focus=style("primary", bold=True),
         primary=style("primary"),
@@ -145,10 +160,10 @@ def _make_palette(theme: Theme) -> Palette:
         warn=style("warning"),
         bad=style("error"),
         track=Style(bgcolor=colour("track", "panel")[:7]),
-        raw=style("faint", "panel"),
+        raw=style("faint", "panel", least=_FRAMES),
         key=style("primary", bold=True),
         cursor=style("primary", bold=True),
-        series=tuple(Style(color=word) for word in series.split()),
+        series=tuple(Style(color=seen(word, GRAPHICS)) for word in series.split()),
     )
 
 
