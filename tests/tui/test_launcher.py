@@ -14,8 +14,8 @@ from pathlib import Path
 import msgspec
 import pexpect
 import pytest
-from fakes import FakeSampler, FakeSession, busy_card, card, cpu_sampler, screen_text, seed_cnn, settle
-from kept_runs import until
+from fakes import FakeSampler, FakeSession, busy_card, card, cpu_sampler, said, screen_text, seed_cnn, settle
+from kept_runs import until, until_shown
 from textual.pilot import Pilot
 from textual.widget import Widget
 
@@ -467,3 +467,26 @@ async def test_a_click_on_a_device_picks_it(session: FakeSession, size: tuple[in
         await settle(pilot)
         await click(pilot, Devices, line)
         assert launcher(app).form.config.device == "cuda:0"
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_a_long_text_is_edited_where_it_ends(session: FakeSession, sampler: FakeSampler, size: tuple[int, int]) -> None:
+    data = f"/very/long/path/{'deep/' * 40}images"
+    app = make(session, sampler, msgspec.structs.replace(seed_cnn(), data=data))
+    async with app.run_test(size=size) as pilot:
+        await pilot.press("down", "space")
+        # Nothing of the row stands beside the field.
+        await until(pilot, lambda: any(line.endswith("deep/images  │") and "▸data" in line for line in screen_text(app).splitlines()))
+        await pilot.press("home")
+        await until_shown(pilot, "▸data           /very/long")
+
+
+async def test_sentences_without_room_end_with_a_sign(session: FakeSession, sampler: FakeSampler) -> None:
+    config = msgspec.structs.replace(seed_cnn(), name="so long a name " * 12, data=f"/very/long/path/{'deep/' * 15}images")
+    app = make(session, sampler, config)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        lines = screen_text(app).splitlines()
+        command = next(index for index, line in enumerate(lines) if "$ tuitrain" in line)
+        assert "images" not in said(app).partition("Enter trains")[2].partition("$ tuitrain")[0]
+        assert lines[command - 1].endswith(" … │")

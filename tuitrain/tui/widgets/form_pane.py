@@ -81,7 +81,7 @@ class FormPane(Pane):
         words = self._words(machine, width)
         most, ready = max(room - len(words), 2), self.form.ready
         command = offers.command_lines(self.form.command(), width, most, self.palette, ready=ready, typing=self.editing)
-        words = words[: max(room - len(command), 0)]
+        words = _first(words, max(room - len(command), 0), width)
         summary = self._summary(width)
         if len(summary) + len(words) + len(command) <= room:
             words = [*summary, *words]
@@ -150,6 +150,14 @@ class FormPane(Pane):
         hint = self.form.hint(field, machine, fetching=self._fetch.active)
         style = self.palette.warn if hint.bad else self.palette.dim
         return [Row(f"{'! ' if hint.bad else ''}{field}: {hint.text}", style).strip(width)] if hint.text else []
+
+
+def _first(lines: list[Strip], most: int, width: int) -> list[Strip]:
+    """As many lines as there is room for; a sign says that there are more."""
+    if len(lines) <= most or not most:
+        return lines[:most]
+    last = Row.of(lines[most - 1].crop(0, width - 2)).add(" …")
+    return [*lines[: most - 1], last.strip(width)]
 
 
 def _allowed(error: str) -> str:

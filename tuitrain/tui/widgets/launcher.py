@@ -236,7 +236,7 @@ class Launcher(FormPane, can_focus=True):
 
     def _editor_place(self) -> tuple[int, int, int]:
         long = FIELDS[self.cursor].name in LONG
-        return 3 + LABEL, 1 + self.line_of(self.cursor), max(self.size.width - LABEL - 6, 8) if long else VALUE
+        return 3 + LABEL, 1 + self.line_of(self.cursor), max(self.size.width - LABEL - 5, 8) if long else VALUE
 
     def _close_editor(self) -> None:
         if not self.editing:

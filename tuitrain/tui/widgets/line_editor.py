@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from textual.geometry import Region
 from textual.widget import Widget
 
 from tuitrain.tui.widgets.lines import Lines
@@ -62,6 +63,8 @@ class LineEditor:
             column, row, width = self._place()
             self._input.styles.offset = (column, row)
             self._input.styles.width = width
+            # A field shows the beginning of its text until the cursor moves.
+            self._host.call_after_refresh(self._show_cursor)
 
     def close(self) -> None:
         """Away with the field. Who gets the keys then is the host's to say."""
@@ -70,3 +73,9 @@ class LineEditor:
             field.remove()
             self._host.refresh_bindings()
             self._host.redraw()
+
+    def _show_cursor(self) -> None:
+        field = self._input
+        if field is not None:
+            column = field.cursor_screen_offset.x - field.content_region.x + field.scroll_offset.x
+            field.scroll_to_region(Region(column, 0, 1, 1), force=True, animate=False)
