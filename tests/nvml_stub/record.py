@@ -22,8 +22,11 @@ _C_NAMES = {
 _ALL_LINKS = 2**32 - 1
 _FIELDS = {"energy": 83, "pcie_sent": 197, "pcie_received": 198, "nvlink_sent": (138, _ALL_LINKS), "nvlink_received": (139, _ALL_LINKS)}
 
+# Older bindings have no first one.
+_TEMPERATURE = next(name for name in ("nvmlDeviceGetTemperatureV", "nvmlDeviceGetTemperature") if hasattr(pynvml, name))
+
 _NUMBERS: dict[str, tuple[Any, ...]] = {
-    "temperature": ("nvmlDeviceGetTemperatureV", 0),
+    "temperature": (_TEMPERATURE, 0),
     "power": ("nvmlDeviceGetPowerUsage",),
     "power_cap": ("nvmlDeviceGetEnforcedPowerLimit",),
     "fan": ("nvmlDeviceGetFanSpeed",),
