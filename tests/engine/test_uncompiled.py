@@ -34,11 +34,13 @@ assert "torch._dynamo" not in sys.modules, "a process for each device"
 
 # Whoever asks for it gets it, also while it is not asked for.
 with nothing_compiled_yet():
-    default = torch._dynamo.utils.get_optimize_ddp_mode()
+    defaults = {torch._dynamo.utils.get_optimize_ddp_mode(), torch._dynamo.config._get_optimize_ddp_mode()}
+    assert torch._dynamo.config.cache_size_limit == sys.modules["torch._dynamo"].config.cache_size_limit
     assert torch._dynamo.config is sys.modules["torch._dynamo"].config
 with nothing_compiled_yet():
     assert torch._dynamo is sys.modules["torch._dynamo"]
-assert torch._dynamo.utils.get_optimize_ddp_mode() == default
+ask = getattr(torch._dynamo.utils, "get_optimize_ddp_mode", None) or torch._dynamo.config._get_optimize_ddp_mode  # before torch 2.7
+assert defaults == {ask()}
 """
 
 

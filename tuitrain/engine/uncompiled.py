@@ -28,13 +28,20 @@ def nothing_compiled_yet() -> Iterator[None]:
     if "torch._dynamo" in sys.modules:
         yield
         return
-    utils = _StandIn("torch._dynamo.utils", get_optimize_ddp_mode=lambda: "ddp_optimizer")
-    compiler = vars(torch)["_dynamo"] = _StandIn("torch._dynamo", utils=utils)
+    parts = {
+        "utils": _StandIn("torch._dynamo.utils", get_optimize_ddp_mode=_default),
+        "config": _StandIn("torch._dynamo.config", _get_optimize_ddp_mode=_default),  # where torch 2.6 asks
+    }
+    compiler = vars(torch)["_dynamo"] = _StandIn("torch._dynamo", **parts)
     try:
         yield
     finally:
         if vars(torch).get("_dynamo") is compiler:
             del vars(torch)["_dynamo"]
+
+
+def _default() -> str:
+    return "ddp_optimizer"
 
 
 class _StandIn:
