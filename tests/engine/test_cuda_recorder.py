@@ -12,11 +12,14 @@ import torch
 
 from tuitrain.engine.graphs import CudaRecorder
 
+END, EARLIER_END = "_cuda_endAllocateToPool", "_cuda_endAllocateCurrentStreamToPool"
+"""What ends the allocator's recording; the second is the name in earlier releases of torch, as in 2.6."""
+
 
 class Cuda:
     """What `CudaRecorder` calls of torch.cuda, and in which order."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, end: str = END) -> None:
         self.calls: list[str] = []
         self.default_generators = (self,)
         for name in ("Stream", "CUDAGraph", "graph_pool_handle", "current_stream", "set_stream", "stream", "graph"):
@@ -24,7 +27,9 @@ class Cuda:
         monkeypatch.setattr(torch.cuda, "default_generators", self.default_generators)
         self.open = False
         """The allocator takes it that something is being recorded."""
-        monkeypatch.setattr(torch._C, "_cuda_endAllocateToPool", self.end_pool)
+        for name in (END, EARLIER_END):
+            monkeypatch.delattr(torch._C, name, raising=False)
+        monkeypatch.setattr(torch._C, end, self.end_pool, raising=False)
         monkeypatch.setattr(torch._C, "_cuda_releasePool", lambda ordinal, pool: self.calls.append(f"the {pool} of {ordinal} released"))
         monkeypatch.setattr(torch.cuda, "get_sync_debug_mode", lambda: 0)
         monkeypatch.setattr(torch.cuda, "set_sync_debug_mode", lambda mode: self.calls.append(f"mode {mode}"))
@@ -91,8 +96,9 @@ def test_work_aside_is_in_order_with_the_rest(monkeypatch: pytest.MonkeyPatch) -
     assert cuda.calls == ["side waits for usual", "on side", "work", "usual waits for side"]
 
 
-def test_a_recording_that_fails_leaves_stream_generator_and_allocator_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
-    cuda = Cuda(monkeypatch)
+@pytest.mark.parametrize("end", [END, EARLIER_END])
+def test_a_recording_that_fails_leaves_stream_generator_and_allocator_as_they_were(monkeypatch: pytest.MonkeyPatch, end: str) -> None:
+    cuda = Cuda(monkeypatch, end)
     recorder = CudaRecorder(torch.device("cuda:0"))
     recorder.record(lambda: cuda.calls.append("work"))()
     assert cuda.calls == ["record on side in the pool", "work", "replay"]
