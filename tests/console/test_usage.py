@@ -79,7 +79,7 @@ def test_of_several_ranks_the_first_one_says_it(
         ([], "y\n", 0, "deleted ", False),
         (["--yes"], "", 0, "deleted ", False),
         ([], "\n", 1, "kept ", True),
-        ([], "", 2, "nobody is there to answer whether to delete the run; use --yes", True),
+        ([], "", 2, "nobody is there to answer whether to delete; use --yes", True),
     ],
 )
 def test_a_run_is_deleted_only_when_somebody_says_so(

@@ -774,14 +774,14 @@ async def test_a_terminal_that_is_too_small_is_told_what_is_needed(
         assert app.is_running
 
 
-async def test_only_leaving_works_while_the_terminal_is_too_small(session: FakeSession, sampler: FakeSampler) -> None:
+async def test_only_help_and_leaving_work_while_the_terminal_is_too_small(session: FakeSession, sampler: FakeSampler) -> None:
     app = make(session, sampler)
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.pause()
         await pilot.resize_terminal(60, 15)
         await until_shown(pilot, "tuitrain needs 80×24")
-        assert screen_text(app).splitlines()[-1].split() == ["q", "Quit"]
-        await pilot.press("enter", "space", "n", "g", "r", "question_mark", "b", "escape", "down", "7")
+        assert screen_text(app).splitlines()[-1].split() == ["?", "Help", "q", "Quit"]
+        await pilot.press("enter", "space", "n", "g", "r", "b", "escape", "down", "7")
         assert app.screen is app.main
         assert not session.started
         await pilot.resize_terminal(80, 24)

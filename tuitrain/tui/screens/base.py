@@ -30,8 +30,8 @@ Help = tuple[tuple[str, str], ...]
 BEAT_SECONDS = 1.0
 """Where training uses every core, each redraw is taken from it."""
 _READING = "read"
-_WITHOUT_ROOM = ("quit", "repaint", "suspend_process")
-"""Actions of the app that mean something while the terminal is too small."""
+_WITHOUT_ROOM = ("help", "quit", "repaint", "suspend_process")
+"""Actions of the app that mean something while the terminal is too small; the help has room in any."""
 
 
 class PaneScreen(Screen[None]):
@@ -101,7 +101,7 @@ class PaneScreen(Screen[None]):
 
     @property
     def active_bindings(self) -> dict[str, ActiveBinding]:
-        """Where nothing is shown that a key could act on, only what leads away from here."""
+        """Where nothing is shown that a key could act on, only those that need nothing shown."""
         bindings = super().active_bindings
         if self._too_small.display:
             return {key: active for key, active in bindings.items() if active.binding.action in _WITHOUT_ROOM}
