@@ -69,9 +69,16 @@ def raised() -> Iterator[None]:
         raise Terminated(128 + ending.received[0])
 
     ending = Ending(leave)
-    heard = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) is signal.SIG_DFL]
+    with handled(ending, signal.SIGTERM, signal.SIGHUP):
+        yield
+
+
+@contextmanager
+def handled(handler: Callable[[int, FrameType | None], object], *numbers: signal.Signals) -> Iterator[None]:
+    """While entered, `handler` gets those of these signals that did what they do to any program. For the main thread."""
+    heard = [number for number in numbers if signal.getsignal(number) == signal.SIG_DFL]
     for number in heard:
-        signal.signal(number, ending)
+        signal.signal(number, handler)
     try:
         yield
     finally:

@@ -16,6 +16,17 @@ from tuitrain.engine.train import train
 from tuitrain.events import Event, Losses, RunStarted, Step
 
 SAMPLES, TEST_SAMPLES, CLASSES = 50, 22, 4
+STARTED = RunStarted(
+    recipe="custom",
+    device=("cpu",),
+    strategy="single",
+    data="custom",
+    parameters=1,
+    train_samples=SAMPLES,
+    test_samples=TEST_SAMPLES,
+    steps_per_epoch=7,
+    total_steps=14,
+)
 
 
 class FakeControl:

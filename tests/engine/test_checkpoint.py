@@ -5,6 +5,7 @@ import json
 import os
 import random
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -250,16 +251,21 @@ def test_the_newest_and_the_best_are_kept(tmp_path: Path, monkeypatch: pytest.Mo
     assert [path.name for path in parent.iterdir() if path.name.startswith(".")] == []
 
 
-def test_the_best_is_the_best_of_those_that_could_be_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    score(monkeypatch, 0.2, 0.9, 0.5, 0.4)
+def no_room(monkeypatch: pytest.MonkeyPatch, at: Callable[[int], bool]) -> None:
+    """The disk is full when these steps are saved."""
     real = snapshot.write
 
-    def full(parent: Path, kind: Any, taken: Snapshot) -> Path:
-        if taken.position.step == 14:
+    def write(parent: Path, kind: Any, taken: Snapshot) -> Path:
+        if at(taken.position.step):
             raise OSError(errno.ENOSPC, "No space left on device")
         return real(parent, kind, taken)
 
-    monkeypatch.setattr(snapshot, "write", full)
+    monkeypatch.setattr(snapshot, "write", write)
+
+
+def test_the_best_is_the_best_of_those_that_could_be_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    score(monkeypatch, 0.2, 0.9, 0.5, 0.4)
+    no_room(monkeypatch, lambda step: step == 14)
     events = run(small_config(epochs=3), FakeControl(tmp_path))
     assert [event.step for event in of(Checkpoint, events) if event.kind == "best"] == [7, 21]
     parent = tmp_path / "checkpoints"
@@ -274,14 +280,7 @@ def test_the_best_is_the_best_of_those_that_could_be_saved(tmp_path: Path, monke
     ("room", "again"), [(13, "it goes on from step 7 when it is resumed"), (0, "there is none to go on from")], ids=["earlier", "none"]
 )
 def test_an_end_that_could_not_be_saved_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, room: int, again: str) -> None:
-    real = snapshot.write
-
-    def full(parent: Path, kind: Any, taken: Snapshot) -> Path:
-        if taken.position.step > room:
-            raise OSError(errno.ENOSPC, "No space left on device")
-        return real(parent, kind, taken)
-
-    monkeypatch.setattr(snapshot, "write", full)
+    no_room(monkeypatch, lambda step: step > room)
     events = run(small_config(epochs=2), FakeControl(tmp_path))
     text = f"The run ends at step 14 without a checkpoint of that step; {again}."
     assert events[-2:] == [Notice(level="warning", text=text), RunEnded(state="finished", step=14)]

@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+import engine_small
+import msgspec
 import pytest
 import torch
 from engine_small import FakeControl, run, small_config
@@ -13,20 +15,9 @@ from test_export_script import compare, executed, exported
 
 from tuitrain.config import RunConfig, with_changes
 from tuitrain.engine import export
-from tuitrain.events import RunStarted
 from tuitrain.recipes import load_recipe
 
-STARTED = RunStarted(
-    recipe="custom",
-    device=("cuda:0", "cuda:1"),
-    strategy="dp",
-    data="custom",
-    parameters=1,
-    train_samples=50,
-    test_samples=22,
-    steps_per_epoch=7,
-    total_steps=14,
-)
+STARTED = msgspec.structs.replace(engine_small.STARTED, device=("cuda:0", "cuda:1"), strategy="dp")
 
 
 @pytest.mark.parametrize(

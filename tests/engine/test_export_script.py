@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 import pytest
 import torch
-from engine_small import FakeControl, losses_of, of, run, small_config
+from engine_small import STARTED, FakeControl, losses_of, of, run, small_config
 from PIL import Image
 
 from tuitrain.config import ConfigError, with_changes
@@ -164,18 +164,7 @@ def test_a_folder_of_cifar_batches(tmp_path: Path) -> None:
 def test_hostile_names_stay_text() -> None:
     config = small_config(name='"""; import os #')
     hostile = msgspec.structs.replace(config, data='/tmp/"+__import__("os").getcwd()+"', device="cpu")
-    started = RunStarted(
-        recipe="custom",
-        device=("cpu",),
-        strategy="single",
-        data="imagefolder",
-        parameters=1,
-        train_samples=1,
-        test_samples=1,
-        steps_per_epoch=1,
-        total_steps=1,
-    )
-    text = export.script(hostile, started)
+    text = export.script(hostile, msgspec.structs.replace(STARTED, data="imagefolder"))
     tree = ast.parse(text)
     literals = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)]
     assert '/tmp/"+__import__("os").getcwd()+"' in literals

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 import torch
-from engine_small import FakeControl, LeNet, go_on, losses_of, make_large_images, of, run, small_config
+from engine_small import STARTED, FakeControl, LeNet, go_on, losses_of, make_large_images, of, run, small_config
 from test_export_script import compare, executed, exported
 from torch import nn
 
 from tuitrain.config import ConfigError
 from tuitrain.engine.check import check
 from tuitrain.engine.export import script
-from tuitrain.events import RunEnded, RunStarted
+from tuitrain.events import RunEnded
 
 LENET = {"model": "engine_small:make_lenet", "data": "engine_small:make_large_images", "shuffle": True}
 VIEWS = ["make_lenet", "make_view_of_inputs", "make_view_in_training", "make_view_in_backward"]
@@ -59,19 +59,8 @@ def test_its_script_and_the_run_that_goes_on_do_the_same(tmp_path: Path, changes
 @pytest.mark.parametrize("model", ["engine_small:make_lenet", "seed-cnn"])
 def test_a_script_of_a_model_that_nobody_has_tried_says_what_may_be_refused(model: str) -> None:
     config, said = small_config(**{**LENET, "model": model}), ".view() after a convolution may be refused; .reshape() does the same"
-    started = RunStarted(
-        recipe="custom",
-        device=("cpu",),
-        strategy="single",
-        data="custom",
-        parameters=1,
-        train_samples=1,
-        test_samples=1,
-        steps_per_epoch=1,
-        total_steps=1,
-    )
-    assert (said in script(config, started)) == (model != "seed-cnn")
-    assert said not in script(config, started, {"torch": "2.6"})
+    assert (said in script(config, STARTED)) == (model != "seed-cnn")
+    assert said not in script(config, STARTED, {"torch": "2.6"})
 
 
 def test_its_losses_are_those_of_a_plain_script(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import select
 import signal
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from types import FrameType
 from typing import TextIO
 
@@ -16,7 +16,7 @@ from tuitrain.console.printers import Printer, to_stderr
 from tuitrain.events import Event
 from tuitrain.files import to_nowhere
 from tuitrain.session import Session
-from tuitrain.signals import Ending
+from tuitrain.signals import Ending, handled
 
 
 class Terminal:
@@ -97,17 +97,9 @@ def signals_interrupt(session: Session, terminal: Terminal) -> Iterator[list[int
             signal.signal(number, handler)
 
 
-@contextmanager
-def cursor_for_the_shell() -> Iterator[None]:
+def cursor_for_the_shell() -> AbstractContextManager[None]:
     """While entered, SIGQUIT (Ctrl+\\) and SIGTSTP (Ctrl+Z) show the cursor that a bar hid before they do what they do to any program."""
-    heard = [number for number in (signal.SIGQUIT, signal.SIGTSTP) if signal.getsignal(number) == signal.SIG_DFL]
-    for number in heard:
-        signal.signal(number, _obey_as_ever)
-    try:
-        yield
-    finally:
-        for number in heard:
-            signal.signal(number, signal.SIG_DFL)
+    return handled(_obey_as_ever, signal.SIGQUIT, signal.SIGTSTP)
 
 
 def _obey_as_ever(number: int, frame: FrameType | None) -> None:

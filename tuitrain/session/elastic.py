@@ -195,11 +195,11 @@ class _Group:
         yield Progress(phase=f"training in {where}; its curve is there")
 
     def _heard_out(self) -> Iterator[Event]:
-        """The run has failed, and rank 0 has said all that it will."""
+        """What has come from the ranks and is not taken yet, and the end of the run where one of them has failed."""
         for peer, message in list(self._ranks.receive(0)):
             if not self._ended:
                 yield from self._take(peer, message)
-        if not self._ended:
+        if not self._ended and self._failed is not None:
             yield self._end("failed", self._failed)
 
     def _finish(self, event: RunEnded) -> Iterator[Event]:
@@ -288,13 +288,9 @@ class _Group:
                 self._ranks.kill(peer)
 
     def _launcher_gone(self) -> Iterator[Event]:
-        if self._failed is not None:
-            yield from self._heard_out()
+        yield from self._heard_out()
+        if self._ended:
             return
-        for peer, message in list(self._ranks.receive(0)):
-            yield from self._take(peer, message)
-            if self._ended:
-                return
         self._ranks.read_rest()
         self.keep_output()
         how = _how(self._ranks.process.returncode)
