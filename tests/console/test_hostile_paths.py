@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from tuitrain import cli
+from tuitrain.cli.program import run_command
 from tuitrain.console.printers import BarPrinter, PlainPrinter, Printer
 from tuitrain.events import Checkpoint, Event, RunEnded
 
@@ -40,7 +40,7 @@ def test_a_path_is_not_broken(make_printer: type[Printer], monkeypatch: pytest.M
 def test_a_refusal_has_none_either(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(sys, "argv", ["tuitrain", "runs", "\x1b[31mred"])
     with pytest.raises(SystemExit):
-        cli.main()
+        run_command()
     said = capsys.readouterr().err
     assert "·[31mred" in said
     assert "\x1b" not in said

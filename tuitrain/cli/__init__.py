@@ -5,9 +5,11 @@ Here is only how the program begins, so that Ctrl+C is heard before the commands
 
 from __future__ import annotations
 
+import atexit
 import os
 import signal
 import sys
+from contextlib import suppress
 from types import FrameType
 
 from tuitrain.signals import Terminated
@@ -16,7 +18,10 @@ INTERRUPTED = 130
 
 
 def main() -> None:
-    """The `tuitrain` command. Ctrl+C ends it without a traceback, at whatever moment it comes."""
+    """The `tuitrain` command, with which the process ends. Ctrl+C ends it without a traceback, at whatever moment it comes."""
+    status = 1
+    # The first to be registered, and so the last to be called.
+    atexit.register(lambda: _leave(status))
     sys.unraisablehook = _obey_or_tell
     # Under `nohup`, or in a shell's background, Ctrl+C is not heard.
     heard = signal.getsignal(signal.SIGINT) is signal.default_int_handler
@@ -29,7 +34,24 @@ def main() -> None:
             signal.signal(signal.SIGINT, signal.default_int_handler)
         run_command()
     except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
+        status = INTERRUPTED
+        sys.exit(status)
+    except SystemExit as end:
+        status = end.code if isinstance(end.code, int) else int(end.code is not None)
+        raise
+    else:
+        status = 0
+
+
+def _leave(status: int) -> None:
+    """End the process when every thread has been joined and everything else that wants to hear of the end has been called.
+
+    Else Python would take its modules apart one by one, torch's too: half a second in which a shell shows no prompt.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(status)
 
 
 def _end(number: int, frame: FrameType | None) -> None:
