@@ -22,9 +22,10 @@ from tuitrain.runs.catalogue import RunSummary
 from tuitrain.runs.label import annotate, rename
 from tuitrain.runs.pyramid import Bin
 from tuitrain.runs.record import RunRecord
+from tuitrain.runs.shelf import Shelf
 from tuitrain.tui import format as words
 from tuitrain.tui.app import TuitrainApp
-from tuitrain.tui.browse import run_rows
+from tuitrain.tui.browse import run_rows, runs_reader
 from tuitrain.tui.browse.runs_reader import Reading, RunsReader, Wish
 from tuitrain.tui.screens.ask import Ask
 from tuitrain.tui.screens.opened import OpenedScreen
@@ -183,6 +184,43 @@ async def test_damaged_runs_are_lost_and_opening_one_gives_its_sentence(session:
         shutil.rmtree(gone)
         await pilot.press("enter")
         await until_shown(pilot, f"✗ {THIRD} is not there any more.")
+
+
+async def test_the_newest_of_many_runs_show_before_all_are_read(
+    session: FakeSession, sampler: FakeSampler, runs_dir: Path, three: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, whole = Shelf.read, threading.Event()
+
+    def slow(shelf: Shelf) -> list[RunSummary]:
+        assert whole.wait(60)
+        return read(shelf)
+
+    monkeypatch.setattr(runs_reader, "_FIRST", 2)
+    monkeypatch.setattr(Shelf, "read", slow)
+    app = make(session, sampler, runs_dir)
+    try:
+        async with app.run_test(size=WIDE) as pilot:
+            text = await opened(pilot, "Runs 3", "alpha", "beta")
+            assert "gamma" not in text
+            await pilot.press("down", "space")
+            whole.set()
+            await until_shown(pilot, "Runs 3 · ▣ 1 marked", "gamma")
+            assert [row.title for row in table(pilot).list.chosen] == ["beta"]
+    finally:
+        whole.set()
+
+
+async def test_few_runs_are_read_once(
+    session: FakeSession, sampler: FakeSampler, runs_dir: Path, three: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs_reader, "_FIRST", 3)
+    shown: list[int] = []
+    show = RunsTable.show
+    monkeypatch.setattr(RunsTable, "show", lambda self, rows, *rest: (shown.append(len(rows)), show(self, rows, *rest)))
+    app = make(session, sampler, runs_dir)
+    async with app.run_test(size=WIDE) as pilot:
+        await opened(pilot, "Runs 3", "gamma")
+        assert shown == [3]
 
 
 async def test_what_a_reading_runs_into_is_said_once_and_it_reads_on(

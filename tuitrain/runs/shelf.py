@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import heapq
+import os
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 from tuitrain.paths import STATE
@@ -18,15 +21,28 @@ class Shelf:
         self._runs_dir = runs_dir
         self._known: dict[str, tuple[object, RunSummary]] = {}
 
+    def newest(self, count: int) -> tuple[list[RunSummary], int]:
+        """About `count` runs, the newest first, and how many folders there are beyond them. An id begins with when its run did.
+
+        Raises:
+            RunError: the folder cannot be read.
+        """
+        found = folders(self._runs_dir)
+        runs = self._read(heapq.nlargest(count, found, key=os.path.basename))
+        return runs, max(len(found) - count, 0)
+
     def read(self) -> list[RunSummary]:
         """Every run, newest first, as `catalogue.list_runs` gives them; two thousand unchanged ones in some hundredths of a second.
 
         Raises:
             RunError: the folder cannot be read.
         """
+        return self._read(folders(self._runs_dir))
+
+    def _read(self, paths: Iterable[str]) -> list[RunSummary]:
         now = time.time()
         known: dict[str, tuple[object, RunSummary]] = {}
-        for folder in folders(self._runs_dir):
+        for folder in paths:
             stamps = (stamp(f"{folder}/{STATE}"), stamp(f"{folder}/{LABEL}"))
             if stamps[0] is None and not is_run(Path(folder)):
                 continue

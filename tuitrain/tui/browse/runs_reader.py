@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from tuitrain.runs.shelf import Shelf
 
 
+_FIRST = 100
+"""Runs that no screen is too small for."""
+
+
 class Wish(msgspec.Struct, frozen=True):
     """What the screen shows: runs with small curves `cells` wide, and the selected one with a sketch of so many cells and rows.
 
@@ -40,6 +44,8 @@ class Reading(msgspec.Struct, frozen=True):
     """The key of the selected run where it has ended with no checkpoint, so that nothing can go on from it."""
     rows: list[RunRow] | None = None
     problem: str | None = None
+    unread: int = 0
+    """How many more runs there may be, which are being read."""
 
 
 class RunsReader:
@@ -51,15 +57,26 @@ class RunsReader:
 
     def __init__(self, runs_dir: Path) -> None:
         self._runs_dir = runs_dir
-        self._shelf: Shelf | None = None
+        self._kept: Shelf | None = None
         self._rows: list[RunRow] = []
         self._curves: dict[str, tuple[tuple[int, int], str]] = {}
         self._sketch: tuple[object, Sketch] = (None, Sketch())
 
+    def newest(self) -> Reading | None:
+        """The newest runs, before all are read for the first time: of thousands, or on a slow disk, that takes a while."""
+        from tuitrain.runs.errors import RunError
+
+        if self._kept is not None:
+            return None
+        try:
+            summaries, unread = self._shelf.newest(_FIRST)
+        except RunError:
+            return None  # whoever reads all of them says so
+        return Reading({}, Sketch(), None, None, _rows(summaries, []), unread=unread) if unread else None
+
     def read(self, wish: Wish, own: RunRecord | None) -> Reading:
         """What is wished for; `own` is the record of this app's run, whose losses are in memory."""
         from tuitrain.runs.errors import RunError
-        from tuitrain.runs.shelf import Shelf
 
         for row in wish.rows:
             stamp = (row.step, wish.cells)
@@ -70,12 +87,18 @@ class RunsReader:
         unsaved = None if wish.selected is None or _may_go_on(wish.selected) else wish.selected.key
         if not wish.listing:
             return Reading(curves, sketch, sketched, unsaved)
-        self._shelf = self._shelf or Shelf(self._runs_dir)
         try:
             self._rows = _rows(self._shelf.read(), self._rows)
             return Reading(curves, sketch, sketched, unsaved, self._rows)
         except RunError as error:
             return Reading(curves, sketch, sketched, unsaved, [], str(error))
+
+    @property
+    def _shelf(self) -> Shelf:
+        from tuitrain.runs.shelf import Shelf
+
+        self._kept = self._kept or Shelf(self._runs_dir)
+        return self._kept
 
     def _selected(self, wish: Wish, own: RunRecord | None) -> Sketch:
         row, (cells, rows) = wish.selected, wish.sketched

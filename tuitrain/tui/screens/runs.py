@@ -165,6 +165,8 @@ class RunsScreen(PaneScreen):
         own = self.run.record
 
         def read() -> None:
+            if wish.listing and (newest := self._reader.newest()) is not None:
+                self.post_message(self.Read(newest))
             self.post_message(self.Read(self._reader.read(wish, own)))
 
         self._read_apart(read)
@@ -172,10 +174,10 @@ class RunsScreen(PaneScreen):
     def on_runs_screen_read(self, message: Read) -> None:
         """Show what was read."""
         reading, was_empty = message.reading, self._table.empty
-        self._busy = False
+        self._busy = reading.unread > 0
         if reading.rows is not None and (reading.rows is not self._listed or reading.problem != self._table.problem):
             self._listed = reading.rows
-            self._table.show([self._own(row) for row in reading.rows], reading.problem)
+            self._table.show([self._own(row) for row in reading.rows], reading.problem, reading.unread)
             if self._table.empty != was_empty:
                 self.rearrange()
         self._unsaved = reading.unsaved

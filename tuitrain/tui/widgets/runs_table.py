@@ -44,6 +44,7 @@ class RunsTable(FilteredTable[RunList], can_focus=True):
         self.first = True
         self.problem: str | None = None
         """Why the runs cannot be read."""
+        self._unread = 0
         self._curves: Mapping[str, str] = {}
         self._lines_of_runs = RunLines()
 
@@ -59,9 +60,9 @@ class RunsTable(FilteredTable[RunList], can_focus=True):
         """How wide the small curves are."""
         return self._columns(max(self.size.width - 4, 0))[-1].width
 
-    def show(self, rows: Sequence[RunRow], problem: str | None = None) -> None:
-        """Show another list, newest first."""
-        self.problem = problem
+    def show(self, rows: Sequence[RunRow], problem: str | None = None, unread: int = 0) -> None:
+        """Show another list, newest first; `unread` more are counted and not yet in it."""
+        self.problem, self._unread = problem, unread
         self.list.show(rows)
         self.moved()
 
@@ -115,7 +116,7 @@ class RunsTable(FilteredTable[RunList], can_focus=True):
         palette = self.palette
         left = Row("Runs", self.title_style())
         if self.list.all:
-            left.add(f" {len(self.list.all):,}", palette.dim)
+            left.add(f" {len(self.list.all) + self._unread:,}", palette.dim)
         if self.list.marked:
             left.add(f" · ▣ {len(self.list.marked)} marked", palette.accent)
         right = Row() if self.empty or self.filtered else Row("/ ", palette.key).add("filter  ", palette.dim)
