@@ -648,12 +648,47 @@ async def test_a_run_that_is_refused_under_the_question_is_not_called_training(s
     app = make(session, sampler)
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.press("enter", "q")
-        assert "A run is training" in screen_text(app)
+        assert "A run is being prepared" in screen_text(app)
         session.refuse("data: nothing there")
         await pilot.pause()
         assert "No run is training any more" in screen_text(app)
         await pilot.press("escape")
         assert app.screen is app.main
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_q_before_the_first_step_promises_no_checkpoint(session: FakeSession, sampler: FakeSampler, size: tuple[int, int]) -> None:
+    session.slow_stop = True
+    app = make(session, sampler)
+    async with app.run_test(size=size) as pilot:
+        await pilot.press("enter", "q")
+        await until_shown(pilot, "A run is being prepared", "▸ Stop: there is nothing to save yet", "Keep running in the background", "Cancel")
+        await pilot.press("enter")
+        await until_told(pilot, "Stopping before the next step: tuitrain then closes, and there is nothing to save.")
+        await settle(pilot)
+        assert session.asked == ["stop"]
+        assert "■ stopping · nothing to save yet" in screen_text(app)
+        session.end("stopped")
+        await until(pilot, lambda: app._exit)
+    assert (app.return_code or 0) == 0
+
+
+async def test_the_question_is_about_the_run_that_has_begun_meanwhile(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("enter", "q")
+        await until_shown(pilot, "A run is being prepared")
+        session.begin()
+        await until_shown(pilot, "A run is training", "▸ Stop and save")
+
+
+async def test_a_run_that_was_stopped_before_it_had_a_folder_is_not_said_to_go_on(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=WIDE) as pilot:
+        await pilot.press("enter")
+        session.end("stopped")
+        await settle(pilot)
+        assert "■ stopped · n starts it anew" in screen_text(app)
 
 
 LOST = f"{RUN}: its curve, log and checkpoints are removed from disk. This cannot be undone."

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _POLL_SECONDS = 0.1
 _LONG = 30.0
+_STOPPING = "Stopping: tuitrain closes when the last checkpoint is written."
+_STOPPING_UNBEGUN = "Stopping before the next step: tuitrain then closes, and there is nothing to save."
 
 
 class Leaving:
@@ -87,7 +89,7 @@ class Leaving:
             self._app.exit(return_code=128 + number)
             return
         self._signal = number
-        sentence = "Ending before the next step." if self._view.state == "preparing" else "Ending after this step, with a checkpoint."
+        sentence = "Ending before the next step." if self._view.unbegun else "Ending after this step, with a checkpoint."
         self._view.session.interrupt()
         self._wait(sentence, lambda: self._view.alive)
 
@@ -96,9 +98,10 @@ class Leaving:
         if answer == "leave":
             self._wait("tuitrain closes when all of the run is written.", lambda: self._view.alive)
         elif answer == "stop":
+            sentence = _STOPPING_UNBEGUN if self._view.unbegun else _STOPPING
             self._view.session.stop()
             self._app.main.show("run")
-            self._wait("Stopping: tuitrain closes when the last checkpoint is written.", lambda: self._view.alive)
+            self._wait(sentence, lambda: self._view.alive)
         elif answer == "background":
             self._app.main.show("run")
             self._waits_for = "The run goes on in the background as soon as it has begun: tuitrain then closes."

@@ -78,6 +78,11 @@ class RunView:
         return self.session.state not in ("idle", "ended")
 
     @property
+    def unbegun(self) -> bool:
+        """Whether there is a run that makes no steps yet: to stop it saves nothing."""
+        return self.record is not None and self.record.started is None
+
+    @property
     def state(self) -> str:
         """One word: preparing, running, paused, stopping, or how the run ended; idle without one."""
         state = self.session.state

@@ -154,6 +154,9 @@ def _about_leaving(state: str) -> tuple[str, Sequence[tuple[str, str]]]:
         return "No run is training any more", (("Leave", "leave"), stay)
     if state == "stopping":
         return "A run is stopping", (("Leave when it has stopped", "stop"), stay)
+    if state == "preparing":
+        answers = (("Stop: there is nothing to save yet", "stop"), ("Keep running in the background", "background"), stay)
+        return "A run is being prepared", answers
     paused = state == "paused"
     keep = "Go on in the background" if paused else "Keep running in the background"
     return "A run is paused" if paused else "A run is training", (("Stop and save", "stop"), (keep, "background"), stay)

@@ -29,6 +29,8 @@ _NEXT = {
     "failed": "n changes the settings and tries again · o shows the log",
     "lost": "R goes on from its newest checkpoint",
 }
+_UNBEGUN = {"stopping": "nothing to save yet", "stopped": "n starts it anew", "interrupted": "n starts it anew"}
+"""Of a run without a step in this process, or without a folder."""
 
 
 class Progress(Pane):
@@ -58,7 +60,8 @@ class Progress(Pane):
         if state != "running":
             glyph, style = state_look(state, palette)
             right.add(f"{glyph} {state}", style)
-            hint = f" · {self._hints[state]}" if record.error is None and state in self._hints else ""
+            next_ = self._next(record)
+            hint = f" · {next_}" if record.error is None and next_ else ""
             if left.width + right.width + cell_len(hint) + _RULE_MARKS <= self.size.width:
                 right.add(hint, palette.dim)
             left_room = self.size.width - right.width - _RULE_MARKS
@@ -73,10 +76,17 @@ class Progress(Pane):
             return [Row("press n, then Enter", self.palette.dim).strip(width)]
         sentence = [Row(line, self.palette.bad).strip(width) for line in self._sentence(width)]
         if sentence:
-            hint = self._hints.get(self._view.state, self._hints["failed"])
+            hint = self._next(record) or self._hints["failed"]
             sentence.append(Row(hint, self.palette.dim).strip(width))
         first = self._phase_line(record, width) if self._in_phase(record) else self._step_line(record, width)
         return [first, self._numbers(record, width), *(row.strip(width) for row in self._target()), *sentence]
+
+    def _next(self, record: RunRecord) -> str:
+        """What comes of the state, or what to press. Without a step nothing is saved, and without a folder nothing can go on."""
+        state = self._view.state
+        if record.started is None and (state == "stopping" or record.path is None):
+            return _UNBEGUN.get(state, "")
+        return self._hints.get(state, "")
 
     def _in_phase(self, record: RunRecord) -> bool:
         return record.phase is not None or (record.step == 0 and not self._view.ended)
