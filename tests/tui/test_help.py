@@ -120,6 +120,20 @@ async def test_a_command_of_the_palette_runs(app: TuitrainApp, session: FakeSess
         await until(pilot, lambda: session.asked == ["pause"])
 
 
+async def test_an_open_palette_offers_less_when_the_terminal_becomes_too_small(app: TuitrainApp, session: FakeSession) -> None:
+    async with app.run_test(size=SIZE) as pilot:
+        await bring(pilot, session, "running")
+        await strike(pilot, "ctrl+p")
+        await until_shown(pilot, "Search for commands", "Checkpoint")
+        await pilot.resize_terminal(60, 15)
+        await until(pilot, lambda: "tuitrain needs 80×24" in screen_text(app) and "Checkpoint" not in screen_text(app))
+        text = screen_text(app)
+        assert "Help" in text.partition("Search for commands")[2]
+        assert "Analysis" not in text
+        await pilot.resize_terminal(*SIZE)
+        await until_shown(pilot, "Search for commands", "Analysis", "Checkpoint")
+
+
 async def test_a_newcomer_who_reads_only_the_footer(app: TuitrainApp, session: FakeSession) -> None:
     """Starts, watches, stops, reopens and compares, at 80 columns."""
     async with app.run_test(size=SIZE) as pilot:

@@ -177,6 +177,13 @@ class NavigatedApp(LateKeysApp[None], ToastingApp[None], LastingApp[None]):
         subject = self.subject
         self.push_screen(LogScreen(subject, self.main.current_log if subject is self.view else lambda: _log_of(subject)))
 
+    def action_command_palette(self) -> None:
+        """Offer every key by name."""
+        from tuitrain.tui.screens.palette import Palette
+
+        if not Palette.is_open(self):
+            self.push_screen(Palette(self.screen))
+
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """What the palette offers: every key that works now, and the themes."""
         offered = {"screen.copy_text", "command_palette"}
