@@ -9,13 +9,14 @@ import pytest
 from fake_script import fake_script
 from fakes import FakeSampler, FakeSession, screen_text, seed_cnn
 from kept_runs import until, until_shown
+from textual.events import MouseScrollDown
 from textual.pilot import Pilot
 from tour import SCREENS, bring, go, keep_three, strike
 
 from tuitrain.tui.app import TuitrainApp
 from tuitrain.tui.screens.base import PaneScreen
 from tuitrain.tui.screens.compare import CompareScreen
-from tuitrain.tui.screens.help import EVERYWHERE, HelpScreen
+from tuitrain.tui.screens.help import EVERYWHERE, HelpScreen, _HelpText
 from tuitrain.tui.screens.opened import OpenedScreen
 from tuitrain.tui.widgets.keybar import key_name
 
@@ -71,6 +72,28 @@ async def test_help_names_every_key_and_cuts_nothing(app: TuitrainApp, session: 
         await until(pilot, lambda: app.screen is home)
         await strike(pilot, "question_mark", "escape")
         await until(pilot, lambda: app.screen is home)
+
+
+@pytest.mark.parametrize("size", [SIZE, (120, 40), (60, 15)])
+@pytest.mark.parametrize("beside", [False, True])
+async def test_a_click_closes_the_help(app: TuitrainApp, session: FakeSession, size: tuple[int, int], beside: bool) -> None:
+    async with app.run_test(size=size) as pilot:
+        home = app.screen
+        await strike(pilot, "question_mark")
+        await until_shown(pilot, "? or Esc closes")
+        (box,) = app.screen.query(_HelpText)
+        await pilot.click(offset=(0, 0) if beside else box.region.offset + (3, 3))
+        await until(pilot, lambda: app.screen is home)
+        assert not session.started
+
+
+async def test_the_wheel_scrolls_the_help_and_closes_nothing(app: TuitrainApp) -> None:
+    async with app.run_test(size=(80, 16)) as pilot:
+        await strike(pilot, "question_mark")
+        first = await until_shown(pilot, "scroll")
+        await pilot._post_mouse_events([MouseScrollDown], offset=(20, 8))
+        await until(pilot, lambda: screen_text(app) != first)
+        assert isinstance(app.screen, HelpScreen)
 
 
 async def test_help_scrolls_where_it_is_longer_than_the_terminal(app: TuitrainApp) -> None:

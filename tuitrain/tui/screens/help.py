@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from textual import events
 from textual.binding import Binding, BindingType
 from textual.strip import Strip
 
@@ -78,6 +79,11 @@ class HelpScreen(Dialog[None, _HelpText]):
 
     def __init__(self, about: str, lines: Help) -> None:
         super().__init__(_HelpText(about, (*lines, *EVERYWHERE)))
+
+    def on_click(self, event: events.Click) -> None:
+        """A click closes what asks nothing, on it too: in a small terminal there is hardly anything beside it."""
+        event.stop()
+        self.action_leave()
 
     def action_leave(self) -> None:
         """Back to where one was."""
