@@ -19,7 +19,7 @@ from types import SimpleNamespace
 from unittest import mock
 
 import pytest
-from textual.events import Key
+from textual.events import Key, Paste
 
 from tuitrain.tui.terminal.driver import LastingDriver
 from tuitrain.tui.terminal.outlet import _MOST, Outlet
@@ -185,6 +185,24 @@ def test_the_reader_sleeps_until_somebody_types(terminal: tuple[int, int], reade
     assert time.monotonic() - begin < PATIENCE
     assert driver._key_thread is not None
     assert not driver._key_thread.is_alive()
+
+
+def test_what_is_pasted_is_no_key(terminal: tuple[int, int], reader: tuple[Typed, LastingDriver, list[float | None]]) -> None:
+    app, _, _ = reader
+    os.write(terminal[0], b"\x1b[200~one\x1bqtwo\x1b[A\x1b\x1b[201~x")
+    until(lambda: any(isinstance(key, Key) and key.key == "x" for key in app.keys))
+    assert [(type(key), key.text if isinstance(key, Paste) else getattr(key, "key", None)) for key in app.keys] == [
+        (Paste, "oneqtwo[A"),
+        (Key, "x"),
+    ]
+
+
+def test_a_character_may_come_in_two_parts(terminal: tuple[int, int], reader: tuple[Typed, LastingDriver, list[float | None]]) -> None:
+    app, _, waits = reader
+    os.write(terminal[0], "é".encode()[:1])
+    until(lambda: len(waits) > 1)
+    os.write(terminal[0], "é".encode()[1:])
+    until(lambda: [key.character for key in app.keys if isinstance(key, Key)] == ["é"])
 
 
 def test_the_reader_ends_with_its_terminal(terminal: tuple[int, int], reader: tuple[Typed, LastingDriver, list[float | None]]) -> None:

@@ -19,6 +19,7 @@ from textual._xterm_parser import XTermParser
 from textual.drivers.linux_driver import LinuxDriver
 
 from tuitrain.tui.terminal.outlet import Outlet
+from tuitrain.tui.terminal.paste import PasteGuard
 
 _TICK_SECONDS = 0.1
 """How long Esc may wait for the rest of another key."""
@@ -134,7 +135,7 @@ class LastingDriver(LinuxDriver):
 
     def run_input_thread(self) -> None:
         """Turn what is typed into events, until the app or the terminal ends. Sleeps while nothing is typed."""
-        parser, decode = XTermParser(self._debug), getincrementaldecoder("utf-8")("replace").decode
+        parser, decode, guard = XTermParser(self._debug), getincrementaldecoder("utf-8")("replace").decode, PasteGuard()
         assert self._bell is not None
         woken, unfinished = self._bell[0], 0.0
         while not self.exit_event.is_set():
@@ -148,7 +149,9 @@ class LastingDriver(LinuxDriver):
                     # A terminal in raw mode has no key for the end of its input: nobody is there any more.
                     self._told.terminal_gone()
                     return
-                for event in parser.feed(decode(data)):
+                text = guard.pass_on(decode(data))
+                # To the parser an empty text is the end; it is one after a part of a character, or of the mark that ends a paste.
+                for event in parser.feed(text) if text else ():
                     self.process_message(event)
                 unfinished = time.monotonic() + constants.ESCAPE_DELAY + 2 * _TICK_SECONDS
             for event in parser.tick():
