@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import shutil
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -453,6 +454,46 @@ async def test_ended_runs_are_not_read_again(session: FakeSession, sampler: Fake
         wish = screen(pilot)._wish
         screen(pilot).beat()
         assert screen(pilot)._wish == wish
+        await until(pilot, lambda: not screen(pilot)._busy)
+        assert screen(pilot)._wish == wish
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("live", [False, True])
+async def test_an_ended_run_that_is_deleted_meanwhile_is_left_out(
+    session: FakeSession,
+    sampler: FakeSampler,
+    pair: list[Path],
+    runs_dir: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    live: bool,
+    size: tuple[int, int],
+) -> None:
+    monkeypatch.setattr(compare_module, "_REFRESH_SECONDS", 0.0)
+    monkeypatch.setattr(compare_module, "_READING_SHARE", 0)
+    app = make(session, sampler)
+    async with app.run_test(size=size) as pilot:
+        await compared(pilot, [*pair, keep(runs_dir, "third", live=live)], "1 short", "2 long")
+        shutil.rmtree(pair[1])
+        screen(pilot).beat()
+        text = await until_shown(pilot, f"✗ left out: {pair[1].name} is not there any more")
+        assert "2 long" not in text
+        assert "1 short" in text
+        assert "3 third" in text
+
+
+async def test_an_ended_run_that_goes_on_meanwhile_does_so_here(
+    session: FakeSession, sampler: FakeSampler, pair: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compare_module, "_REFRESH_SECONDS", 0.0)
+    app = make(session, sampler)
+    async with app.run_test(size=WIDE) as pilot:
+        await compared(pilot, pair, "✓ finished")
+        status = msgspec.json.decode((pair[1] / "state.json").read_bytes())
+        process = {"state": "running", "pid": os.getpid(), "pid_started": this_process().pid_started}
+        (pair[1] / "state.json").write_bytes(msgspec.json.encode({**status, **process, "heartbeat": time.time()}))
+        screen(pilot).beat()
+        await until_shown(pilot, "● running, detached")
 
 
 async def test_the_own_run_comes_from_memory(session: FakeSession, sampler: FakeSampler, pair: list[Path], tmp_path: Path) -> None:

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 
 import msgspec
 
+from tuitrain.paths import STATE
+from tuitrain.runs.unchanged import Stamp, stamp
 from tuitrain.text import clean
 from tuitrain.tui.curve.axes import Axis, number_axis, round_up, span_axis, step_axis, step_limit, time_axis
 from tuitrain.tui.curve.ruler import Across, Ruler, between, ruler
@@ -48,7 +50,7 @@ class Wanted(msgspec.Struct, frozen=True):
 class Entrant(msgspec.Struct, frozen=True):
     """One of the runs, numbered from 1. It has a record, or a sentence that says why not.
 
-    `state` is the word that the list of runs has for its state.
+    `state` is the word that the list of runs has for its state, `stamp` that of the file that holds it.
     """
 
     number: int
@@ -57,11 +59,16 @@ class Entrant(msgspec.Struct, frozen=True):
     problem: str = ""
     label: str = ""
     state: str = ""
+    stamp: Stamp | None = None
 
     @property
     def moves(self) -> bool:
         """Whether it can look different at the next reading."""
         return self.record is None or self.record.live
+
+    def stirred(self) -> bool:
+        """Whether one that had ended is deleted, or goes on."""
+        return not self.moves and self.stamp != stamp(self.path / STATE)
 
 
 class Track(msgspec.Struct, frozen=True):
@@ -87,11 +94,12 @@ class Reading(msgspec.Struct, frozen=True):
 
 
 def load(paths: Sequence[Path], known: Sequence[Entrant], own: RunRecord | None) -> tuple[Entrant, ...]:
-    """The runs in these folders. Those of `known` that cannot change are taken as they are; `own` is the record of the run that this
+    """The runs in these folders. Those of `known` that have ended are taken as they are, unless they stirred; `own` is the record of the run that this
     process trains, which is newer than its folder.
     """
     found = [
-        known[index] if index < len(known) and not known[index].moves else _load(index + 1, path, own) for index, path in enumerate(paths)
+        known[index] if index < len(known) and not known[index].moves and not known[index].stirred() else _load(index + 1, path, own)
+        for index, path in enumerate(paths)
     ]
     names = iter(labels([entrant.record for entrant in found if entrant.record is not None]))
     return tuple(msgspec.structs.replace(entrant, label=entrant.path.name if entrant.record is None else next(names)) for entrant in found)
@@ -112,7 +120,8 @@ def _load(number: int, path: Path, own: RunRecord | None) -> Entrant:
     from tuitrain.runs.catalogue import summarize
     from tuitrain.runs.saved import load_record
 
-    entrant = Entrant(number, path)
+    # Before it is read: what is written meanwhile is read the next time.
+    entrant = Entrant(number, path, stamp=stamp(path / STATE))
     try:
         record = own if own is not None and own.path == path else load_record(path)
     except Exception as error:

@@ -85,6 +85,14 @@ class CompareScreen(PaneScreen):
             self.seconds = seconds
             self.last = last
 
+    class Looked(Message, bubble=False):
+        """A thread has looked whether one of the runs, all of which had ended, stirred; until then nothing after `wish` was asked for."""
+
+        def __init__(self, stirred: bool, wish: int) -> None:
+            super().__init__()
+            self.stirred = stirred
+            self.wish = wish
+
     def __init__(self, run: RunLike, paths: Sequence[Path]) -> None:
         super().__init__(run)
         self._paths = list(paths)[:MOST]
@@ -111,12 +119,15 @@ class CompareScreen(PaneScreen):
     # -- keeping up ---------------------------------------------------------------------------------------------------
 
     def beat(self) -> None:
-        """Look for what live runs have gained."""
+        """Look for what live runs have gained, and whether ended ones are deleted or go on."""
         reading = self._reading
         if reading is None or self._busy or time.monotonic() < self._next_read:
             return
         if any(entrant.moves for entrant in reading.entrants):
             self._read(anew=True)
+        else:
+            wish = self._wish
+            self._read_apart(lambda: self.post_message(self.Looked(any(entrant.stirred() for entrant in reading.entrants), wish)))
 
     def _want(self, **changes: object) -> None:
         """Read again where that is something else than what was wanted."""
@@ -156,6 +167,15 @@ class CompareScreen(PaneScreen):
             self.rearrange()
             self._overlay.show(message.reading)
             self.refresh_bindings()
+
+    def on_compare_screen_looked(self, message: Looked) -> None:
+        """Read what stirred, unless something else is being read by now."""
+        if message.wish != self._wish:
+            return
+        self._busy = False
+        self._next_read = time.monotonic() + _REFRESH_SECONDS
+        if message.stirred:
+            self._read(anew=True)
 
     def on_differences_moved(self, message: Differences.Moved) -> None:
         """What the keys can do may have changed."""
