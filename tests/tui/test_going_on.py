@@ -139,6 +139,20 @@ async def test_enter_trains_a_finished_run_as_long_again(app: TuitrainApp, sessi
         await until(pilot, lambda: session.started == [with_changes(config, {"epochs": 6})])
 
 
+async def test_a_finished_run_whose_end_could_not_be_saved_goes_on_to_make_it(
+    app: TuitrainApp, session: FakeSession, runs_dir: Path
+) -> None:
+    keep(runs_dir, ID)
+    config = with_epochs(runs_dir, OTHER)
+    saved = runs_dir / OTHER / "checkpoints"
+    (saved / "step-00000040").rename(saved / "step-00000039")
+    async with app.run_test(size=(200, 60)) as pilot:
+        await resume_second(pilot)
+        await until(pilot, lambda: session.started == [config])
+        assert session.resumed == [runs_dir / OTHER]
+        assert app.screen is app.main
+
+
 async def test_a_run_that_max_steps_ended_asks_for_steps(app: TuitrainApp, session: FakeSession, runs_dir: Path) -> None:
     # 40 steps are one epoch of this run, and all that it may do.
     config = with_changes(seed_cnn(), {"epochs": 1, "max_steps": 40})

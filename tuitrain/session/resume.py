@@ -45,6 +45,11 @@ def was_saved(run: RunSummary) -> bool:
     return bool(saved_folders(run.path / CHECKPOINTS))
 
 
+def lacks_its_end(run: RunSummary) -> bool:
+    """Whether a run has finished and its last step could not be saved: it goes on without a change, and makes that again."""
+    return run.state == "finished" and _newest_saved(run.path) < read_status(run.path).step
+
+
 def check_resumable(run: RunSummary) -> None:
     """Whether a run has ended and can be read.
 

@@ -53,13 +53,15 @@ def look(path: Path, outside: Outside, changes: Mapping[str, str] | None = None)
     """What going on with the run in folder `path` means; a paused live one is told to go on at once, a queued one to wait again.
 
     Args:
-        changes: fields of the configuration that the person has given; without them a finished run asks for some.
+        changes: fields of the configuration that the person has given; without them a finished run that has nothing left to do asks for
+            some.
 
     Raises:
         ConfigError: it cannot go on; the sentence says why.
     """
     from tuitrain.runs.catalogue import summarize
     from tuitrain.runs.errors import RunError
+    from tuitrain.session.resume import lacks_its_end
 
     run = summarize(path, time.time())
     if run.broken is not None:
@@ -68,7 +70,7 @@ def look(path: Path, outside: Outside, changes: Mapping[str, str] | None = None)
         return _live(run, outside)
     if run.left:
         return GoesOn(outside.wait_again(run))
-    if run.state == "finished" and not changes:
+    if run.state == "finished" and not changes and not lacks_its_end(run):
         return _more(run)
     return Plan(run.run, outside.plan(run, changes or {}))
 
