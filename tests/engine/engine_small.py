@@ -137,6 +137,13 @@ def make_holed(config: Any) -> Any:
     return train, test
 
 
+def make_holed_tests(config: Any) -> Any:
+    """The same, where two test images are so."""
+    train, test = make_floats(config)
+    test[0][[9, 13], 2, 0, 3] = np.nan
+    return train, test
+
+
 def make_thin(config: Any) -> Any:
     """Images that are one pixel high."""
     return tuple((inputs[:, :, :1], labels) for inputs, labels in make_images(config))

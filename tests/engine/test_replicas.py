@@ -14,7 +14,7 @@ from tuitrain.engine import losses as losses_module
 from tuitrain.engine.failures import RunFailed
 from tuitrain.engine.losses import LossLog
 from tuitrain.engine.replicas import Pattern, Shapes, ShapeWatch, replicas_event
-from tuitrain.events import Event, Losses, Replicas, ReplicaStats, RunEnded, Step
+from tuitrain.events import Eval, Event, Losses, Notice, Replicas, ReplicaStats, RunEnded, Step
 
 CPU = torch.device("cpu")
 
@@ -125,6 +125,17 @@ def test_a_sample_that_is_not_finite_is_named(tmp_path: Path, shuffle: bool) -> 
     said = "the loss is nan, no finite number; the inputs of training sample 21, counted from 0, hold a nan or an infinity."
     assert ended.error == f"step {ended.step}: {said}"
     assert (ended.step == 3) is not shuffle
+
+
+def test_a_test_sample_that_is_not_finite_is_named_once_and_the_run_goes_on(tmp_path: Path) -> None:
+    events = run(small_config(data="engine_small:make_holed_tests", epochs=2), FakeControl(tmp_path))
+    assert [math.isnan(event.loss) for event in of(Eval, events)] == [True, True]
+    said = "The test loss is nan, no finite number: the inputs of test sample 9, counted from 0, hold a nan or an infinity."
+    assert [event.text for event in of(Notice, events) if "test" in event.text] == [said]
+    assert [event.level for event in of(Notice, events) if event.text == said] == ["warning"]
+    ended = events[-1]
+    assert isinstance(ended, RunEnded)
+    assert ended.state == "finished"
 
 
 def test_the_watch_sees_training_forwards_only() -> None:

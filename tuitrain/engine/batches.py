@@ -58,12 +58,7 @@ class Batches:
     def flaw_of(self, step: int) -> str | None:
         """What makes the loss of a step (from 1) no finite number, where a sample of its batch does; `None` where all are finite."""
         epoch, position = divmod(step - 1, self.per_epoch)
-        index = self._index(epoch + 1, position)
-        finite = self._split.inputs[index].to(self._dtype).isfinite().flatten(1).all(1)
-        if bool(finite.all()):
-            return None
-        places = torch.arange(len(self._split), device=self._split.labels.device)[index]
-        return f"the inputs of training sample {int(places[~finite][0]):,}, counted from 0, hold a nan or an infinity"
+        return self._split.flaw(self._index(epoch + 1, position), self._dtype, "training")
 
     def _index(self, epoch: int, position: int) -> slice | Tensor:
         first = position * self._config.batch_size

@@ -65,6 +65,12 @@ class Evaluator:
         finally:
             self.model.train()
 
+    def flaw(self) -> str | None:
+        """What makes the loss no finite number, where a sample does; `None` where all are finite."""
+        parts = (slice(first, first + self.batch_size) for first in range(0, len(self.split), self.batch_size))
+        flaws = (self.split.flaw(part, self.dtype, "test") for part in parts)
+        return next((flaw for flaw in flaws if flaw is not None), None)
+
     def _batches(self) -> Generator[Progress, None, Score | None]:
         # loss over samples, loss over batches: kept on the device until the end, as the answers are.
         sums = torch.zeros(2, dtype=torch.float64, device=self.split.labels.device)

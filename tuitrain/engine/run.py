@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
 from typing import cast
@@ -90,6 +91,7 @@ class Run:
         self.position = -1
         self.evaluated = False
         self.doing = "training"
+        self._flaw_told = False
         # What the evaluation of this very step says.
         self._accuracy: float | None = None
 
@@ -162,6 +164,9 @@ class Run:
                 return
             took = time.perf_counter() - begin
             yield Eval(step=self.step, epoch=self.epoch, loss=score.loss, loss_sum=score.loss_sum, accuracy=score.accuracy)
+            if not math.isfinite(score.loss) and not self._flaw_told and (flaw := self._evaluator.flaw()):
+                self._flaw_told = True
+                yield Notice(level="warning", text=f"The test loss is {score.loss}, no finite number: {flaw}.")
             if self._target is not None:
                 counted = took if self.steps_done else 0.0
                 yield from self._target.add_evaluation(self.step, self.epoch, score.accuracy, counted=counted)

@@ -45,6 +45,18 @@ class Split:
         """The same samples on `device`, in the same dtype and memory format."""
         return replace(self, inputs=self.inputs.to(device), labels=self.labels.to(device))
 
+    def flaw(self, index: slice | Tensor, dtype: torch.dtype, part: str) -> str | None:
+        """Names the first of the samples that `index` picks whose inputs are no finite numbers in `dtype`; `None` where all are.
+
+        Args:
+            part: what these samples are for, "training" or "test".
+        """
+        finite = self.inputs[index].to(dtype).isfinite().flatten(1).all(1)
+        if bool(finite.all()):
+            return None
+        place = int(torch.arange(len(self), device=self.labels.device)[index][~finite][0])
+        return f"the inputs of {part} sample {place:,}, counted from 0, hold a nan or an infinity"
+
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
