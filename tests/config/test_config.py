@@ -296,7 +296,17 @@ def test_a_toml_file_takes_a_value_of_its_recipe_away(tmp_path: Path) -> None:
 def test_a_toml_file_starts_from_the_recipe_it_names(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text('recipe = "multi-gpu"\nepochs = 2\n', encoding="utf-8")
-    assert load_recipe(str(path)) == msgspec.structs.replace(load_recipe("multi-gpu"), epochs=2)
+    assert load_recipe(str(path)) == msgspec.structs.replace(load_recipe("multi-gpu"), epochs=2, name="mine")
+
+
+@pytest.mark.parametrize(("line", "title"), [("", "mine"), ('name = "other"', "other"), ('name = ""', "multi-gpu")])
+def test_a_toml_file_that_starts_from_a_recipe_is_called_by_its_own_name(tmp_path: Path, line: str, title: str) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(f'recipe = "multi-gpu"\n{line}\n', encoding="utf-8")
+    config = load_recipe(str(path))
+    assert (config.recipe, config.title()) == ("multi-gpu", title)
+    (tmp_path / "run.toml").write_text(to_toml(config), encoding="utf-8")
+    assert load_recipe(str(tmp_path / "run.toml")) == config
 
 
 def test_a_toml_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:

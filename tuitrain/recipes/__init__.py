@@ -87,15 +87,13 @@ def _load_file(path: Path) -> RunConfig:
     table = _parse(_read(path), str(path))
     table.pop("environment", None)
     base = table.pop("recipe", "custom")
-    if base == "custom":
-        start = msgspec.structs.replace(DEFAULTS, name=clean(path.stem))
-    elif base in RECIPES:
-        start = load_recipe(base)
-    else:
+    if base not in ("custom", *RECIPES):
         raise ConfigError(
             f"{clean(path.name)}: recipe: {clean(str(base))!r} is not one of {', '.join(RECIPES)}.{nearest(str(base), RECIPES)}"
         )
-    return _from_table(start, table, where=path.name)
+    start = DEFAULTS if base == "custom" else load_recipe(base)
+    # It is called by its file, and not by what it starts from, unless it says another name.
+    return _from_table(msgspec.structs.replace(start, name=clean(path.stem)), table, where=path.name)
 
 
 def _parse(text: str, where: str) -> dict[str, Any]:
