@@ -317,6 +317,29 @@ def make_two_outputs(config: Any) -> nn.Module:
     return TwoOutputs()
 
 
+class HiddenFirst(nn.Module):
+    def __init__(self, key: str | None) -> None:
+        super().__init__()
+        self.layer, self.key = nn.Linear(192, CLASSES), key
+
+    def forward(self, inputs: torch.Tensor) -> Any:
+        hidden = inputs.flatten(1)
+        scores = self.layer(hidden)
+        return (hidden, scores) if self.key is None else {"hidden": hidden, self.key: scores}
+
+
+def make_hidden_and_logits(config: Any) -> nn.Module:
+    return HiddenFirst("logits")
+
+
+def make_hidden_and_scores(config: Any) -> nn.Module:
+    return HiddenFirst("scores")
+
+
+def make_hidden_first(config: Any) -> nn.Module:
+    return HiddenFirst(None)
+
+
 class Noisy(nn.Module):
     """Draws in evaluation too."""
 

@@ -331,6 +331,14 @@ def test_a_model_that_changes_its_inputs_in_place_does_not_change_the_data(tmp_p
     assert [told.loss for told in of(Eval, events)] == pytest.approx(tested, rel=1e-4)
 
 
+def test_of_a_dict_the_logits_are_trained_wherever_they_are(tmp_path: Path) -> None:
+    named, plain = (
+        losses_of(run(small_config(model=f"engine_small:{model}", epochs=1), FakeControl(tmp_path / model)))
+        for model in ("make_hidden_and_logits", "make_two_outputs")
+    )
+    assert named == plain
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
@@ -343,6 +351,11 @@ def test_a_model_that_changes_its_inputs_in_place_does_not_change_the_data(tmp_p
             {"model": "engine_small:make_time_first", "data": "engine_small:make_sequences"},
             ["gives [8, 4] for inputs [2, 8, 24]", "it must give [2, 4]", "takes the samples on axis 1 needs batch_dim 1."],
         ),
+        (
+            {"model": "engine_small:make_hidden_first"},
+            ["gives [2, 192] and [2, 4] for inputs", "of which the first is taken", "the [2, 4]: return them first, or in a dict as 'logits'."],
+        ),
+        ({"model": "engine_small:make_hidden_and_scores"}, ["gives [2, 192] and [2, 4] for inputs", "return them first"]),
         ({"model": "engine_small:make_class_numbers"}, ["gives scores that are torch.int64; they must be of a floating type"]),
         ({"model": "linear", "data": "random", "augment": "crop-flip"}, ["augment: crop-flip is for images", "[5]"]),
         ({"data": "engine_small:make_thin", "augment": "flip-shift"}, ["augment: flip-shift needs images of 3×3 pixels", "[3, 1, 8]"]),

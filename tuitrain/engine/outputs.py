@@ -22,12 +22,14 @@ def tensors(value: Any) -> Iterator[Tensor]:
 
 
 def logits(outputs: Any) -> Tensor:
-    """What the loss is computed from: the first tensor of a model's output, bf16 and fp16 as float32.
+    """What the loss is computed from: the `logits` of a mapping, else the first tensor of a model's output; bf16 and fp16 as float32.
 
     Raises:
         TypeError: there is none.
     """
-    first = outputs if isinstance(outputs, Tensor) else next(tensors(outputs), None)
-    if first is None:
+    scores = outputs.get("logits") if isinstance(outputs, Mapping) else outputs
+    if not isinstance(scores, Tensor):
+        scores = next(tensors(outputs), None)
+    if scores is None:
         raise TypeError(f"the model returned a {type(outputs).__name__} without a tensor")
-    return first.float() if first.dtype in (torch.bfloat16, torch.float16) else first
+    return scores.float() if scores.dtype in (torch.bfloat16, torch.float16) else scores

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import nn
@@ -121,7 +122,9 @@ def _try_forward(model: nn.Module, dataset: Dataset, config: RunConfig, device: 
     model.eval()
     try:
         with untouched_random(device), torch.no_grad(), autocast(config, device):
-            output = next(tensors(model(inputs)), None)
+            outputs = model(inputs)
+        shapes = [list(tensor.shape) for tensor in tensors(outputs)]
+        output = logits(outputs) if shapes else None
     except Exception as error:  # whatever the model raises says that the two do not fit
         if is_out_of_memory(error):
             raise unusable(error, [device]) from error
@@ -132,8 +135,13 @@ def _try_forward(model: nn.Module, dataset: Dataset, config: RunConfig, device: 
         model.train()
     classes = max(len(dataset.classes), _highest_label(dataset) + 1)
     shape = "no tensor" if output is None else list(output.shape)
-    if output is None or output.dim() != 2 or len(output) != len(dataset.train.labels[:2]) or output.shape[1] < classes:
-        wanted = f"[{len(dataset.train.labels[:2])}, {classes}], one score for each of the {classes} classes"
+    fitting = [len(dataset.train.labels[:2]), classes]
+    if shape != fitting and fitting in shapes and not _names_scores(outputs):
+        several = f"{', '.join(map(str, shapes[:-1]))} and {shapes[-1]}"
+        rather = f"the scores seem to be the {fitting}: return them first, or in a dict as 'logits'"
+        raise _Misfit(f"model: {config.model!r} gives {several} for {given}, of which the first is taken for the scores; {rather}.")
+    if output is None or output.dim() != 2 or len(output) != fitting[0] or output.shape[1] < classes:
+        wanted = f"{fitting}, one score for each of the {classes} classes"
         other = 1 - config.batch_dim
         # As torch's recurrent layers do without batch_first.
         turned = output is not None and output.dim() == 2 and inputs.dim() == 3 and len(output) == inputs.shape[other]
@@ -141,6 +149,10 @@ def _try_forward(model: nn.Module, dataset: Dataset, config: RunConfig, device: 
         raise _Misfit(f"model: {config.model!r} gives {shape} for {given}; it must give {wanted}.{hint}")
     if not output.is_floating_point():
         raise _Misfit(f"model: {config.model!r} gives scores that are {output.dtype}; they must be of a floating type.")
+
+
+def _names_scores(outputs: Any) -> bool:
+    return isinstance(outputs, Mapping) and "logits" in outputs
 
 
 def _can_step(model: nn.Module, dataset: Dataset, config: RunConfig, device: torch.device) -> bool:
