@@ -1,4 +1,4 @@
-"""How Python is started for a process of ours, and how it imports what stays.
+"""How Python is started for a process of ours, how it imports what stays, and whether it would find a module.
 
 It is started as the one that runs now, but without the folder that it is started in: with `-m`, or with `-c` alone, a file there such as
 `random.py` would be imported in the place of Python's own.
@@ -7,10 +7,13 @@ It is started as the one that runs now, but without the folder that it is starte
 from __future__ import annotations
 
 import gc
+import importlib
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from tuitrain.text import clean
 
 PACKAGES = str(Path(__file__).parents[1])
 """Where tuitrain is; the first argument of a program that begins with `ELSEWHERE`."""
@@ -40,3 +43,21 @@ def lasting_imports() -> Iterator[None]:
         if len(sys.modules) > known:
             gc.freeze()
         gc.enable()
+
+
+def may_import(package: str) -> bool:
+    """Whether a package or module of that name, without dots, is in the working directory or installed. Nothing is imported."""
+    from importlib.machinery import PathFinder
+    from importlib.util import find_spec
+
+    # One that was written a moment ago is not in the finder's cached folder listing.
+    importlib.invalidate_caches()
+    try:
+        return package in sys.modules or find_spec(package) is not None or PathFinder.find_spec(package, [str(Path.cwd())]) is not None
+    except Exception:  # a finder of somebody's own: importing it will say more
+        return True
+
+
+def no_module(name: str) -> str:
+    """That neither the working directory nor the installed packages have module `name`."""
+    return f"there is no module {clean(name)} in {clean(str(Path.cwd()))} or in the installed packages"

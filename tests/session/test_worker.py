@@ -12,7 +12,7 @@ import pytest
 from small_sessions import BOUND, Heard, count_to, session_of, started, until
 
 from tuitrain.config import DEFAULTS, ConfigError, RunConfig, with_changes
-from tuitrain.events import Event, GpuSample, Losses, Notice, Parameter, Parameters, Predictions, RunEnded, RunStarted, State, Step
+from tuitrain.events import Event, GpuSample, Losses, Notice, Parameter, Parameters, Predictions, Progress, RunEnded, RunStarted, State, Step
 from tuitrain.paths import METRICS
 from tuitrain.runs import claim
 from tuitrain.runs.reader import MetricsReader
@@ -110,6 +110,36 @@ def test_a_configuration_error_makes_no_folder_and_is_told(tmp_path: Path, heard
     assert heard.over.is_set()
     assert not (tmp_path / "runs").exists()
     assert session.state == "ended"
+
+
+@pytest.mark.parametrize("field", ["model", "data"])
+@pytest.mark.parametrize("name", ["no_such_module_x", "no_such_module_x.nets"])
+def test_a_module_that_is_nowhere_is_told_before_the_engine_is_loaded(tmp_path: Path, heard: Heard, field: str, name: str) -> None:
+    def load() -> Callable[[RunConfig, Control], Iterator[Event]]:
+        raise AssertionError("torch is loaded")
+
+    session = WorkerSession(load, tmp_path / "runs", lambda: ())
+    session.subscribe(heard)
+    session.start(with_changes(DEFAULTS, {field: f"{name}:make"}))
+    assert session.join(BOUND)
+    where = f"in {Path.cwd()} or in the installed packages"
+    assert session.refusal == f"{field}: '{name}:make': there is no module no_such_module_x {where}."
+    assert not any(isinstance(event, Progress) for event in heard.events)
+
+
+@pytest.mark.parametrize("value", ["mine_x:make", "mine_x.nets:make", "folder_x.nets:make", "json:make", "__main__:make", "seed-cnn"])
+def test_a_module_that_may_be_there_is_left_to_the_engine(
+    tmp_path: Path, heard: Heard, monkeypatch: pytest.MonkeyPatch, value: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine_x.py").write_text("raise SystemExit\n")
+    (tmp_path / "folder_x").mkdir()
+    session = session_of(count_to(3), tmp_path / "runs", heard)
+    session.start(with_changes(DEFAULTS, {"model": value}))
+    heard.wait_for(Step, 3)
+    session.stop()
+    assert session.join(BOUND)
+    assert session.refusal is None
 
 
 def test_an_engine_that_raises_ends_the_run_as_failed(tmp_path: Path, heard: Heard) -> None:

@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from tuitrain.config import ConfigError
+from tuitrain.python import no_module
 from tuitrain.text import clean, nearest
 
 
@@ -54,8 +55,7 @@ def _import_module(field: str, value: str, module_name: str) -> ModuleType:
         return importlib.import_module(module_name)
     except ModuleNotFoundError as error:
         if error.name and (module_name == error.name or module_name.startswith(f"{error.name}.")):
-            where = f"in {clean(here)} or in the installed packages"
-            raise ConfigError(f"{field}: {value!r}: there is no module {clean(error.name)} {where}.") from None
+            raise ConfigError(f"{field}: {value!r}: {no_module(error.name)}.") from None
         raise ConfigError(f"{field}: {value!r}: importing {module_name} failed: {one_line(error)}.") from error
     except BaseException as error:
         raise ConfigError(f"{field}: {value!r}: importing {module_name} failed: {one_line(error)}.") from error

@@ -20,6 +20,7 @@ from tuitrain.session.control import Control
 from tuitrain.session.hold import Hold
 from tuitrain.session.lines import Command
 from tuitrain.session.lines.endpoint import Endpoint
+from tuitrain.session.own_code import check_own_code
 from tuitrain.session.recorder import Listener, Recorder, tell
 from tuitrain.text import clean_lines
 
@@ -214,6 +215,7 @@ class WorkerSession:
                 run = take()
             if run and not self._hold.wait_for_turn():
                 return
+            check_own_code(config)
             recorder.put(Progress(phase="importing torch"))
             for event in self._engine()(config, control):
                 if isinstance(event, RunStarted) and begun:
