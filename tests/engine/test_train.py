@@ -353,7 +353,11 @@ def test_of_a_dict_the_logits_are_trained_wherever_they_are(tmp_path: Path) -> N
         ),
         (
             {"model": "engine_small:make_hidden_first"},
-            ["gives [2, 192] and [2, 4] for inputs", "of which the first is taken", "the [2, 4]: return them first, or in a dict as 'logits'."],
+            [
+                "gives [2, 192] and [2, 4] for inputs",
+                "of which the first is taken",
+                "the [2, 4]: return them first, or in a dict as 'logits'.",
+            ],
         ),
         ({"model": "engine_small:make_hidden_and_scores"}, ["gives [2, 192] and [2, 4] for inputs", "return them first"]),
         ({"model": "engine_small:make_class_numbers"}, ["gives scores that are torch.int64; they must be of a floating type"]),

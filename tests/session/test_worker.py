@@ -12,7 +12,20 @@ import pytest
 from small_sessions import BOUND, Heard, count_to, session_of, started, until
 
 from tuitrain.config import DEFAULTS, ConfigError, RunConfig, with_changes
-from tuitrain.events import Event, GpuSample, Losses, Notice, Parameter, Parameters, Predictions, Progress, RunEnded, RunStarted, State, Step
+from tuitrain.events import (
+    Event,
+    GpuSample,
+    Losses,
+    Notice,
+    Parameter,
+    Parameters,
+    Predictions,
+    Progress,
+    RunEnded,
+    RunStarted,
+    State,
+    Step,
+)
 from tuitrain.paths import METRICS
 from tuitrain.runs import claim
 from tuitrain.runs.reader import MetricsReader

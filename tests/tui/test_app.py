@@ -662,7 +662,9 @@ async def test_q_before_the_first_step_promises_no_checkpoint(session: FakeSessi
     app = make(session, sampler)
     async with app.run_test(size=size) as pilot:
         await pilot.press("enter", "q")
-        await until_shown(pilot, "A run is being prepared", "▸ Stop: there is nothing to save yet", "Keep running in the background", "Cancel")
+        await until_shown(
+            pilot, "A run is being prepared", "▸ Stop: there is nothing to save yet", "Keep running in the background", "Cancel"
+        )
         await pilot.press("enter")
         await until_told(pilot, "Stopping before the next step: tuitrain then closes, and there is nothing to save.")
         await settle(pilot)

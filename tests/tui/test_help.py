@@ -82,7 +82,7 @@ async def test_a_click_closes_the_help(app: TuitrainApp, session: FakeSession, s
         await strike(pilot, "question_mark")
         await until_shown(pilot, "? or Esc closes")
         (box,) = app.screen.query(_HelpText)
-        await pilot.click(offset=(0, 0) if beside else box.region.offset + (3, 3))
+        await pilot.click(offset=(0, 0) if beside else (box.region.x + 3, box.region.y + 3))
         await until(pilot, lambda: app.screen is home)
         assert not session.started
 

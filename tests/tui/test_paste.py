@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from hypothesis import example, given
 from hypothesis import strategies as st
 from textual._xterm_parser import XTermParser
@@ -18,7 +20,7 @@ def events(stream: str, cuts: list[int]) -> list[Message]:
     """What comes of `stream`, which arrives cut in these places."""
     guard, parser = PasteGuard(), XTermParser()
     edges = sorted({0, *(cut % (len(stream) + 1) for cut in cuts), len(stream)})
-    pieces = [stream[begin:end] for begin, end in zip(edges, edges[1:], strict=False)]
+    pieces = [stream[begin:end] for begin, end in pairwise(edges)]
     return [event for piece in pieces if (passed := guard.pass_on(piece)) for event in parser.feed(passed)]
 
 

@@ -181,7 +181,7 @@ class NavigatedApp(LateKeysApp[None], ToastingApp[None], LastingApp[None]):
         """Offer every key by name."""
         from tuitrain.tui.screens.palette import Palette
 
-        if not Palette.is_open(self):
+        if not isinstance(self.screen, Palette):
             self.push_screen(Palette(self.screen))
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:

@@ -94,8 +94,8 @@ class Reading(msgspec.Struct, frozen=True):
 
 
 def load(paths: Sequence[Path], known: Sequence[Entrant], own: RunRecord | None) -> tuple[Entrant, ...]:
-    """The runs in these folders. Those of `known` that have ended are taken as they are, unless they stirred; `own` is the record of the run that this
-    process trains, which is newer than its folder.
+    """The runs in these folders. Those of `known` that have ended are taken as they are, unless they stirred; `own` is the record of the
+    run that this process trains, which is newer than its folder.
     """
     found = [
         known[index] if index < len(known) and not known[index].moves and not known[index].stirred() else _load(index + 1, path, own)
