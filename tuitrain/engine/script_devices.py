@@ -20,12 +20,19 @@ def device_lines(config: RunConfig) -> list[str]:
     on_gpu = any(name.startswith("cuda") for name in wanted)
     if config.strategy not in ("split", "dp"):
         chosen = f'"{wanted[0]}" if torch.cuda.is_available() else "cpu"' if on_gpu else '"cpu"'
-        return [f"device = torch.device({chosen})"]
+        return [f"device = torch.device({chosen})", *_current(wanted[0])]
     listed = _list(wanted)
     if on_gpu:
         listed = f"{listed} if torch.cuda.is_available() else {_list(('cpu',) * len(wanted))}"
     first = "device = devices[0]  # it has the data, and the parameters that are updated"
-    return [f"names = {listed}", "devices = [torch.device(name) for name in names]", first]
+    return [f"names = {listed}", "devices = [torch.device(name) for name in names]", first, *_current(wanted[0])]
+
+
+def _current(first: str) -> list[str]:
+    """As in the run: what torch does on the current GPU alone, as Adam does, would take memory on cuda:0."""
+    if not first.startswith("cuda") or first == "cuda:0":
+        return []
+    return ['if device.type == "cuda":', "    torch.cuda.set_device(device)  # and nothing on cuda:0"]
 
 
 def replica_lines(config: RunConfig) -> list[str]:
