@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import time
 
 import msgspec
 import pytest
@@ -12,7 +13,7 @@ from tuitrain.recipes import load_recipe
 from tuitrain.runs import claim, label, removal, report
 from tuitrain.runs.catalogue import delete, find, list_runs
 from tuitrain.runs.label import rename
-from tuitrain.runs.status import InQueue
+from tuitrain.runs.status import InQueue, this_process
 
 KEYS = [
     "run",
@@ -219,12 +220,24 @@ def test_a_live_run_is_not_deleted(runs_dir):
     assert live.path.is_dir()
 
 
-def test_a_run_that_another_process_takes_at_the_last_moment_is_not_deleted(runs_dir, run_folder):
-    mine = claim.take(run_folder.path)
-    with pytest.raises(ConfigError, match=rf"^RUN: {run_folder.id} belongs to another process meanwhile; stop it first\.$"):
+def test_a_run_that_another_process_takes_at_the_last_moment_is_not_deleted(runs_dir, run_folder, monkeypatch):
+    taken = []
+    with monkeypatch.context() as patch:
+        check = claim.check_free
+
+        def late(folder, wait):
+            free = check(folder, wait=wait)
+            taken.append(claim.take(folder))
+            return free
+
+        patch.setattr(claim, "check_free", late)
+        with pytest.raises(ConfigError, match=rf"^RUN: {run_folder.id} belongs to another process meanwhile; stop it first\.$"):
+            delete(run_folder.path)
+    assert os.listdir(runs_dir) == [run_folder.id]
+    with pytest.raises(ConfigError, match=rf" belongs to another process \(pid {os.getpid()} on .+\); stop it first\.$"):
         delete(run_folder.path)
     assert os.listdir(runs_dir) == [run_folder.id]
-    mine.release()
+    taken[0].release()
     delete(run_folder.path)
     assert os.listdir(runs_dir) == []
 
@@ -237,6 +250,27 @@ def test_a_run_that_has_gone_takes_no_other_with_it(runs_dir, run_folder):
     with pytest.raises(ConfigError, match=rf"^RUN: {run_folder.id} is not there any more\.$"):
         delete(run_folder.path)
     assert os.listdir(runs_dir) == [copy.name]
+
+
+def test_a_run_that_seems_lost_because_its_host_is_behind_is_watched_and_not_deleted(runs_dir):
+    live = make_run(runs_dir, state="running", host="gpu-2", heartbeat=time.time() - 3600)
+    holder = claim.Holder(**{**msgspec.structs.asdict(this_process()), "host": "gpu-2"}, taken=0.0)
+    (live.path / "claim-3.json").write_bytes(msgspec.json.encode(holder))
+    state = live.path / "state.json"
+    looks = []
+
+    def beat(progress):
+        looks.append(progress.done)
+        if progress.done == 2:
+            state.write_bytes(state.read_bytes() + b" ")
+        return False
+
+    assert list_runs(runs_dir)[0].state == "lost"
+    with pytest.raises(ConfigError, match=rf"^RUN: {live.id} belongs to another process \(pid {holder.pid} on gpu-2\); stop it first\.$"):
+        delete(live.path, beat)
+    assert (os.listdir(runs_dir), looks) == ([live.id], [0, 1, 2])
+    delete(live.path, lambda progress: False)
+    assert os.listdir(runs_dir) == []
 
 
 def test_a_lost_run_is_deleted(runs_dir):

@@ -13,6 +13,7 @@ from small_runs import make_run
 from tuitrain.runs import claim, status
 from tuitrain.runs.claim import Holder
 from tuitrain.runs.errors import RunError
+from tuitrain.runs.silence import LEAST_SECONDS
 from tuitrain.runs.status import HEARTBEAT_SECONDS, this_process
 
 
@@ -89,6 +90,7 @@ import sys, time
 from pathlib import Path
 from tuitrain.runs import claim
 from tuitrain.runs.errors import RunError
+from tuitrain.runs.silence import LEAST_SECONDS
 print("ready", flush=True)
 sys.stdin.readline()
 try:
@@ -140,45 +142,132 @@ def test_a_claim_whose_process_is_gone_is_taken_over(folder, changes):
 def test_after_a_reboot_a_claim_of_the_same_pid_is_taken_over_and_that_of_another_machine_of_the_name_is_not(folder, monkeypatch):
     claim.take(folder)
     monkeypatch.setattr(status, "_boot_id", lambda: "another boot")
+    watching = Watching(folder, beats=[1])
     with pytest.raises(RunError, match=r"belongs to another process \(pid \d+ on "):
-        claim.take(folder)
+        claim.take(folder, wait=watching)
     monkeypatch.setattr(status, "_booted", lambda: time.time() + 1)
-    claim.take(folder)
+    claim.take(folder, wait=watching)
+    assert len(watching.told) == 2
 
 
-@pytest.mark.parametrize("where", [{"host": "elsewhere"}, {"pid": 2**22 + 5, "pid_namespace": 5}])
-def test_on_another_host_and_in_another_container_the_heartbeat_decides(folder, where):
-    held_by(folder, **where, taken=time.time() - HEARTBEAT_SECONDS - 5)
+ELSEWHERE = [{"host": "elsewhere"}, {"pid": 2**22 + 5, "pid_namespace": 5}]
+
+
+class Watching:
+    """A second of watching that takes none. `beats`: the looks before which the holder gives a sign, by its own clock."""
+
+    def __init__(self, folder, ahead=0.0, beats=()):
+        self._folder, self._ahead, self._beats = folder, ahead, beats
+        self.told = []
+
+    def __call__(self, progress):
+        self.told.append(progress)
+        if progress.done in self._beats:
+            beat(self._folder, time.time() + self._ahead)
+        return False
+
+
+def beat(folder, heartbeat, written=None):
+    """The state of a live run, written at the moment `written` by the file system's clock."""
     state = folder / "state.json"
-    kept = msgspec.json.decode(state.read_bytes())
-    state.write_bytes(msgspec.json.encode(kept | {"heartbeat": time.time() - 20}))
-    with pytest.raises(RunError, match=r"belongs to another process \(pid \d+ on "):
-        claim.take(folder)
-    state.write_bytes(msgspec.json.encode(kept | {"heartbeat": time.time() - HEARTBEAT_SECONDS - 5}))
-    claim.take(folder)
+    state.write_bytes(msgspec.json.encode(msgspec.json.decode(state.read_bytes()) | {"state": "running", "heartbeat": heartbeat}))
+    if written is not None:
+        os.utime(state, (written, written))
+        for path in folder.glob("claim-*.json"):
+            os.utime(path, (written, written))
 
 
-def test_on_another_host_a_fresh_claim_counts_before_the_first_heartbeat(folder):
-    state = folder / "state.json"
-    state.write_bytes(msgspec.json.encode(msgspec.json.decode(state.read_bytes()) | {"heartbeat": 5.0}))
-    held_by(folder, host="elsewhere", taken=time.time())
-    with pytest.raises(RunError, match="elsewhere"):
-        claim.take(folder)
+@pytest.mark.parametrize("where", ELSEWHERE)
+@pytest.mark.parametrize("ahead", [-7200.0, -90.0, 0.0, 90.0, 7200.0], ids="clock {}".format)
+@pytest.mark.parametrize("seen", [0, 14], ids="sign before look {}".format)
+def test_whatever_clock_another_host_has_its_live_run_is_never_taken(folder, where, ahead, seen):
+    now = time.time() + ahead
+    held_by(folder, **where, taken=now - 3600)
+    # The file system has its times from the machine that writes, too.
+    beat(folder, now, written=now)
+    watching = Watching(folder, ahead, beats=[seen])
+    with pytest.raises(RunError, match=r"belongs to another process \(pid \d+ on .+\); stop it first\.$"):
+        claim.take(folder, wait=watching)
+    assert [progress.done for progress in watching.told] == [*range(seen + 1)]
+    assert files(folder) == ["claim-1.json"]
 
 
-def test_on_another_host_a_state_that_cannot_be_read_counts_by_its_age(folder):
+@pytest.mark.parametrize("where", ELSEWHERE)
+@pytest.mark.parametrize(
+    ("ahead", "age", "looks"),
+    [
+        pytest.param(0.0, 3600.0, LEAST_SECONDS, id="gone for long"),
+        pytest.param(0.0, HEARTBEAT_SECONDS - 20.5, 21, id="gone for a while"),
+        pytest.param(7200.0, 0.0, HEARTBEAT_SECONDS, id="gone at this moment"),
+        pytest.param(7200.0, 3600.0, LEAST_SECONDS, id="its clock was ahead"),
+        pytest.param(-7200.0, 5.5, HEARTBEAT_SECONDS - 5, id="its clock was behind"),
+        pytest.param(0.0, -3600.0, HEARTBEAT_SECONDS, id="the file system's clock was set back"),
+    ],
+)
+def test_the_run_of_another_host_that_gives_no_sign_is_taken_after_watching_by_the_own_clock(folder, where, ahead, age, looks):
+    now = time.time()
+    held_by(folder, **where, taken=now + ahead - 7200)
+    beat(folder, now + ahead - age, written=now - age)
+    watching = Watching(folder)
+    claim.take(folder, wait=watching).release()
+    assert len(watching.told) == looks
+    assert {progress.total for progress in watching.told} == {looks}
+    assert files(folder) == ["claim-2.released"]
+
+
+def test_who_is_watched_is_named_and_whoever_does_not_wait_for_it_takes_nothing(folder):
+    held_by(folder, host="else\x1bwhere", pid=77)
+    told = []
+
+    def enough(progress):
+        told.append(progress.phase)
+        return len(told) == 3
+
+    with pytest.raises(RunError, match=r" is left as it is: it was not watched long enough whether pid 77 on else·where still has it\.$"):
+        claim.take(folder, wait=enough)
+    assert told == ["watching whether pid 77 on else·where still has the run"] * 3
+    assert files(folder) == ["claim-1.json"]
+
+
+def test_on_another_host_a_holder_that_lets_go_is_no_obstacle_any_more(folder):
     held_by(folder, host="elsewhere")
-    (folder / "state.json").write_bytes(b"{")
+
+    def let_go(progress):
+        (folder / "claim-1.json").rename(folder / "claim-1.released")
+        return False
+
+    claim.take(folder, wait=let_go)
+    assert files(folder) == ["claim-2.json"]
+
+
+@pytest.mark.parametrize("state", [b"{", None], ids=["damaged", "missing"])
+def test_on_another_host_a_state_that_cannot_be_read_is_watched_like_another(folder, state):
+    held_by(folder, host="elsewhere")
+    path = folder / "state.json"
+
+    def write(progress):
+        path.write_bytes(b"{}")
+        return False
+
+    path.unlink() if state is None else path.write_bytes(state)
     with pytest.raises(RunError, match="elsewhere"):
-        claim.take(folder)
-    (folder / "state.json").unlink()
-    claim.take(folder)
+        claim.take(folder, wait=write)
+    claim.take(folder, wait=lambda progress: False)
+
+
+def test_another_machine_of_the_same_name_that_is_behind_is_watched(folder, monkeypatch):
+    """Its heartbeat is from before this machine's start, as that of a run of an earlier boot."""
+    held_by(folder, boot_id="another boot", taken=time.time() - 90)
+    monkeypatch.setattr(status, "_booted", lambda: time.time() - 45)
+    beat(folder, time.time() - 90)
+    with pytest.raises(RunError, match="belongs to another process"):
+        claim.take(folder, wait=Watching(folder, ahead=-90.0, beats=[2]))
 
 
 def test_an_heir_takes_from_its_own_host_alone(folder):
     held_by(folder, host="else\x1bwhere", taken=time.time())
     with pytest.raises(RunError, match=rf"\(pid {os.getpid()} on else·where\)"):
-        claim.take(folder, heir_of=os.getpid())
+        claim.take(folder, heir_of=os.getpid(), wait=Watching(folder, beats=[0]))
 
 
 def test_one_that_was_taken_over_does_not_release_its_successors_claim(folder):

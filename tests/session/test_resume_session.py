@@ -6,7 +6,8 @@ import errno
 import json
 import os
 import sqlite3
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,9 @@ import pytest
 from small_sessions import BOUND, Heard, session_of, started
 
 from tuitrain.config import DEFAULTS, ConfigError, RunConfig, with_changes
-from tuitrain.events import Checkpoint, Eval, Event, Losses, Notice, Parameters, RunEnded, RunStarted, State, Step
+from tuitrain.events import Checkpoint, Eval, Event, Losses, Notice, Parameters, Progress, RunEnded, RunStarted, State, Step
 from tuitrain.recipes import load_recipe, to_toml
-from tuitrain.runs import catalogue
+from tuitrain.runs import catalogue, silence
 from tuitrain.runs.catalogue import RunSummary
 from tuitrain.runs.folder import RunFolder
 from tuitrain.runs.made_with import environment_of
@@ -85,6 +86,68 @@ def run(tmp_path: Path) -> RunSummary:
 def files(folder: Path) -> dict[str, bytes]:
     """What a folder holds, but for the number of its claim."""
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file() and "claim" not in path.name}
+
+
+def claimed_elsewhere(run: RunSummary) -> Path:
+    """The run's claim, which is that of a process of another host."""
+    path = run.path / "claim-99.json"
+    path.write_bytes(msgspec.json.encode({**msgspec.structs.asdict(this_process()), "host": "gpu-2", "pid": 77, "taken": 0.0}))
+    return path
+
+
+# -- a process of another host has it, or had it ------------------------------------------------------------------------
+
+
+def test_what_is_waited_for_is_said_while_a_process_of_another_host_is_watched(
+    tmp_path: Path, run: RunSummary, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(silence, "LOOK_SECONDS", 0.0001)
+    monkeypatch.setattr(silence, "HEARTBEAT_SECONDS", 0.0003)
+    monkeypatch.setattr(silence, "LEAST_SECONDS", 0.0003)
+    claimed_elsewhere(run)
+    heard, session = make(tmp_path, Engine(20, 40), run.path)
+    watching = "watching whether pid 77 on gpu-2 still has the run"
+    assert heard.events[0] == Notice(text=f"Up to 3 s: {watching}.")
+    assert heard.events[1:4] == [Progress(phase=watching, done=done, total=3) for done in range(3)]
+    assert session.refusal is None
+    assert session.record.step == 40
+    assert not [notice for notice in session.record.notices if "watching" in notice.text], "the run's own log begins with what it kept"
+
+
+@pytest.mark.parametrize("lives", [True, False])
+def test_a_run_that_a_process_of_another_host_may_have_is_left_as_it_is(
+    tmp_path: Path, run: RunSummary, monkeypatch: pytest.MonkeyPatch, lives: bool
+) -> None:
+    """It gives a sign, or whoever wants to go on with it does not wait any longer."""
+    if lives:
+        monkeypatch.setattr(silence, "LOOK_SECONDS", 0.001)
+    claimed, before = claimed_elsewhere(run), files(run.path)
+    heard = Heard()
+    session = session_of(Engine(20, 40), tmp_path, heard)
+
+    def watched(batch: Sequence[Event]) -> None:
+        if not lives:
+            session.stop()
+        elif batch and isinstance(batch[0], Progress):
+            claimed.write_bytes(claimed.read_bytes() + b" ")
+
+    session.subscribe(watched)
+    session.start(CONFIG, resume=run.path)
+    assert session.join(BOUND)
+    belongs = "belongs to another process (pid 77 on gpu-2); stop it first."
+    unsure = "is left as it is: it was not watched long enough whether pid 77 on gpu-2 still has it."
+    assert session.refusal == f"RUN: {run.run} {belongs if lives else unsure}"
+    assert files(run.path) == before
+
+
+def test_a_run_whose_heartbeat_is_of_the_future_may_be_gone(tmp_path: Path, run: RunSummary) -> None:
+    """The clock of its host was ahead: that it seems to live says nothing, and whoever takes it finds out."""
+    change_state(run.path, state="running", host="gpu-2", heartbeat=time.time() + 30)
+    with pytest.raises(ConfigError, match=r"is running \(pid \d+ on gpu-2\); stop it first"):
+        plan(the_run(tmp_path), {})
+    change_state(run.path, heartbeat=time.time() + 3600)
+    assert the_run(tmp_path).live
+    assert plan(the_run(tmp_path), {}) == CONFIG
 
 
 # -- the run goes on --------------------------------------------------------------------------------------------------

@@ -372,7 +372,7 @@ def test_a_mistake_at_the_last_writing_does_not_keep_the_end_from_anybody(
     assert heard.over.is_set()
     assert record is not None
     assert record.path is not None
-    assert not claim.is_held(record.path)
+    assert not claim.is_claimed(record.path, but_by="")
 
 
 def test_without_tensorboard_a_run_is_kept_and_says_so_once(tmp_path: Path, heard: Heard, monkeypatch: pytest.MonkeyPatch) -> None:

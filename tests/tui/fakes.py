@@ -39,6 +39,7 @@ from tuitrain.runs.catalogue import RunSummary
 from tuitrain.runs.errors import RunError
 from tuitrain.runs.made_with import config_of
 from tuitrain.runs.record import RunRecord
+from tuitrain.runs.silence import Wait
 from tuitrain.tui.app import TuitrainApp
 
 RUN = "20261121-0413-seed-cnn-k3f"
@@ -234,7 +235,7 @@ class FakeOutside:
     def revive(self, runs_dir: Path) -> list[str]:
         return self.revived
 
-    def take_out(self, run: RunSummary) -> str:
+    def take_out(self, run: RunSummary, wait: Wait) -> str:
         self._refuse()
         self.asked.append((run.run, "stop"))
         status = msgspec.json.decode((run.path / "state.json").read_bytes())

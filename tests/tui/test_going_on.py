@@ -77,6 +77,16 @@ async def test_an_ended_run_goes_on_here_in_three_keys(app: TuitrainApp, session
         assert app.main._launcher.last_launch is None, "going on is no launch"
 
 
+async def test_a_run_of_another_host_whose_clock_is_ahead_goes_on_where_taking_it_shows_that_it_is_gone(
+    app: TuitrainApp, session: FakeSession, runs_dir: Path
+) -> None:
+    keep(runs_dir, ID)
+    config = with_epochs(runs_dir, OTHER, state="running", host="gpu-2", heartbeat=time.time() + 3600)
+    async with app.run_test(size=(200, 60)) as pilot:
+        await resume_second(pilot)
+        await until(pilot, lambda: session.started == [config])
+
+
 async def test_while_a_run_trains_here_another_goes_on_in_the_background(
     app: TuitrainApp, session: FakeSession, runs_dir: Path, outside: FakeOutside
 ) -> None:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from tuitrain.cli.app import open_app
 from tuitrain.cli.options import json_option, runs_dir_option, runs_folder
 from tuitrain.cli.output import write_utf8
+
+if TYPE_CHECKING:
+    from tuitrain.events import Progress
 
 
 @click.command()
@@ -68,7 +72,7 @@ def stop(parent_runs_dir: str | None, run: str, runs_dir: str | None) -> None:
     from tuitrain.runs import catalogue
     from tuitrain.session.lines import commands as lines
 
-    click.echo(lines.stop(catalogue.find(runs_folder(runs_dir, parent_runs_dir), run)))
+    click.echo(lines.stop(catalogue.find(runs_folder(runs_dir, parent_runs_dir), run), _watching))
 
 
 @click.command()
@@ -128,9 +132,19 @@ def delete(parent_runs_dir: str | None, runs: tuple[str, ...], yes: bool, runs_d
         click.echo(f"kept {named}", err=True)
         return 1
     for run in found:
-        catalogue.delete(run.path)
+        catalogue.delete(run.path, _watching)
         click.echo(f"deleted {run.run}")
     return 0
+
+
+def _watching(progress: Progress) -> bool:
+    """Say what is waited for, and wait a second."""
+    from tuitrain.console.printers import to_stderr
+    from tuitrain.runs.silence import let_pass
+
+    if not progress.done:
+        to_stderr(f"Up to {progress.total} s: {progress.phase}.")
+    return let_pass(progress)
 
 
 def _agreed(question: str) -> bool:

@@ -8,7 +8,7 @@ import socket
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -18,6 +18,9 @@ from tuitrain.runs.errors import RunError
 from tuitrain.runs.label import read_label
 from tuitrain.runs.status import InQueue, RunStatus, has_process, is_lost, read_status
 from tuitrain.text import clean, nearest, readable
+
+if TYPE_CHECKING:
+    from tuitrain.runs.silence import Wait
 
 _ID_TIME = re.compile(r"(\d{4})(\d{2})(\d{2})-(\d{2})(\d{2})-")
 _SHOWN_CANDIDATES = 5
@@ -201,8 +204,12 @@ def checkpoints(folder: Path) -> list[dict[str, Any]]:
     return sorted(found, key=lambda checkpoint: checkpoint["step"])
 
 
-def delete(folder: Path) -> RunSummary:
+def delete(folder: Path, wait: Wait | None = None) -> RunSummary:
     """Remove the run in `folder` with all its files, or the link to it; what cannot be removed whole stays listed and can be deleted later.
+
+    Args:
+        folder: the run folder.
+        wait: called while it is watched whether a process that is out of sight still has the run.
 
     Returns:
         The run as it was.
@@ -210,7 +217,9 @@ def delete(folder: Path) -> RunSummary:
     Raises:
         RunError: it is not there any more, it is live, or its folder cannot be removed.
     """
-    from tuitrain.runs.removal import remove  # the list does without
+    # The list does without.
+    from tuitrain.runs.removal import remove
+    from tuitrain.runs.silence import let_pass
 
     # The folder and no name: while somebody was asked it may have gone, and another run's name may begin with its own.
     if not is_run(folder):
@@ -218,7 +227,7 @@ def delete(folder: Path) -> RunSummary:
     run = summarize(folder, time.time())
     check_deletable(run)
     try:
-        remove(folder)
+        remove(folder, wait or let_pass)
     except OSError as error:
         # Not the paths of the error: while it is removed the folder has another name.
         raise RunError(f"RUN: {run.run} cannot be removed: {error.strerror or clean(str(error))}.") from None

@@ -2,6 +2,7 @@
 
 The holder's name is in the file `claim-N.json`; the greatest N counts. Taking a run makes N + 1, which only one of several can; releasing
 renames the file to `claim-N.released`. As N never goes back, nobody who looked a moment too early can take what another one has by now.
+A holder that is out of sight is watched before its claim is taken over, see `silence`.
 """
 
 from __future__ import annotations
@@ -19,7 +20,17 @@ import msgspec
 from tuitrain.files import sync_folder, write_durably
 from tuitrain.paths import STATE
 from tuitrain.runs.errors import RunError
-from tuitrain.runs.status import HEARTBEAT_SECONDS, ThisProcess, is_gone, is_out_of_sight, read_status, this_process
+from tuitrain.runs.silence import Wait, age, is_silent, let_pass
+from tuitrain.runs.status import (
+    HEARTBEAT_SECONDS,
+    ThisProcess,
+    is_of_earlier_boot,
+    is_out_of_sight,
+    read_status,
+    runs_here,
+    this_process,
+    uptime,
+)
 from tuitrain.text import clean
 
 _NAME = re.compile(r"claim-(\d{1,12})\.(json|released)")
@@ -45,22 +56,23 @@ class Claim:
             self.path.rename(self.path.with_suffix(".released"))
 
 
-def take(folder: Path, *, heir_of: int | None = None) -> Claim:
+def take(folder: Path, *, heir_of: int | None = None, wait: Wait = let_pass) -> Claim:
     """Make the run in `folder` this process's own; a claim whose process is gone is taken over.
 
     Args:
         folder: the run folder.
         heir_of: the pid on this host that hands the run over; its claim is no obstacle.
+        wait: called while a holder that is out of sight is watched.
 
     Raises:
-        RunError: another process has it, or the folder cannot be written.
+        RunError: another process has it, the folder cannot be written, or `wait` gave up.
     """
     content = msgspec.json.encode(Holder(**msgspec.structs.asdict(this_process()), taken=time.time()))
     try:
         for _ in range(_ATTEMPTS):
             number, path = _newest(folder)
             if path is not None:
-                _check_free(folder, path, heir_of)
+                _check_free(folder, path, heir_of, wait)
             mine = folder / f"claim-{number + 1}.json"
             if not _make(mine, content):
                 continue
@@ -74,15 +86,28 @@ def take(folder: Path, *, heir_of: int | None = None) -> Claim:
     raise RunError(f"RUN: {clean(folder.name)} cannot be taken: too many processes want it at once; try again.")
 
 
-def is_held(folder: Path) -> bool:
-    """Whether a process that lives has the run in `folder`; of one that cannot be looked into nobody knows of any."""
+def check_free(folder: Path, *, wait: Wait = let_pass) -> str:
+    """Look whether any process has the run in `folder`; the name of the claim that counts for nothing, empty where there is none.
+
+    Args:
+        wait: as for `take`.
+
+    Raises:
+        RunError: one has it, or `wait` gave up.
+        OSError: the folder cannot be read.
+    """
+    path = _newest(folder)[1]
+    if path is None:
+        return ""
+    _check_free(folder, path, None, wait)
+    return path.name
+
+
+def is_claimed(folder: Path, *, but_by: str) -> bool:
+    """Whether there is a claim on the run in `folder` that is not the one named `but_by`."""
     with suppress(OSError):
         path = _newest(folder)[1]
-        if path is not None:
-            try:
-                _check_free(folder, path, None)
-            except RunError:
-                return True
+        return path is not None and path.name != but_by
     return False
 
 
@@ -93,29 +118,38 @@ def _newest(folder: Path) -> tuple[int, Path | None]:
     return number, folder / name if kind == "json" else None
 
 
-def _check_free(folder: Path, path: Path, heir_of: int | None) -> None:
-    """Raises: RunError: the claim in the file `path` is that of a process that lives."""
+def _check_free(folder: Path, path: Path, heir_of: int | None, wait: Wait) -> None:
+    """Raises: RunError: the claim in the file `path` is that of a process that lives, or `wait` gave up."""
     run = clean(folder.name)
     try:
-        written = path.stat().st_mtime
         holder = msgspec.json.decode(path.read_bytes(), type=Holder)
     except FileNotFoundError:
         return  # released at this moment: the next look says more
     except (msgspec.MsgspecError, UnicodeDecodeError):
         # Where there are no hard links a claim may be seen while it is written.
-        if abs(time.time() - written) < HEARTBEAT_SECONDS:
+        if abs(age(folder, path)) < HEARTBEAT_SECONDS:
             raise RunError(f"RUN: {run} is being taken by another process; try again.") from None
         return
     handed_over = holder.pid == heir_of and not is_out_of_sight(holder)
-    if not handed_over and not is_gone(holder, max(holder.taken, _heartbeat(folder)), time.time()):
+    # One that is watched may let go.
+    if not handed_over and not _is_gone(folder, path, holder, wait) and path.exists():
         raise RunError(f"RUN: {run} belongs to another process (pid {holder.pid} on {clean(holder.host)}); stop it first.")
+
+
+def _is_gone(folder: Path, path: Path, holder: Holder, wait: Wait) -> bool:
+    """Raises: RunError: `wait` gave up."""
+    if not is_out_of_sight(holder):
+        return not runs_here(holder)
+    if is_of_earlier_boot(holder, max(holder.taken, _heartbeat(folder))) and age(folder, path, folder / STATE) > uptime():
+        return True
+    return is_silent(folder, path, f"pid {holder.pid} on {clean(holder.host)}", wait)
 
 
 def _heartbeat(folder: Path) -> float:
     try:
         return read_status(folder).heartbeat
     except RunError:
-        return (folder / STATE).stat().st_mtime if (folder / STATE).exists() else 0.0
+        return 0.0
 
 
 def _make(path: Path, content: bytes) -> bool:

@@ -12,26 +12,32 @@ from pathlib import Path
 from tuitrain.paths import CONFIG, STATE
 from tuitrain.runs import claim
 from tuitrain.runs.errors import RunError
+from tuitrain.runs.silence import Wait, let_pass
 from tuitrain.text import clean
 
 _HIDDEN = ".deleted-"
 
 
-def remove(path: Path) -> None:
+def remove(path: Path, wait: Wait = let_pass) -> None:
     """Remove the run in `path`, or the link to it, and what processes that were killed have left half removed beside it.
 
     What cannot be removed whole takes its name again, so that it is listed and can be deleted later.
 
+    Args:
+        wait: called while it is watched whether a process that is out of sight still has it.
+
     Raises:
-        RunError: a process has it.
+        RunError: a process has it, or `wait` gave up.
         OSError: it cannot be removed.
     """
+    # Before it is renamed: a process that lives would go on writing where it was, and be silent here.
+    free = claim.check_free(path, wait=wait)
     hidden = path.with_name(f"{_HIDDEN}{os.urandom(4).hex()}-{path.name}")
     with _locked(path):
         path.rename(hidden)
         try:
             # Nobody can take it any more, and somebody may have since it was looked.
-            if claim.is_held(hidden):
+            if claim.is_claimed(hidden, but_by=free):
                 raise RunError(f"RUN: {clean(path.name)} belongs to another process meanwhile; stop it first.")
             _remove(hidden)
         except BaseException:

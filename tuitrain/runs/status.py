@@ -192,20 +192,35 @@ def has_process(status: RunStatus, now: float) -> bool:
 
 
 def is_gone(process: ThisProcess, heard: float, now: float) -> bool:
-    """Whether a process is there no more; of one that is out of sight it is only known when it was last heard of.
+    """Whether a process seems to be there no more; of one that is out of sight it is only known when it last said that it is there.
+
+    That is quick, and no more than a list needs: the other machine's clock may be another one. `claim` knows for certain.
 
     Args:
         process: its pid may be another one's by now.
-        heard: when it last said that it is there (Unix seconds).
+        heard: when it said so (Unix seconds).
         now: Unix seconds.
     """
     if not is_out_of_sight(process):
-        start = _start_time(process.pid)
-        return start is None or (process.pid_started is not None and abs(start - process.pid_started) > _START_TOLERANCE)
-    # This machine has started anew since, or it never was this machine: one that says something after that start is another one.
-    if process.host == socket.gethostname() and process.boot_id != _boot_id() and heard < _booted():
-        return True
-    return now - heard > HEARTBEAT_SECONDS
+        return not runs_here(process)
+    return is_of_earlier_boot(process, heard) or now - heard > HEARTBEAT_SECONDS
+
+
+def runs_here(process: ThisProcess) -> bool:
+    """Whether a process that is in sight still runs; its pid may be another one's by now."""
+    start = _start_time(process.pid)
+    return start is not None and (process.pid_started is None or abs(start - process.pid_started) <= _START_TOLERANCE)
+
+
+def is_of_earlier_boot(process: ThisProcess, heard: float) -> bool:
+    """Whether this machine has started anew since a process was heard of, or never was that process's machine: one that says something
+    after that start is another one."""
+    return process.host == socket.gethostname() and process.boot_id != _boot_id() and heard < _booted()
+
+
+def uptime() -> float:
+    """How many seconds ago this machine started."""
+    return time.time() - _booted()
 
 
 def is_out_of_sight(process: ThisProcess | RunStatus) -> bool:

@@ -58,6 +58,10 @@ class Control:
                 return request
         return None
 
+    def ends_within(self, timeout: float) -> bool:
+        """Whether a stop or an interrupt has come, or does so within `timeout` seconds."""
+        return self._ending.wait(timeout)
+
     @property
     def ending(self) -> bool:
         """A stop or an interrupt has been asked for: phases without steps look at this."""

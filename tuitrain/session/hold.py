@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from tuitrain.config import RunConfig
-from tuitrain.events import EndState, Notice, RunEnded, RunStarted
+from tuitrain.events import EndState, Event, Notice, Progress, RunEnded, RunStarted
 from tuitrain.paths import working_directory_is_gone
 from tuitrain.runs.record import RunRecord
 from tuitrain.session.control import Control
@@ -31,10 +31,10 @@ class Hold:
     Args:
         runs_dir: where the folders of new runs are made.
         endpoint: listens for other terminals.
-        tell: hears the notices of a run's `on_end`.
+        tell: hears what is no event of the run: the notices of its `on_end`, and what is waited for before it can be taken.
     """
 
-    def __init__(self, runs_dir: Path, endpoint: Endpoint, tell: Callable[[Notice], None]) -> None:
+    def __init__(self, runs_dir: Path, endpoint: Endpoint, tell: Callable[[Event], None]) -> None:
         self.end_state: EndState | None = None
         """How the run ended, where it said so."""
         self._runs_dir = runs_dir
@@ -56,7 +56,7 @@ class Hold:
         """
         from tuitrain.session.owned import TakenRun
 
-        self._owned = taken = TakenRun(path.absolute(), self._record, heir_of)
+        self._owned = taken = TakenRun(path.absolute(), self._record, heir_of, self._watching)
         self._control.folder = taken.folder.path
         self._listen(taken.folder.path)
         self._recorder.beat, self._recorder.release = taken.beat, self._end
@@ -72,7 +72,9 @@ class Hold:
         """
         from tuitrain.session.queued import QueuedRun
 
-        self._owned = queued = QueuedRun(again.absolute(), self._record) if again else QueuedRun.new(self._runs_dir, self._record)
+        record = self._record
+        queued = QueuedRun(again.absolute(), record, self._watching) if again else QueuedRun.new(self._runs_dir, record)
+        self._owned = queued
         self._listen(queued.folder.path)
         self._recorder.beat, self._recorder.release = queued.beat, self._end
         self._recorder.afterwards = self.do_on_end
@@ -154,6 +156,17 @@ class Hold:
     def joins(self) -> Sequence[Callable[[float], bool]]:
         """For each command that was started: waits for it so many seconds; whether it has ended. From any thread."""
         return [command.join for command in self._commands]
+
+    def _watching(self, progress: Progress) -> bool:
+        """A second of watching whether somebody else still has the run; whether it is to end meanwhile."""
+        from tuitrain.runs.silence import LOOK_SECONDS
+
+        if not progress.done:
+            self._tell(Notice(text=f"Up to {progress.total} s: {progress.phase}."))
+        # The recorder has nothing to apply yet: the record is to be filled with what the folder keeps.
+        self._record.phase = progress
+        self._tell(progress)
+        return self._control.ends_within(LOOK_SECONDS)
 
     def _end(self) -> None:
         """On the recorder's thread, when all is written."""

@@ -22,6 +22,7 @@ from tuitrain.runs.mending import sound_metrics
 from tuitrain.runs.record import RunRecord
 from tuitrain.runs.saved import take_up
 from tuitrain.runs.series import Curve
+from tuitrain.runs.silence import Wait, let_pass
 from tuitrain.session.archive import Archive
 from tuitrain.text import clean
 
@@ -90,6 +91,7 @@ class TakenRun:
         path: the run folder.
         record: an empty one; it is filled with all that the folder keeps of the run.
         heir_of: the process on this host that hands the run over.
+        wait: called while it is watched whether a process that is out of sight still has it.
 
     Attributes:
         notices: what was mended.
@@ -98,8 +100,8 @@ class TakenRun:
         RunError: another process has it, or it cannot be read or written; all is as it was.
     """
 
-    def __init__(self, path: Path, record: RunRecord, heir_of: int | None = None) -> None:
-        self._claim = claim.take(path, heir_of=heir_of)
+    def __init__(self, path: Path, record: RunRecord, heir_of: int | None = None, wait: Wait = let_pass) -> None:
+        self._claim = claim.take(path, heir_of=heir_of, wait=wait)
         self._lock = threading.Lock()
         self._begun = False
         try:

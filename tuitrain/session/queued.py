@@ -23,13 +23,14 @@ from tuitrain.runs.folder import RunFolder
 from tuitrain.runs.logtail import LOG_LINES
 from tuitrain.runs.queue import end_of_line
 from tuitrain.runs.record import RunRecord
+from tuitrain.runs.silence import Wait, let_pass
 from tuitrain.runs.status import InQueue, RunStatus, this_process
 from tuitrain.runs.utc import utc
 from tuitrain.session.archive import Archive
 from tuitrain.text import clean
 
-BEAT_SECONDS = 20.0
-"""How often `state.json` says that somebody waits: other hosts see nothing else."""
+BEAT_SECONDS = 5.0
+"""How often `state.json` says that somebody waits: other hosts see nothing else, and watch for `silence.LEAST_SECONDS`."""
 
 
 class QueuedRun:
@@ -38,18 +39,19 @@ class QueuedRun:
     Args:
         path: the run folder.
         record: an empty one.
+        wait: called while it is watched whether a process that is out of sight still waits for it.
 
     Raises:
         RunError: another process waits for it, it is not in the queue any more, or it cannot be written.
     """
 
-    def __init__(self, path: Path, record: RunRecord) -> None:
+    def __init__(self, path: Path, record: RunRecord, wait: Wait = let_pass) -> None:
         self._record = record
         self._lock = threading.Lock()
         self._logged = 0
         self._beaten = time.monotonic()
         self._begun = False
-        self._claim = claim.take(path)
+        self._claim = claim.take(path, wait=wait)
         try:
             self.folder = RunFolder.open(path)
             self._wait_again()
@@ -162,13 +164,17 @@ class QueuedRun:
         self._logged = total
 
 
-def take_out(run: RunSummary) -> str:
+def take_out(run: RunSummary, wait: Wait = let_pass) -> str:
     """Stop a queued run that nobody waits for; what became of it.
+
+    Args:
+        run: the run.
+        wait: called while it is watched whether a process that is out of sight waits for it after all.
 
     Raises:
         RunError: somebody waits for it after all, or it cannot be written.
     """
-    held = claim.take(run.path)
+    held = claim.take(run.path, wait=wait)
     try:
         folder = RunFolder.open(run.path)
         if folder.status.state == "queued":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from tuitrain.paths import CHECKPOINTS, saved_folders
 from tuitrain.runs.catalogue import RunSummary
 from tuitrain.runs.errors import RunError
 from tuitrain.runs.made_with import config_of
-from tuitrain.runs.status import RunStatus, read_status
+from tuitrain.runs.status import HEARTBEAT_SECONDS, RunStatus, is_out_of_sight, read_status
 
 CHANGEABLE = ("device", "strategy", "epochs", "max_steps")
 """What may be another when a run goes on; all else decided the steps that are done."""
@@ -58,8 +59,19 @@ def check_resumable(run: RunSummary) -> None:
     """
     if run.broken:
         raise RunError(f"RUN: {run.run} cannot go on: {run.broken}")
-    if run.live:
+    if run.live and not may_be_gone(run):
         raise RunError(f"RUN: {run.run} is {run.state} (pid {run.pid} on {run.host}); stop it first, or attach to it.")
+
+
+def may_be_gone(run: RunSummary) -> bool:
+    """Whether a run that seems to live may have no process any more: its heartbeat is of the future, so the clock of its machine says
+    nothing here. Whoever takes it finds out.
+
+    Raises:
+        RunError: it cannot be read.
+    """
+    status = read_status(run.path)
+    return is_out_of_sight(status) and status.heartbeat - time.time() > HEARTBEAT_SECONDS
 
 
 def _with_strategy(before: RunConfig, changes: Mapping[str, str]) -> dict[str, Any]:

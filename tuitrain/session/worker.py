@@ -12,7 +12,7 @@ from typing import Literal
 import msgspec
 
 from tuitrain.config import ConfigError, RunConfig
-from tuitrain.events import END_STATES, Event, GpuSample, Notice, Progress, Request, RunEnded, RunStarted
+from tuitrain.events import END_STATES, Event, GpuSample, Progress, Request, RunEnded, RunStarted
 from tuitrain.paths import check_working_directory
 from tuitrain.python import lasting_imports
 from tuitrain.runs.record import RunRecord
@@ -260,5 +260,5 @@ class WorkerSession:
                 self._loaded = self._load_train()
         return self._loaded
 
-    def _tell(self, notice: Notice) -> None:
-        tell(self._listeners, [notice])
+    def _tell(self, event: Event) -> None:
+        tell(self._listeners, [event])

@@ -9,6 +9,7 @@ from collections.abc import Collection
 from tuitrain.events import END_STATES, RunState
 from tuitrain.runs.catalogue import RunSummary, summarize
 from tuitrain.runs.errors import RunError
+from tuitrain.runs.silence import Wait, let_pass
 from tuitrain.runs.status import RunStatus, has_process, is_out_of_sight, read_status
 from tuitrain.session.lines import Command
 from tuitrain.session.lines.client import RunLine, Unanswered
@@ -24,8 +25,12 @@ CLOSE_SECONDS = 10.0
 _POLL_SECONDS = 0.05
 
 
-def stop(run: RunSummary) -> str:
+def stop(run: RunSummary, wait: Wait = let_pass) -> str:
     """Stop a live run and wait until it has ended; what became of it.
+
+    Args:
+        run: the run.
+        wait: called while it is watched whether a process that is out of sight waits for the turn of a queued one.
 
     Raises:
         RunError: it cannot be told so, or has not ended after `OBEY_SECONDS`.
@@ -33,7 +38,7 @@ def stop(run: RunSummary) -> str:
     if run.left:
         from tuitrain.session.queued import take_out
 
-        return take_out(run)
+        return take_out(run, wait)
     ended, line = _obeyed(run, "stop", END_STATES)
     with line:
         # Whoever stops a run may want to go on with it next: its process must have let go of it.

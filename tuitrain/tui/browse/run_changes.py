@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from tuitrain.config import ConfigError
+from tuitrain.events import Progress
 from tuitrain.recipes import command_line
 
 if TYPE_CHECKING:
     from tuitrain.runs.catalogue import RunSummary
+    from tuitrain.runs.silence import Wait
     from tuitrain.tui.hosts.outside import Outside
 
 
@@ -41,17 +43,29 @@ def check_deletable(run: RunSummary) -> Outcome:
     return Outcome()
 
 
-def delete(run: RunSummary, outside: Outside) -> Outcome:
+def watching(say: Callable[[Outcome], object], ends: Callable[[], bool]) -> Wait:
+    """How to wait while it is watched whether a process that is out of sight still has a run: with a word, as long as `ends` is false."""
+    from tuitrain.runs.silence import let_pass
+
+    def wait(progress: Progress) -> bool:
+        if not progress.done:
+            say(Outcome(f"Up to {progress.total} s: {progress.phase}."))
+        return let_pass(progress) or ends()
+
+    return wait
+
+
+def delete(run: RunSummary, outside: Outside, wait: Wait) -> Outcome:
     """Raises: ConfigError: it trains, or cannot be deleted."""
     from tuitrain.runs import catalogue
 
     if run.waits:
-        take_out(run, outside)
-    catalogue.delete(run.path)
+        take_out(run, outside, wait)
+    catalogue.delete(run.path, wait)
     return Outcome(f"Deleted {run.run}.")
 
 
-def take_out(run: RunSummary, outside: Outside) -> Outcome:
+def take_out(run: RunSummary, outside: Outside, wait: Wait) -> Outcome:
     """Take a run out of the queue, if it is still there.
 
     Raises:
@@ -63,7 +77,7 @@ def take_out(run: RunSummary, outside: Outside) -> Outcome:
     found = summarize(run.path, time.time())
     if not found.waits:
         raise RunError(f"{run.run} is not in the queue any more: it is {found.state_words}.")
-    outside.take_out(found)
+    outside.take_out(found, wait)
     return Outcome(f"{run.run} is taken out of the queue.")
 
 

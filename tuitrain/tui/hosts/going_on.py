@@ -61,12 +61,12 @@ def look(path: Path, outside: Outside, changes: Mapping[str, str] | None = None)
     """
     from tuitrain.runs.catalogue import summarize
     from tuitrain.runs.errors import RunError
-    from tuitrain.session.resume import lacks_its_end
+    from tuitrain.session.resume import lacks_its_end, may_be_gone
 
     run = summarize(path, time.time())
     if run.broken is not None:
         raise RunError(run.broken)
-    if run.live:
+    if run.live and not may_be_gone(run):
         return _live(run, outside)
     if run.left:
         return GoesOn(outside.wait_again(run))

@@ -11,6 +11,7 @@ from tuitrain.config import RunConfig
 if TYPE_CHECKING:
     from tuitrain.events import Event
     from tuitrain.runs.catalogue import RunSummary
+    from tuitrain.runs.silence import Wait
     from tuitrain.session import Session
     from tuitrain.session.lines import Command
 
@@ -54,8 +55,8 @@ class Outside(Protocol):
         """Do so with all queued runs of this machine that nobody waits for; their ids."""
         ...
 
-    def take_out(self, run: RunSummary) -> str:
-        """Take a run out of the queue; what became of it."""
+    def take_out(self, run: RunSummary, wait: Wait) -> str:
+        """Take a run out of the queue; what became of it. `wait`: called while a process that is out of sight is watched."""
         ...
 
     def hand_over(self, session: Session) -> str:
@@ -107,11 +108,11 @@ class OtherProcesses:
 
         return detached.revive(runs_dir)
 
-    def take_out(self, run: RunSummary) -> str:
+    def take_out(self, run: RunSummary, wait: Wait) -> str:
         """See `Outside`."""
         from tuitrain.session.lines import commands
 
-        return commands.stop(run)
+        return commands.stop(run, wait)
 
     def hand_over(self, session: Session) -> str:
         """See `Outside`."""

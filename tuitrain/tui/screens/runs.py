@@ -12,6 +12,7 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.widget import Widget
+from textual.worker import get_current_worker
 
 from tuitrain.config import RunConfig
 from tuitrain.tui.browse import run_changes
@@ -25,6 +26,7 @@ from tuitrain.tui.widgets.run_detail import ROWS, RunDetail
 from tuitrain.tui.widgets.runs_table import RunsTable
 
 if TYPE_CHECKING:
+    from tuitrain.runs.silence import Wait
     from tuitrain.tui.hosts.outside import Outside
 
 _LIST_EVERY_BEATS = 2
@@ -271,13 +273,16 @@ class RunsScreen(PaneScreen):
         what = "it is taken out of the queue, and its folder removed" if run.waits else "its curve, log and checkpoints are removed"
         lost = f"{run.run}: {what} from disk. This cannot be undone."
         question = Ask(f"Delete {row.title}?", lost, yes="Delete it", no="Keep it")
-        delete = partial(run_changes.delete, run, self._outside)
+
+        def delete() -> Outcome:
+            return run_changes.delete(run, self._outside, self._watching())
+
         self.app.push_screen(question, lambda yes: self._change(delete) if yes else None)
 
     def action_take_out(self) -> None:
         """Take the selected run out of the queue; it stays in the list as stopped."""
         if (row := self._table.list.selected) is not None:
-            self._change(partial(run_changes.take_out, row.summary, self._outside))
+            self._change(lambda: run_changes.take_out(row.summary, self._outside, self._watching()))
 
     def action_copy(self) -> None:
         """Copy the equal command line."""
@@ -310,6 +315,11 @@ class RunsScreen(PaneScreen):
             self.post_message(self.Told(run_changes.outcome(change)))
 
         self.run_worker(run, thread=True, exit_on_error=False, group="change")
+
+    def _watching(self) -> Wait:
+        """For a change, which asks for it in its thread: it is given up when the app ends, which would wait for the thread."""
+        worker = get_current_worker()
+        return run_changes.watching(lambda outcome: self.post_message(self.Told(outcome)), lambda: worker.is_cancelled)
 
     def on_runs_screen_told(self, message: Told) -> None:
         """Say what became of a change, and show it."""
