@@ -15,8 +15,8 @@ RunState = Literal["queued", "running", "paused", "finished", "stopped", "failed
 EndState = Literal["finished", "stopped", "failed", "interrupted"]
 DataKind = Literal["cifar10", "imagefolder", "synthetic", "random", "custom"]
 CheckpointKind = Literal["epoch", "last", "best", "manual"]
-Request = Literal["pause", "resume", "stop", "interrupt", "checkpoint"]
-"""What a run can be asked to do while it lives, at the end of a step."""
+Request = Literal["pause", "resume", "stop", "interrupt", "checkpoint", "leave"]
+"""What a run can be asked to do while it lives, at the end of a step; "leave" ends it only where its checkpoint of that step is saved."""
 
 LIVE_STATES: tuple[RunState, ...] = ("queued", "running", "paused")
 END_STATES: tuple[EndState, ...] = get_args(EndState)

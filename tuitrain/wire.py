@@ -91,6 +91,12 @@ class Joined(Event, frozen=True, kw_only=True, tag="joined"):
     host: str
 
 
+class Stays(Event, frozen=True, kw_only=True, tag="stays"):
+    """The run was asked to leave and goes on where it is: nobody could go on from this step. `text` says why."""
+
+    text: str
+
+
 class Begin(Event, frozen=True, kw_only=True, tag="begin"):
     """What to train. `folder`: the run's, where it began before and goes on now."""
 
@@ -129,6 +135,7 @@ class Host(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         runs_dir: as the system spells it.
         resume: the folder of the run that goes on, spelled so too; `None` for a new one.
         heir_of: the pid that hands that run over; it is answered as soon as the run is taken, before torch is loaded.
+        paused: the run that is handed over was paused, and stays so.
         queue: the run, which has not begun, is to wait for its turn; it is answered as soon as the run waits.
     """
 
@@ -136,6 +143,7 @@ class Host(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     runs_dir: bytes
     resume: bytes | None = None
     heir_of: int | None = None
+    paused: bool = False
     queue: bool = False
 
 
@@ -205,7 +213,7 @@ def _decoder() -> msgspec.msgpack.Decoder[Event]:
         *(events.RunStarted, events.Replicas, events.ReplicaStats, events.Step, events.Losses, events.Eval, events.Checkpoint),
         *(events.Notice, events.State, events.RunEnded, events.Progress, events.Parameters, events.Predictions, events.TensorMemory),
         *(events.StepTimes, events.Clock),
-        *(Hello, Alive, Resolved, Refused, RankFailed, Died, Met, Regroup, Joined, Begin, Folder, Ask, Saving, Recorded),
+        *(Hello, Alive, Resolved, Refused, RankFailed, Died, Met, Regroup, Joined, Stays, Begin, Folder, Ask, Saving, Recorded),
     )
     union: Any = kinds[0]
     for kind in kinds[1:]:

@@ -55,6 +55,9 @@ class FakeControl:
     def recorded(self) -> None:
         pass
 
+    def stay(self) -> None:
+        self.ending = False
+
     def take(self, *, wait: bool) -> Any:
         if self.fresh:
             self.boundary += 1

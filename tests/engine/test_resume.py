@@ -22,7 +22,7 @@ from tuitrain.engine import train as train_module
 from tuitrain.engine.group import Group
 from tuitrain.engine.resume import check_fits, newest_valid, unsaved
 from tuitrain.engine.train import train
-from tuitrain.events import Checkpoint, Eval, Notice, Progress, Request, RunEnded, RunStarted
+from tuitrain.events import Checkpoint, Eval, Notice, Progress, Request, RunEnded, RunStarted, State
 
 
 def stopped(config: RunConfig, folder: Path, step: int) -> None:
@@ -122,6 +122,19 @@ def test_a_group_asked_for_more_before_a_stop_within_the_evaluation_stops_there(
     assert not checkpoint.load(tmp_path / "checkpoints" / "step-00000007").position.evaluated
 
 
+@pytest.mark.parametrize("asked", ["pause", "stop"])
+def test_what_is_asked_before_a_run_goes_on_is_obeyed_before_its_next_step(tmp_path: Path, asked: str) -> None:
+    config = small_config()
+    unbroken = losses_of(run(config, FakeControl(tmp_path / "unbroken")))
+    stopped(config, tmp_path / "broken", 3)
+    events = go_on(config, FakeControl(tmp_path / "broken", {1: [asked, "stop"]}))
+    assert losses_of(events) == {}
+    assert [event.state for event in of(State, events)] == ["running", *(["paused"] if asked == "pause" else [])]
+    assert events[-1] == RunEnded(state="stopped", step=3)
+    rest = go_on(config, FakeControl(tmp_path / "broken"))
+    assert losses_of(rest) == {step: loss for step, loss in unbroken.items() if step > 3}
+
+
 def test_more_epochs_and_more_steps_go_on_with_the_same_losses(tmp_path: Path) -> None:
     longer = small_config(epochs=3, shuffle=True, momentum=0.9)
     unbroken = losses_of(run(longer, FakeControl(tmp_path / "unbroken")))
@@ -217,7 +230,7 @@ def test_a_checkpoint_that_cannot_be_read_for_now_stays_where_it_is(tmp_path: Pa
     parent = tmp_path / "run" / "checkpoints"
     with monkeypatch.context() as patch:
         unreadable(patch, "step-00000006", number=number)
-        control = FakeControl(tmp_path / "run", {1: ["stop"]})
+        control = FakeControl(tmp_path / "run", {2: ["stop"]})
         control.folder = control.given_folder
         events = []
         for event in train(config, control):

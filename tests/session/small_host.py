@@ -47,8 +47,8 @@ def train(config: RunConfig, control: Control) -> Iterator[Event]:
         return
     while True:
         request = control.take(wait=True)
-        if request in ("stop", "interrupt"):
-            yield RunEnded(state="stopped" if request == "stop" else "interrupted", step=before + 3)
+        if request in ("stop", "interrupt", "leave"):
+            yield RunEnded(state="interrupted" if request == "interrupt" else "stopped", step=before + 3)
             return
         if request in ("pause", "resume"):
             yield State(state="paused" if request == "pause" else "running")

@@ -11,6 +11,7 @@ from tuitrain.config import RunConfig
 from tuitrain.events import Event, Losses, RunEnded, RunStarted, State, Step
 from tuitrain.session.control import Control
 from tuitrain.session.worker import WorkerSession
+from tuitrain.wire import Stays
 
 BOUND = 60.0
 SMALL_HOST = f"import sys; sys.path[:0] = [{str(Path(__file__).parent)!r}, sys.argv.pop(1)]; import small_host; small_host.main()"
@@ -57,6 +58,18 @@ def count_to(steps: int) -> Callable[[RunConfig, Control], Iterator[Event]]:
         yield RunEnded(state="interrupted" if request == "interrupt" else "stopped", step=steps)
 
     return train
+
+
+def staying(config: RunConfig, control: Control) -> Iterator[Event]:
+    """An engine whose checkpoints cannot be saved."""
+    yield started(3)
+    yield State(state="running")
+    while (request := control.take(wait=True)) != "stop":
+        if request == "leave":
+            assert control.ending
+            control.stay()
+            yield Stays(text="The checkpoint at step 1 could not be saved: No space left on device.")
+    yield RunEnded(state="stopped", step=1)
 
 
 class Heard:

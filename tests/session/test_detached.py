@@ -13,7 +13,7 @@ from typing import IO
 
 import pytest
 import small_host
-from small_sessions import BOUND, SMALL_HOST, Heard, session_of, until
+from small_sessions import BOUND, SMALL_HOST, Heard, session_of, staying, until
 
 from tuitrain.config import DEFAULTS, ConfigError
 from tuitrain.events import Event, Losses, Notice, Progress, RunEnded
@@ -147,6 +147,31 @@ def test_a_run_is_handed_over_and_goes_on(runs_dir: Path, heard: Heard, small: C
     assert commands.stop(catalogue.find(runs_dir, run)) == f"{run} stopped at step 6"
     assert len(load_record(runs_dir / run).loss) == 6
     until(lambda: not processes())
+
+
+def test_a_paused_run_that_is_handed_over_stays_paused(runs_dir: Path, heard: Heard, small: Callable[[str], None]) -> None:
+    session = session_of(small_host.train, runs_dir, heard)
+    session.start(DEFAULTS)
+    until(lambda: session.state == "running")
+    session.pause()
+    until(lambda: session.state == "paused")
+    run = detached.hand_over(session)
+    until(lambda: catalogue.find(runs_dir, run).step == 6)
+    until(lambda: catalogue.find(runs_dir, run).state_words == "paused, detached")
+    assert commands.go_on(catalogue.find(runs_dir, run)) == f"{run} is running at step 6"
+    commands.stop(catalogue.find(runs_dir, run))
+
+
+def test_a_run_that_cannot_be_saved_is_not_handed_over(runs_dir: Path, heard: Heard, small: Callable[[str], None]) -> None:
+    session = session_of(staying, runs_dir, heard)
+    session.start(DEFAULTS)
+    until(lambda: session.state == "running")
+    with pytest.raises(ConfigError, match=r"^the run stays here\. The checkpoint at step 1 could not be saved: No space left"):
+        detached.hand_over(session)
+    until(lambda: [(run.state, run.pid) for run in catalogue.list_runs(runs_dir)] == [("running", os.getpid())])
+    until(lambda: not processes())
+    session.stop()
+    assert session.join(BOUND)
 
 
 def test_a_run_that_is_just_being_handed_over_is_stopped(

@@ -42,7 +42,7 @@ from tuitrain.paths import CHECKPOINTS
 from tuitrain.session import elastic
 from tuitrain.session.elastic import Bounds
 from tuitrain.session.ranks import Peer
-from tuitrain.wire import MEETING, Ask, Died
+from tuitrain.wire import MEETING, Ask, Died, Stays
 
 
 def test_ranks_learn_what_one_device_learns_with_an_uneven_batch_and_an_idle_rank(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -279,6 +279,22 @@ def test_a_stop_while_the_group_starts_again_says_what_is_not_saved(tmp_path: Pa
         events.append(event)
     text = "The run ended while its group was starting again; what came after the last checkpoint is not saved."
     assert events[-2:] == [Notice(level="warning", text=text), RunEnded(state="interrupted", step=2)]
+
+
+def test_a_group_that_was_asked_to_leave_and_stays_is_not_asked_to_end_any_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stays, died = Stays(text="it cannot be saved"), Died(rank=1, exitcode=-9, restart=1)
+    ranks = Speaking(started(40), State(state="running"), stays, died, started(40), RunEnded(state="finished", step=40))
+    monkeypatch.setattr(elastic, "Ranks", lambda *arguments: ranks)
+    control, events = quiet_control(), list[Event]()
+    control.folder = tmp_path
+    for event in elastic.elastic_train(small_run(2), control, agent=AGENT, rank=RANK):
+        if event == State(state="running"):
+            control.ask("leave")
+        if event is stays:
+            assert ranks.heard == [Ask(request="leave")]
+            assert not control.ending
+        events.append(event)
+    assert events[-1] == RunEnded(state="finished", step=40), "the death of a rank is no end: nobody asked for one"
 
 
 def test_one_machine_is_never_gone() -> None:

@@ -9,7 +9,7 @@ from functools import partialmethod
 from pathlib import Path
 
 import pytest
-from small_sessions import BOUND, Heard, count_to, session_of, started, until
+from small_sessions import BOUND, Heard, count_to, session_of, started, staying, until
 
 from tuitrain.config import DEFAULTS, ConfigError, RunConfig, with_changes
 from tuitrain.events import (
@@ -217,6 +217,46 @@ def test_a_listener_that_raises_keeps_nobody_from_hearing_that_a_run_let_go_of_w
     assert (ended.state, ended.step) == ("stopped", 5)
 
 
+def test_a_run_that_cannot_be_saved_is_not_let_go_of_and_says_why(tmp_path: Path, heard: Heard) -> None:
+    session = session_of(staying, tmp_path, heard)
+    session.start(DEFAULTS)
+    heard.wait_for(State)
+    for _ in range(2):
+        with pytest.raises(ConfigError, match=r"^the run stays here\. The checkpoint at step 1 could not be saved: No space left"):
+            session.let_go(BOUND)
+        assert session.state == "running"
+    session.stop()
+    assert session.join(BOUND)
+    assert isinstance(heard.events[-1], RunEnded), "the end is told: nobody else has the run"
+    assert session.record is not None
+    assert session.record.path is not None
+    assert load_record(session.record.path).state == "stopped"
+
+
+def test_a_run_that_ends_by_itself_is_not_let_go_of(tmp_path: Path, heard: Heard) -> None:
+    def finishing(config: RunConfig, control: Control) -> Iterator[Event]:
+        yield started(1)
+        yield State(state="running")
+        assert control.take(wait=True) == "leave"
+        yield RunEnded(state="finished", step=1)
+
+    session = session_of(finishing, tmp_path, heard)
+    session.start(DEFAULTS)
+    heard.wait_for(State)
+    assert not session.let_go(BOUND)
+    assert isinstance(heard.events[-1], RunEnded)
+
+
+def test_a_run_that_is_to_be_paused_hears_so_before_anything_else(tmp_path: Path, heard: Heard) -> None:
+    session = session_of(count_to(3), tmp_path, heard)
+    session.start(DEFAULTS, paused=True)
+    until(lambda: session.state == "paused")
+    session.resume()
+    until(lambda: session.state == "running")
+    session.stop()
+    assert session.join(BOUND)
+
+
 def test_no_thread_is_left(tmp_path: Path, heard: Heard) -> None:
     before = set(threading.enumerate())
     session = session_of(count_to(3), tmp_path, heard)
@@ -413,7 +453,7 @@ def test_a_run_that_comes_to_the_end_of_no_step_is_not_let_go_of_later(tmp_path:
     def train(config: RunConfig, control: Control) -> Iterator[Event]:
         yield started(1)
         assert go_on.wait(BOUND)
-        assert control.take(wait=True) == "stop"
+        assert control.take(wait=True) == "leave"
         yield RunEnded(state="stopped", step=1)
 
     session = session_of(train, tmp_path, heard)

@@ -312,13 +312,17 @@ async def test_a_wrong_field_starts_nothing(app: TuitrainApp, outside: FakeOutsi
         assert not outside.started
 
 
-async def test_q_says_that_a_paused_run_is_paused_and_would_go_on_in_the_background(app: TuitrainApp, session: FakeSession) -> None:
+async def test_q_keeps_a_paused_run_paused_in_the_background(app: TuitrainApp, session: FakeSession, outside: FakeOutside) -> None:
     async with app.run_test(size=(80, 24)) as pilot:
         await train(pilot, session)
         await pilot.press("space")
         await until(pilot, lambda: session.state == "paused")
         await pilot.press("q")
-        await until_shown(pilot, "A run is paused", "Go on in the background")
+        await until_shown(pilot, "A run is paused", "Keep it paused in the background")
+        await pilot.press("down", "enter")
+        await until(pilot, lambda: app._exit)
+    assert outside.handed == [session]
+    assert app.leaving.farewell == f"{RUN} stays paused in the background: tuitrain attach {RUN}"
 
 
 async def test_q_waits_for_a_start_in_the_background(app: TuitrainApp, outside: FakeOutside) -> None:
@@ -376,6 +380,25 @@ async def test_a_run_that_cannot_be_handed_over_stays(app: TuitrainApp, session:
         assert not app.leaving.farewell
         await pilot.press("q")
         await until_shown(pilot, "▸ Stop and save")
+
+
+async def test_a_signal_while_a_run_is_handed_over_that_stays_here_ends_it_with_its_checkpoint(
+    app: TuitrainApp, session: FakeSession, outside: FakeOutside
+) -> None:
+    outside.may_go_on.clear()
+    async with app.run_test(size=WIDE) as pilot:
+        await train(pilot, session)
+        await pilot.press("q", "down", "enter")
+        await until_shown(pilot, "Handing over…")
+        app.terminate(15)
+        assert session.asked == []
+        outside.refusal = "the run stays here. The checkpoint at step 40 could not be saved: No space left on device."
+        outside.may_go_on.set()
+        await until_told(pilot, "Ending after this step, with a checkpoint.")
+        assert session.asked == ["interrupt"]
+        session.end("interrupted")
+        await until(pilot, lambda: app._exit)
+    assert app.return_code == 143
 
 
 async def test_a_run_that_prepares_is_handed_over_when_it_has_begun(app: TuitrainApp, session: FakeSession, outside: FakeOutside) -> None:

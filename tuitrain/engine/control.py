@@ -37,7 +37,11 @@ class Control(Protocol):
         """Wait, for some seconds at most, until the events that were yielded are on disk. Called in the thread that writes checkpoints."""
         ...
 
+    def stay(self) -> None:
+        """The run was asked to leave, and does not."""
+        ...
+
     @property
     def ending(self) -> bool:
-        """Whether a stop or an interrupt has been asked for and not yet taken; long phases look at it."""
+        """Whether the run has been asked to stop, to be interrupted or to leave, and that is not yet taken; long phases look at it."""
         ...

@@ -127,7 +127,7 @@ class RankControl:
         self.resolved: RunConfig | None = None
         self.environment: dict[str, Any] = {}
         self.free_cuda_devices: Callable[[], Sequence[int]] = list
-        self.ending = False
+        self._ends = self._leaves = False
         self._asked: queue.SimpleQueue[Request] = queue.SimpleQueue()
 
     def placed(self, devices: Sequence[str]) -> None:
@@ -143,8 +143,17 @@ class RankControl:
     def ask(self, request: Request) -> None:
         """The host asks; from the line's thread."""
         self._asked.put(request)
-        if request in ("stop", "interrupt"):
-            self.ending = True
+        self._ends |= request in ("stop", "interrupt")
+        self._leaves |= request == "leave"
+
+    def stay(self) -> None:
+        """See `engine.control.Control`."""
+        self._leaves = False
+
+    @property
+    def ending(self) -> bool:
+        """See `engine.control.Control`."""
+        return self._ends or self._leaves
 
 
 def main() -> None:

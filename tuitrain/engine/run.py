@@ -40,6 +40,7 @@ class Run:
         evaluated: the epoch of that step is over, and evaluated where there is test data.
         doing: "training" or "evaluating", for the sentence about what failed.
         where: the devices, for the same sentence.
+        left: it was asked to leave, and all of it is saved: it ends here, and another process goes on.
         leads: this process tells of the run and saves it; in a group only rank 0 does.
         take: gives the next request to obey; in a group all ranks get it after the same step.
     """
@@ -90,6 +91,7 @@ class Run:
         self.epoch = 1
         self.position = -1
         self.evaluated = False
+        self.left = False
         self.doing = "training"
         self._flaw_told = False
         # What the evaluation of this very step says.
@@ -201,6 +203,11 @@ class Run:
             position = self._target.noted(position)
         yield from self.keeper.save(kind, position, self._accuracy)
         self.losses.restart_clock()
+
+    def is_saved(self) -> bool:
+        """Whether the checkpoint of this step is on disk, once all that was saved is; in a group all ranks ask."""
+        saved = self.keeper.saved_step == self.step
+        return saved if self._group is None else bool(self._group.share(saved))
 
     def unsaved_end(self) -> Iterator[Event]:
         """What the end of the run lacks, where its last step could not be saved; all that was saved is on disk."""

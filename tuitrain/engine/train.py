@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
+from itertools import chain
 
 import msgspec
 import torch
@@ -24,6 +25,7 @@ from tuitrain.engine.strategies.choose import resolve
 from tuitrain.events import EndState, Event, Notice, Progress, RunEnded, State
 from tuitrain.paths import CHECKPOINTS
 from tuitrain.text import print_error
+from tuitrain.wire import Stays
 
 Spread = Callable[[RunConfig, Control], Iterator[Event]]
 
@@ -147,13 +149,13 @@ def _restored(prepared: Prepared, control: Control, kept: Contents) -> Run:
 def _loop(run: Run) -> Generator[Event, None, EndState]:
     """Step after step until the run is finished or was asked to end, and all that was saved is on disk."""
     end: EndState | None = None
-    if run.step and run.unevaluated:
-        # It goes on from the end of an epoch, before its evaluation.
-        end = yield from _close_step(run)
+    if run.step:
+        # It may go on from the end of an epoch, before its evaluation, and be asked to wait before the next step.
+        end = yield from _close_step(run) if run.unevaluated else _obey(run)
     while end is None and not run.steps_done:
         yield from _step(run)
         end = yield from _close_step(run)
-    if end in ("stopped", "interrupted"):
+    if end in ("stopped", "interrupted") and not run.left:
         yield from run.save("last")
     yield from run.keeper.drain()
     yield from run.unsaved_end()
@@ -162,15 +164,19 @@ def _loop(run: Run) -> Generator[Event, None, EndState]:
 
 def _close_step(run: Run) -> Generator[Event, None, EndState | None]:
     """What follows a step: evaluation and saving where they are due, and what was asked for; how the run ends, where it does."""
-    if run.epoch_done or run.steps_done:
-        yield from _close_epoch(run)
-    elif run.keeper.due(run.step):
-        yield from run.save("last")
-    yield from run.news()
-    give_back_holes()
-    if run.steps_done and run.evaluated:
-        return "finished"
-    return (yield from _obey(run))
+    while True:
+        if run.epoch_done or run.steps_done:
+            yield from _close_epoch(run)
+        elif run.keeper.due(run.step):
+            yield from run.save("last")
+        yield from run.news()
+        give_back_holes()
+        if run.steps_done and run.evaluated:
+            return "finished"
+        end = yield from _obey(run)
+        # What gave up the evaluation to leave, and stays, evaluates after all.
+        if end is not None or not run.unevaluated:
+            return end
 
 
 def _step(run: Run) -> Iterator[Event]:
@@ -205,11 +211,16 @@ def _close_epoch(run: Run) -> Iterator[Event]:
 
 def _obey(run: Run) -> Generator[Event, None, EndState | None]:
     """Do what was asked for since the last step; while paused, wait here, and where the evaluation gave up, for the end that it knew of."""
-    paused = False
-    while (request := run.take(wait=paused or run.unevaluated)) is not None:
+    paused, owes_end = False, run.unevaluated
+    while (request := run.take(wait=paused or owes_end)) is not None:
         if request in ("stop", "interrupt"):
             return "stopped" if request == "stop" else "interrupted"
-        if request == "checkpoint":
+        if request == "leave":
+            yield from _leave(run)
+            if run.left:
+                return "stopped"
+            owes_end = False
+        elif request == "checkpoint":
             yield from run.save("manual")
         elif request == "pause" and not paused:
             yield from run.losses.rest()
@@ -221,6 +232,19 @@ def _obey(run: Run) -> Generator[Event, None, EndState | None]:
         if paused:
             yield from run.keeper.drain()
     return None
+
+
+def _leave(run: Run) -> Iterator[Event]:
+    """Save, and leave; where the checkpoint is not to be had, stay: whoever went on from the one before would make steps again."""
+    why = ""
+    for event in chain(run.save("last"), run.keeper.drain()):
+        if isinstance(event, Notice):
+            why = event.text
+        yield event
+    run.left = run.is_saved()
+    if not run.left:
+        run.control.stay()
+        yield Stays(text=why)
 
 
 def _fail(run: Run, error: BaseException) -> Iterator[Event]:

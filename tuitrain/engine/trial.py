@@ -50,6 +50,9 @@ class _Alone(Control):
         """Never anything."""
         return None
 
+    def stay(self) -> None:
+        """Nobody asks it to leave."""
+
 
 def measure(ask: Trial, spread: Spread | None = None) -> Measured:
     """Train as `ask` says, with the loop that runs have, and leave it after the last counted step.

@@ -31,6 +31,7 @@ class Control:
         """See `engine.control.Control`; the host sets it."""
         self._requests: queue.SimpleQueue[Request] = queue.SimpleQueue()
         self._ending = threading.Event()
+        self._leaving = False
 
     def placed(self, devices: Sequence[str]) -> None:
         """The engine says where it trains. On the CPU the calling thread, and all that it starts from now on, yields to the screen."""
@@ -41,7 +42,13 @@ class Control:
         """Queue a request; from any thread."""
         if request in ("stop", "interrupt"):
             self._ending.set()
+        elif request == "leave":
+            self._leaving = True
         self._requests.put(request)
+
+    def stay(self) -> None:
+        """See `engine.control.Control`."""
+        self._leaving = False
 
     def take(self, *, wait: bool) -> Request | None:
         """The next request, or `None`; `wait` blocks until there is one (the engine waits so while it is paused)."""
@@ -64,5 +71,5 @@ class Control:
 
     @property
     def ending(self) -> bool:
-        """A stop or an interrupt has been asked for: phases without steps look at this."""
-        return self._ending.is_set()
+        """A stop, an interrupt or leaving has been asked for: phases without steps look at this."""
+        return self._ending.is_set() or self._leaving

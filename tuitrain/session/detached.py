@@ -119,15 +119,15 @@ def _where_queued(path: Path) -> str | None:
 def hand_over(session: Session) -> str:
     """Let a process in the background go on with the session's run, from a checkpoint of this moment.
 
-    To everybody else the run just goes on; only its process is another one. The new process does not need this one any more when this
-    returns.
+    To everybody else the run just goes on, or waits where it was paused; only its process is another one. The new process does not need
+    this one any more when this returns.
 
     Returns:
         The run's id.
 
     Raises:
-        ConfigError: there is no run that has started; it ended by itself meanwhile; or no process takes it: it has then stopped, with
-            its checkpoint.
+        ConfigError: there is no run that has started; it cannot be saved, and goes on here; it ended by itself meanwhile; or no process
+            takes it: it has then stopped, with its checkpoint.
     """
     record = session.record
     if record is None or record.path is None or session.state not in ("running", "paused"):
@@ -139,7 +139,8 @@ def hand_over(session: Session) -> str:
         runs_dir, resume = os.fsencode(record.path.parent), os.fsencode(record.path)
         end = time.monotonic() + TAKE_SECONDS
         try:
-            child.send(Host(config=record.config, runs_dir=runs_dir, resume=resume, heir_of=os.getpid()))
+            paused = record.state == "paused"
+            child.send(Host(config=record.config, runs_dir=runs_dir, resume=resume, heir_of=os.getpid(), paused=paused))
             return child.wait(Hosting, lambda event: None, lambda: time.monotonic() > end).run
         except Cancelled:
             session.stop_after_all()

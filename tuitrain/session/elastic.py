@@ -35,6 +35,7 @@ from tuitrain.wire import (
     Regroup,
     Resolved,
     Saving,
+    Stays,
 )
 
 _RECEIVE_SECONDS = 0.1
@@ -145,6 +146,11 @@ class _Group:
                 yield self._end("failed", message.text)
             case RankFailed():
                 yield from self._rank_failed(peer, message)
+            case Stays():
+                if self._asked_to_end is not None and self._asked_to_end[0] == "leave":
+                    self._asked_to_end = None
+                self._control.stay()
+                yield message
             case Saving():
                 self._control.recorded()
                 self._ranks.send(peer, Recorded(number=message.number))
@@ -259,7 +265,8 @@ class _Group:
     def _forward(self) -> None:
         while (request := self._control.take(wait=False)) is not None:
             self._requests.append(request)
-            if request in ("stop", "interrupt") and self._asked_to_end is None:
+            asked = self._asked_to_end and self._asked_to_end[0]
+            if (request in ("stop", "interrupt") and asked in (None, "leave")) or (request == "leave" and asked is None):
                 self._asked_to_end = (request, time.monotonic())
         leader = self._ranks.rank(min(self._devices))
         # Before they have begun, also for a second time, ranks hear no request.
@@ -310,7 +317,7 @@ class _Group:
                 text = f"The run ended while its group was starting again; {_UNSAVED}"
                 yield Notice(level="warning", text=text)
             yield self._end(_end_state(request))
-        elif time.monotonic() - since > self._bounds.stop:
+        elif request != "leave" and time.monotonic() - since > self._bounds.stop:
             seconds = self._bounds.stop
             text = f"The ranks did not stop within {seconds:.0f} s and were ended; {_UNSAVED}"
             yield Notice(level="warning", text=text)

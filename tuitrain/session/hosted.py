@@ -107,7 +107,8 @@ class HostedRun:
         self._session.subscribe(self._hear)
         resume = None if self._request.resume is None else Path(os.fsdecode(self._request.resume))
         try:
-            self._session.start(self._request.config, resume=resume, heir_of=self._request.heir_of, queue=self._request.queue)
+            request = self._request
+            self._session.start(request.config, resume=resume, heir_of=request.heir_of, queue=request.queue, paused=request.paused)
         except ConfigError as error:
             self._asker.say(Refused(text=str(error)))
             return REFUSED

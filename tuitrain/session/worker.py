@@ -23,6 +23,7 @@ from tuitrain.session.lines.endpoint import Endpoint
 from tuitrain.session.own_code import check_own_code
 from tuitrain.session.recorder import Listener, Recorder, tell
 from tuitrain.text import clean_lines
+from tuitrain.wire import Stays
 
 SessionState = Literal["idle", "preparing", "running", "paused", "stopping", "ended"]
 
@@ -54,9 +55,10 @@ class WorkerSession:
         self._thread: threading.Thread | None = None
         self._endpoint = Endpoint(self._obey)
         self._hold = Hold(runs_dir, self._endpoint, self._tell)
-        self._letting_go = self._let_go = False
+        self._letting_go = self._let_go = self._over = False
+        self._stays: str | None = None
         # Whoever lets a run go may run out of patience at the moment at which it is let go of.
-        self._lock = threading.Lock()
+        self._parting = threading.Condition()
 
     @property
     def screen_attached(self) -> bool:
@@ -80,7 +82,9 @@ class WorkerSession:
             return "preparing"
         return "paused" if self.record.state == "paused" else "running"
 
-    def start(self, config: RunConfig, *, resume: Path | None = None, heir_of: int | None = None, queue: bool = False) -> None:
+    def start(
+        self, config: RunConfig, *, resume: Path | None = None, heir_of: int | None = None, queue: bool = False, paused: bool = False
+    ) -> None:
         """Start a run.
 
         Args:
@@ -88,6 +92,7 @@ class WorkerSession:
             resume: the folder of the run that goes on with it from its newest valid checkpoint, in the place of a new run.
             heir_of: the process on this host that hands that run over.
             queue: the run, a new one or the one in `resume`, which has not begun, waits first for its turn.
+            paused: it waits, before its next step, to be told to go on.
 
         Raises:
             RuntimeError: one is alive in this session.
@@ -95,9 +100,11 @@ class WorkerSession:
         if self._alive():
             raise RuntimeError("a run is alive in this session; stop it first")
         self.refusal = None
-        self._letting_go = self._let_go = False
+        self._letting_go = self._let_go = self._over = False
         self.record = RunRecord(config)
         self._control = Control(self._free_cuda_devices)
+        if paused:
+            self._control.ask("pause")
         log = self.record.log
         self._control.output = partial(log.add, "output")
         self._recorder = Recorder(self.record, (*self._listeners, self._endpoint.tell))
@@ -139,16 +146,20 @@ class WorkerSession:
             Whether it has been let go of; else it has ended by itself.
 
         Raises:
-            ConfigError: it is not at a step boundary within `timeout` seconds; it stops at the next one.
+            ConfigError: its checkpoint cannot be saved, and it goes on here; or it is not at a step boundary within `timeout` seconds,
+                and stops at the next one.
         """
         assert self._thread is not None
         assert self._recorder is not None
-        self._letting_go = True
-        self._ask("stop")
-        self._thread.join(timeout)
-        with self._lock:
+        with self._parting:
+            self._letting_go, self._stays = True, None
+        self._ask("leave")
+        with self._parting:
+            self._parting.wait_for(lambda: self._over or self._stays is not None, timeout)
             self._letting_go = False
-            if self._thread.is_alive() and not self._let_go:
+            if self._stays is not None:
+                raise ConfigError(f"the run stays here. {self._stays}".rstrip())
+            if not self._over and not self._let_go:
                 raise ConfigError(f"the run did not come to the end of a step within {timeout:.0f} s; it stops at the next one.")
         # Only what it did is still written, which ends by itself; the `on_end` of earlier runs is nothing to wait for.
         self._thread.join()
@@ -224,6 +235,9 @@ class WorkerSession:
                 elif isinstance(event, RunStarted):
                     event = self._hold.open(config, event)
                     run, begun = event.run, True
+                elif isinstance(event, Stays):
+                    self._part(stays=event.text)
+                    continue
                 elif isinstance(event, RunEnded):
                     if event.state == "stopped" and self._lets_go():
                         recorder.afterwards = recorder.release = None
@@ -247,12 +261,19 @@ class WorkerSession:
                 self.refusal = reason
         finally:
             recorder.finish()
+            self._part()
 
     def _lets_go(self) -> bool:
         """Whether another process is to go on with the run that ends here; on the training thread."""
-        with self._lock:
+        with self._parting:
             self._let_go = self._letting_go
             return self._let_go
+
+    def _part(self, stays: str | None = None) -> None:
+        """Tell whoever lets the run go that it is over here, or why it stays; on the training thread."""
+        with self._parting:
+            self._over, self._stays = stays is None, stays
+            self._parting.notify_all()
 
     def _engine(self) -> Train:
         if self._loaded is None:

@@ -134,13 +134,19 @@ class Leaving:
         self._app.push_screen(patience)
         try:
             run = await in_thread(partial(self._outside.hand_over, self._view.session))
-            self.farewell = f"{run} goes on in the background: tuitrain attach {run}"
+            does = "stays paused" if self._view.record is not None and self._view.record.state == "paused" else "goes on"
+            self.farewell = f"{run} {does} in the background: tuitrain attach {run}"
         except ConfigError as error:
             self._waits_for = ""
             self._app.notify(f"Not handed over: {error.reason}", severity="error", markup=False, timeout=_LONG)
         finally:
             self._handing = False
-        if self.farewell or self._signal or self.hung_up:
+        if self._signal and self._view.alive:
+            # It stayed here, and is to end as if nothing had been asked before.
+            patience.dismiss()
+            number, self._signal = self._signal, 0
+            self.terminate(number)
+        elif self.farewell or self._signal or self.hung_up:
             self._app.exit(return_code=128 + self._signal if self._signal else 0)
         else:
             patience.dismiss()

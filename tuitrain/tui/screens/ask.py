@@ -158,7 +158,7 @@ def _about_leaving(state: str) -> tuple[str, Sequence[tuple[str, str]]]:
         answers = (("Stop: there is nothing to save yet", "stop"), ("Keep running in the background", "background"), stay)
         return "A run is being prepared", answers
     paused = state == "paused"
-    keep = "Go on in the background" if paused else "Keep running in the background"
+    keep = "Keep it paused in the background" if paused else "Keep running in the background"
     return "A run is paused" if paused else "A run is training", (("Stop and save", "stop"), (keep, "background"), stay)
 
 
