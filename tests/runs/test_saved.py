@@ -3,6 +3,7 @@
 import contextlib
 import shutil
 import sqlite3
+import time
 
 import pytest
 from small_runs import STARTED, losses, make_run, small_run
@@ -13,6 +14,7 @@ from tuitrain.paths import METRICS
 from tuitrain.recipes import load_recipe
 from tuitrain.runs.record import RunRecord
 from tuitrain.runs.saved import load_record
+from tuitrain.runs.store import MetricsWriter
 
 FIELDS = [
     "config",
@@ -29,6 +31,16 @@ FIELDS = [
     "notices",
     "error",
 ]
+
+
+class Time:
+    """A clock that stands where it is put."""
+
+    def __init__(self, now):
+        self.now = now
+
+    def __call__(self):
+        return self.now
 
 
 def test_a_loaded_record_equals_the_live_one(runs_dir):
@@ -58,12 +70,37 @@ def test_a_run_without_a_step_loads(runs_dir):
     ("moments", "seconds"),
     [((100.0, 160.0, 200.0, 230.0), 90.0), ((100.0, 40.0, 200.0, 230.0), 30.0), ((100.0, 160.0, 200.0, 10.0), 60.0)],
 )
-def test_a_clock_that_was_set_back_takes_no_running_time_away(runs_dir, moments, seconds):
+def test_in_files_of_older_versions_a_clock_that_was_set_back_takes_no_running_time_away(runs_dir, moments, seconds):
     states = ("running", "paused", "running")
-    folder = make_run(runs_dir, batch=[*(State(state=state) for state in states), RunEnded(state="finished", step=0)])
+    batch = [*(State(state=state) for state in states), RunEnded(state="finished", step=0)]
+    folder = make_run(runs_dir, batch=batch, running_seconds=None)
     with contextlib.closing(sqlite3.connect(folder.path / METRICS)) as file, file:
         file.executemany("UPDATE states SET time = ? WHERE id = ?", [(moment, 1 + index) for index, moment in enumerate(moments)])
     assert load_record(folder.path).running_seconds == seconds
+
+
+@pytest.mark.parametrize("jump", [-7200.0, 7200.0], ids=["set back", "set forward, or suspended"])
+def test_a_clock_that_jumps_changes_no_running_time(runs_dir, monkeypatch, jump):
+    """The clock on the wall jumps while the run runs; the one that only grows does not."""
+    folder = make_run(runs_dir, batch=[])
+    wall, own = Time(time.time()), Time(50.0)
+    monkeypatch.setattr(time, "time", wall)
+    record = RunRecord(load_recipe("seed-cnn"), own)
+    writer = MetricsWriter(folder.path / METRICS)
+
+    def say(event, seconds):
+        record.apply(event)
+        writer.append([event])
+        wall.now, own.now = wall.now + seconds, own.now + seconds
+
+    say(State(state="running"), 30.0)
+    wall.now += jump
+    say(State(state="paused"), 500.0)
+    say(State(state="running"), 12.0)
+    assert writer.close() == 0
+    folder.write_state(folder.status.with_record(record))
+    monkeypatch.undo()
+    assert load_record(folder.path).running_seconds == 42.0
 
 
 def test_a_run_whose_process_is_gone_is_lost(runs_dir):

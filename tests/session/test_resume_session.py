@@ -205,15 +205,27 @@ def test_a_run_whose_state_cannot_be_written_when_it_begins_keeps_its_configurat
     assert {name for name in before if before[name] != after[name]} <= {"metrics.sqlite"}
 
 
-def test_the_time_in_which_no_process_had_the_run_is_not_counted(tmp_path: Path, run: RunSummary) -> None:
+@pytest.mark.parametrize("kept", [75.0, None], ids=["kept", "of an older version"])
+def test_the_time_in_which_no_process_had_the_run_is_not_counted(tmp_path: Path, run: RunSummary, kept: float | None) -> None:
     # As after kill -9 at the heartbeat: the last state is "running", two hours ago.
     with sqlite3.connect(run.path / "metrics.sqlite") as connection:
         connection.execute("DELETE FROM states WHERE state = 'stopped'")
         (since,) = connection.execute("UPDATE states SET time = time - 7200 RETURNING time").fetchone()
-    change_state(run.path, state="running", pid=2**22 + 5, heartbeat=since + 60)
+    change_state(run.path, state="running", pid=2**22 + 5, heartbeat=since + 60, running_seconds=kept)
     _, session = make(tmp_path, Engine(20, 40), run.path)
-    assert 60 <= session.record.running_seconds < 120
-    assert 60 <= load_record(run.path).running_seconds < 120
+    least = kept or 60
+    assert least <= session.record.running_seconds < least + 60
+    assert load_record(run.path).running_seconds == pytest.approx(session.record.running_seconds)
+
+
+@pytest.mark.parametrize("begun", [False, True], ids=["while it prepared", "when it had just begun"])
+def test_a_process_that_is_killed_before_it_trains_takes_no_running_time_away(tmp_path: Path, run: RunSummary, begun: bool) -> None:
+    change_state(run.path, running_seconds=75.0)
+    taken = TakenRun(run.path, RunRecord(CONFIG))
+    if begun:
+        taken.begin(CONFIG, msgspec.structs.replace(started(40), resumed_from=20), {})
+    taken._claim.release()
+    assert load_record(run.path).running_seconds == 75.0
 
 
 @pytest.mark.parametrize(

@@ -103,8 +103,8 @@ class RunFolder:
         sweep(path, _REPLACED)
         return cls(path, read_status(path))
 
-    def take_over(self) -> None:
-        """`state.json` says that this process prepares to go on with the run.
+    def take_over(self, ran: float) -> None:
+        """`state.json` says that this process prepares to go on with the run, which has been running for `ran` seconds.
 
         Raises:
             OSError: it cannot be written.
@@ -113,7 +113,7 @@ class RunFolder:
         was = self.status
         before = Ended(state=was.state, ended=was.ended, error=was.error) if was.state in END_STATES else was.before
         status = msgspec.structs.replace(was, state="queued", attached=0, ended=None, error=None, before=before, **process)
-        self.write_state(msgspec.structs.replace(status, heartbeat=time.time()))
+        self.write_state(msgspec.structs.replace(status, heartbeat=time.time(), running_seconds=ran))
 
     def begin_again(self, config: RunConfig, started: RunStarted, environment: Mapping[str, Any]) -> None:
         """The run goes on with another configuration; it keeps its id and the time of its first start. A queued one starts here.
@@ -123,7 +123,8 @@ class RunFolder:
         """
         status, before = _first_status(self.id, config, started, time.time()), self.status
         if before.queue is None:
-            status = msgspec.structs.replace(status, started=before.started, step=before.step, epoch=before.epoch)
+            ran = before.running_seconds
+            status = msgspec.structs.replace(status, started=before.started, step=before.step, epoch=before.epoch, running_seconds=ran)
         file = self.path / CONFIG
         made_with = file.read_bytes()
         write_atomically(file, to_toml(config, environment).encode())

@@ -116,8 +116,11 @@ def _eval_seconds(evals: Sequence[tuple[float, Eval]], reader: MetricsReader) ->
 def _running_seconds(states: Iterable[tuple[float, State]], status: RunStatus) -> float:
     """How long the run was in the state "running"; one that was cut off ran until its last heartbeat.
 
-    A span that is negative is one in which somebody set the clock back, and nobody knows how long it was.
+    Where an older version kept no more than moments of the clock on the wall, a span that is negative is one in which somebody set it back,
+    and nobody knows how long it was.
     """
+    if status.running_seconds is not None:
+        return status.running_seconds
     seconds, since = 0.0, None
     for moment, state in [*((moment, event.state) for moment, event in states), (status.heartbeat, None)]:
         if since is not None:

@@ -72,6 +72,9 @@ class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
     ended: str | None = None
     heartbeat: float
     """Unix seconds."""
+    running_seconds: float | None = None
+    """How long it has been running up to the heartbeat, by clocks that nobody sets and that stand while the machine is suspended; `None` in
+    files of older versions."""
     host: str
     pid: int
     """0 where a queued run has no process."""
@@ -122,6 +125,7 @@ class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
             attached=record.attached if record.live else 0,
             ended=None if record.live else (self.ended or utc(now)),
             heartbeat=now,
+            running_seconds=record.running_seconds,
             error=record.error,
         )
 

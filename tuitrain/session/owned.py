@@ -110,8 +110,8 @@ class TakenRun:
             problem = sound_metrics(path / METRICS)
             self.notices = [Notice(level="warning", text=f"The run's {problem}")] if problem else []
             self._logged = take_up(record, path)
-            self._evals, self._losses = tuple(record.evals), record.loss
-            self.folder.take_over()
+            self._evals, self._losses, self._ran = tuple(record.evals), record.loss, record.running_seconds
+            self.folder.take_over(self._ran)
         except OSError as error:
             self._claim.release()
             raise _unwritable(path, STATE, error) from None
@@ -123,7 +123,7 @@ class TakenRun:
         """Say that this process is still there, while it prepares."""
         with suppress(OSError), self._lock:
             if not self._begun:
-                self.folder.take_over()
+                self.folder.take_over(self._ran)
 
     def begin(self, config: RunConfig, started: RunStarted, environment: Mapping[str, Any]) -> Archive:
         """See `Owned`.
