@@ -21,6 +21,7 @@ from unittest import mock
 import pytest
 from textual.events import Key, Paste
 
+from tuitrain.tui.terminal import outlet as outlet_module
 from tuitrain.tui.terminal.driver import LastingDriver
 from tuitrain.tui.terminal.outlet import _MOST, Outlet
 from tuitrain.tui.terminal.signals import signals_to
@@ -98,6 +99,50 @@ def test_the_last_words_are_said_to_a_terminal_that_was_behind(terminal: tuple[i
     read_until(ours, b"\x1b[?1049l")
     closing.join(PATIENCE)
     assert not closing.is_alive()
+
+
+def test_a_terminal_that_takes_nothing_while_it_is_given_back_finds_the_last_words_when_it_does(
+    terminal: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process does not wait for it, and the shell's prompt comes after them."""
+    monkeypatch.setattr(outlet_module, "_JOIN_SECONDS", 0.05)
+    monkeypatch.setattr(outlet_module, "_HURRIED_SECONDS", PATIENCE)
+    ours, its = terminal
+    gone = threading.Event()
+    outlet = Outlet(its, gone=gone.set, caught_up=lambda: None)
+    outlet.write("x" * _MOST)
+    assert select.select([ours], [], [], PATIENCE)[0]
+    outlet.last_words()
+    outlet.write("\x1b[?2004l")
+    outlet.write("\x1b[?1049l\x1b[?25h")
+    outlet.close()
+    assert not outlet._thread.is_alive()
+    os.write(its, b"$ ")
+    read_until(ours, b"\x1b\\\x1b[?2004l\x1b[?1049l\x1b[?25h$ ")
+    assert not gone.is_set()
+
+
+def test_whoever_else_has_the_terminal_open_waits_for_it_as_before(terminal: tuple[int, int]) -> None:
+    ours, its = terminal
+    outlet = Outlet(its, gone=lambda: None, caught_up=lambda: None)
+    outlet.write("here")
+    read_until(ours, b"here")
+    assert os.get_blocking(its)
+    outlet.close()
+
+
+def test_a_terminal_that_cannot_be_opened_anew_is_written_to_as_it_is(terminal: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*args: object, **options: object) -> int:
+        raise PermissionError(13, "Permission denied")
+
+    ours, its = terminal
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", refuse)
+        outlet = Outlet(its, gone=lambda: None, caught_up=lambda: None)
+    outlet.write("here")
+    read_until(ours, b"here")
+    outlet.close()
+    assert os.get_blocking(its)
 
 
 def test_a_terminal_that_has_gone_is_told_once(terminal: tuple[int, int]) -> None:
