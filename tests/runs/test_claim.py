@@ -270,6 +270,22 @@ def test_an_heir_takes_from_its_own_host_alone(folder):
         claim.take(folder, heir_of=os.getpid(), wait=Watching(folder, beats=[0]))
 
 
+def test_a_holder_learns_who_has_taken_the_run_over(folder):
+    mine = claim.take(folder)
+    assert mine.taken_over_by() is None
+    held_by(folder, number=2, host="gpu-2\x1b", pid=77)
+    assert mine.taken_over_by() == "pid 77 on gpu-2·"
+    (folder / "claim-2.json").write_bytes(b"{")
+    assert mine.taken_over_by() is None, "it is being written"
+    (folder / "claim-2.json").rename(folder / "claim-2.released")
+    assert mine.taken_over_by() == "another process"
+    for path in folder.glob("claim-*"):
+        path.unlink()
+    assert mine.taken_over_by() is None, "somebody tidied up"
+    folder.rename(folder.with_name("moved"))
+    assert mine.taken_over_by() is None
+
+
 def test_one_that_was_taken_over_does_not_release_its_successors_claim(folder):
     first = claim.take(folder)
     second = claim.take(folder, heir_of=os.getpid())

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partialmethod
 from pathlib import Path
 
+import msgspec
 import pytest
 from small_sessions import BOUND, Heard, count_to, session_of, started, staying, until
 
@@ -255,6 +256,45 @@ def test_a_run_that_is_to_be_paused_hears_so_before_anything_else(tmp_path: Path
     until(lambda: session.state == "running")
     session.stop()
     assert session.join(BOUND)
+
+
+@pytest.mark.parametrize("paused", [False, True])
+def test_a_run_that_was_taken_over_ends_here_and_writes_nothing_more(tmp_path: Path, heard: Heard, paused: bool) -> None:
+    """As after a machine was suspended, while another one that shares the folder went on with the run."""
+    go_on = threading.Event()
+
+    def train(config: RunConfig, control: Control) -> Iterator[Event]:
+        yield started(40)
+        yield State(state="running")
+        yield Step(step=1, epoch=1, loss=0.5, lr=0.1, samples_per_second=1.0)
+        assert go_on.wait(BOUND)
+        if paused:
+            assert control.take(wait=True) == "resume"
+        for step in range(2, 41):
+            until(lambda: control.lost is not None)
+            yield Step(step=step, epoch=1, loss=0.5, lr=0.1, samples_per_second=1.0)
+
+    session = session_of(train, tmp_path, heard)
+    session.start(with_changes(DEFAULTS, {"on_end": f"touch {tmp_path}/ended"}))
+    heard.wait_for(Step)
+    assert session.record is not None
+    folder = session.record.path
+    assert folder is not None
+    until(lambda: load_record(folder).step == 1)
+    (mine,) = folder.glob("claim-*.json")
+    holder = msgspec.json.decode(mine.read_bytes())
+    (folder / "claim-2.json").write_bytes(msgspec.json.encode({**holder, "host": "gpu-2", "pid": 77}))
+    mine.unlink()
+    until(lambda: session._control is not None and session._control.lost is not None)
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    go_on.set()
+    assert session.join(BOUND)
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+    ended = heard.events[-1]
+    assert isinstance(ended, RunEnded)
+    why = "pid 77 on gpu-2 has taken the run over, because this process gave no sign for some time; it goes on there."
+    assert (ended.state, ended.step, ended.error) == ("failed", 1, why)
+    assert not (tmp_path / "ended").exists()
 
 
 def test_no_thread_is_left(tmp_path: Path, heard: Heard) -> None:

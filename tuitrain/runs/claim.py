@@ -50,6 +50,17 @@ class Claim:
 
     path: Path
 
+    def taken_over_by(self) -> str | None:
+        """Who has the run by now, where this process was silent for so long that another one took it, as a machine that was suspended."""
+        try:
+            number, path = _newest(self.path.parent)
+            if number <= int(self.path.name.removeprefix("claim-").removesuffix(".json")):
+                return None
+            holder = None if path is None else msgspec.json.decode(path.read_bytes(), type=Holder)
+        except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+            return None  # the next look says more
+        return "another process" if holder is None else f"pid {holder.pid} on {clean(holder.host)}"
+
     def release(self) -> None:
         """Let others take the run; a claim that somebody took over is left alone."""
         with suppress(OSError):

@@ -29,6 +29,8 @@ class Control:
         """Takes what processes of the run printed, a line at a time; the host sets it."""
         self.recorded: Callable[[], object] = lambda: None
         """See `engine.control.Control`; the host sets it."""
+        self.lost: str | None = None
+        """Why the run ends here without another step: it is not this process's any more."""
         self._requests: queue.SimpleQueue[Request] = queue.SimpleQueue()
         self._ending = threading.Event()
         self._leaving = False
@@ -45,6 +47,11 @@ class Control:
         elif request == "leave":
             self._leaving = True
         self._requests.put(request)
+
+    def give_up(self, reason: str) -> None:
+        """Have the host end the run at its next event, which comes soon also where it is paused or evaluates."""
+        self.lost, self._leaving = reason, True
+        self._requests.put("resume")
 
     def stay(self) -> None:
         """See `engine.control.Control`."""

@@ -122,6 +122,7 @@ class Hold:
         self._control.folder = folder.path
         self._record.config, self._record.path = resolved, folder.path
         self._record.leave_on_disk(StoredRun(folder.path))
+        self._recorder.taken_over_by, self._recorder.lost = owned.taken_over_by, self._lost
         self._recorder.archive = archive
         for notice in archive.gap:
             self._recorder.put(notice)
@@ -167,6 +168,10 @@ class Hold:
         self._record.phase = progress
         self._tell(progress)
         return self._control.ends_within(LOOK_SECONDS)
+
+    def _lost(self, who: str) -> None:
+        """On the recorder's thread: this process stood still for so long that another one took the run."""
+        self._control.give_up(f"{who} has taken the run over, because this process gave no sign for some time; it goes on there.")
 
     def _end(self) -> None:
         """On the recorder's thread, when all is written."""

@@ -39,6 +39,10 @@ class Owned(Protocol):
         """The run trains from now on, with `config`; the archive for what it says."""
         ...
 
+    def taken_over_by(self) -> str | None:
+        """See `Claim`."""
+        ...
+
     def end(self, state: EndState | None) -> None:
         """All is written: others may have the folder. `state` is how the run ended, where it said so."""
         ...
@@ -77,6 +81,10 @@ class NewRun:
             raise
         self._folder = folder
         return archive
+
+    def taken_over_by(self) -> str | None:
+        """See `Claim`."""
+        return None if self._claim is None else self._claim.taken_over_by()
 
     def end(self, state: EndState | None) -> None:
         """See `Owned`."""
@@ -143,6 +151,10 @@ class TakenRun:
                 raise _unwritable(self.folder.path, f"{CONFIG} or {STATE}", error) from None
             self._begun = True
         return archive
+
+    def taken_over_by(self) -> str | None:
+        """See `Claim`."""
+        return self._claim.taken_over_by()
 
     def end(self, state: EndState | None) -> None:
         """See `Owned`. Where the run did not come to begin, its `state.json` is as before."""

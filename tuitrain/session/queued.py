@@ -128,6 +128,10 @@ class QueuedRun:
             self._begun = True
         return archive
 
+    def taken_over_by(self) -> str | None:
+        """See `Claim`."""
+        return self._claim.taken_over_by()
+
     def end(self, state: EndState | None) -> None:
         """See `Owned`. A run that has not begun stays in the queue, where nobody stopped it and it did not fail."""
         with suppress(OSError), self._lock:

@@ -45,6 +45,10 @@ class Recorder:
         """Called once a second as long as there is no archive."""
         self.release: Callable[[], None] | None = None
         """Called when everything is written, before the listeners hear that it is over."""
+        self.taken_over_by: Callable[[], str | None] = lambda: None
+        """Asked before anything is written: who has the run's folder by now. Nothing is written there any more."""
+        self.lost: Callable[[str], None] = lambda who: None
+        """Called with that, once."""
         self._record = record
         self._listeners = listeners
         self._events: queue.SimpleQueue[Event | threading.Event | None] = queue.SimpleQueue()
@@ -122,6 +126,10 @@ class Recorder:
 
     def _save(self, archive: Archive, *, last: bool) -> list[Event]:
         """Write to disk; the notices of what could not be written."""
+        if (who := self.taken_over_by()) is not None:
+            self.archive = self.release = self.afterwards = None
+            self.lost(who)
+            return []
         try:
             problems = archive.close(self._record) if last else archive.commit(self._record)
         except Exception as error:  # a mistake must not keep anybody from hearing of the run's end, nor from having it

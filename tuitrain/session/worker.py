@@ -15,6 +15,7 @@ from tuitrain.config import ConfigError, RunConfig
 from tuitrain.events import END_STATES, Event, GpuSample, Progress, Request, RunEnded, RunStarted
 from tuitrain.paths import check_working_directory
 from tuitrain.python import lasting_imports
+from tuitrain.runs.errors import RunError
 from tuitrain.runs.record import RunRecord
 from tuitrain.session.control import Control
 from tuitrain.session.hold import Hold
@@ -229,6 +230,8 @@ class WorkerSession:
             check_own_code(config)
             recorder.put(Progress(phase="importing torch"))
             for event in self._engine()(config, control):
+                if control.lost is not None:
+                    raise RunError(control.lost)
                 if isinstance(event, RunStarted) and begun:
                     # A group of processes that went on from a checkpoint.
                     event = msgspec.structs.replace(event, run=run)
