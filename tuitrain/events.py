@@ -1,7 +1,7 @@
 """What a run says, as frozen types: the one language between the engine, the store, the screens and users' scripts.
 
 `encode` turns an event into the JSON object that `tuitrain run --json` prints. `Losses`, `StepTimes`, `Progress`, `GpuSample`,
-`TensorMemory`, `Parameters` and `Predictions` stay inside: they feed the store and the screens and are never printed.
+`TensorMemory`, `Parameters`, `Predictions` and `Stays` stay inside: they feed the host, the store and the screens and are never printed.
 Steps and epochs count from 1; a non-finite float is `null` in JSON.
 """
 
@@ -202,6 +202,12 @@ class RunEnded(Event, frozen=True, kw_only=True, tag="run_ended"):
     state: EndState
     step: int
     error: str | None = None
+
+
+class Stays(Event, frozen=True, kw_only=True, tag="stays"):
+    """The run was asked to leave and goes on where it is: nobody could go on from this step. `text` says why."""
+
+    text: str
 
 
 BYTES = "B"

@@ -91,12 +91,6 @@ class Joined(Event, frozen=True, kw_only=True, tag="joined"):
     host: str
 
 
-class Stays(Event, frozen=True, kw_only=True, tag="stays"):
-    """The run was asked to leave and goes on where it is: nobody could go on from this step. `text` says why."""
-
-    text: str
-
-
 class Begin(Event, frozen=True, kw_only=True, tag="begin"):
     """What to train. `folder`: the run's, where it began before and goes on now."""
 
@@ -212,8 +206,8 @@ def _decoder() -> msgspec.msgpack.Decoder[Event]:
     kinds: tuple[type[Event], ...] = (
         *(events.RunStarted, events.Replicas, events.ReplicaStats, events.Step, events.Losses, events.Eval, events.Checkpoint),
         *(events.Notice, events.State, events.RunEnded, events.Progress, events.Parameters, events.Predictions, events.TensorMemory),
-        *(events.StepTimes, events.Clock),
-        *(Hello, Alive, Resolved, Refused, RankFailed, Died, Met, Regroup, Joined, Stays, Begin, Folder, Ask, Saving, Recorded),
+        *(events.StepTimes, events.Clock, events.Stays),
+        *(Hello, Alive, Resolved, Refused, RankFailed, Died, Met, Regroup, Joined, Begin, Folder, Ask, Saving, Recorded),
     )
     union: Any = kinds[0]
     for kind in kinds[1:]:

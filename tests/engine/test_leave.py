@@ -13,8 +13,7 @@ from engine_small import FakeControl, losses_of, of, run, small_config
 from tuitrain.engine import evaluate, snapshot
 from tuitrain.engine.group import Group
 from tuitrain.engine.train import train
-from tuitrain.events import Checkpoint, CheckpointKind, Eval, Event, Progress, Request, RunEnded, RunStarted, State
-from tuitrain.wire import Stays
+from tuitrain.events import Checkpoint, CheckpointKind, Eval, Event, Progress, Request, RunEnded, RunStarted, State, Stays
 
 
 @pytest.fixture

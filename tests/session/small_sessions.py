@@ -8,10 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from tuitrain.config import RunConfig
-from tuitrain.events import Event, Losses, RunEnded, RunStarted, State, Step
+from tuitrain.events import Event, Losses, RunEnded, RunStarted, State, Stays, Step
 from tuitrain.session.control import Control
 from tuitrain.session.worker import WorkerSession
-from tuitrain.wire import Stays
 
 BOUND = 60.0
 SMALL_HOST = f"import sys; sys.path[:0] = [{str(Path(__file__).parent)!r}, sys.argv.pop(1)]; import small_host; small_host.main()"

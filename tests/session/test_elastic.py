@@ -35,6 +35,7 @@ from tuitrain.events import (
     RunStarted,
     RunState,
     State,
+    Stays,
     Step,
     StepTimes,
 )
@@ -42,7 +43,7 @@ from tuitrain.paths import CHECKPOINTS
 from tuitrain.session import elastic
 from tuitrain.session.elastic import Bounds
 from tuitrain.session.ranks import Peer
-from tuitrain.wire import MEETING, Ask, Died, Stays
+from tuitrain.wire import MEETING, Ask, Died
 
 
 def test_ranks_learn_what_one_device_learns_with_an_uneven_batch_and_an_idle_rank(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,10 +22,9 @@ from tuitrain.engine.resume import NoCheckpoint, check_fits, of_group, required,
 from tuitrain.engine.run import Run
 from tuitrain.engine.seeding import run_settings
 from tuitrain.engine.strategies.choose import resolve
-from tuitrain.events import EndState, Event, Notice, Progress, RunEnded, State
+from tuitrain.events import EndState, Event, Notice, Progress, RunEnded, State, Stays
 from tuitrain.paths import CHECKPOINTS
 from tuitrain.text import print_error
-from tuitrain.wire import Stays
 
 Spread = Callable[[RunConfig, Control], Iterator[Event]]
 

@@ -105,9 +105,10 @@ def check_free(folder: Path, *, wait: Wait = let_pass) -> str:
 
     Raises:
         RunError: one has it, or `wait` gave up.
-        OSError: the folder cannot be read.
     """
-    path = _newest(folder)[1]
+    path = None
+    with suppress(OSError):  # of what cannot be looked into, as a link that leads nowhere, nobody knows of any
+        path = _newest(folder)[1]
     if path is None:
         return ""
     _check_free(folder, path, None, wait)

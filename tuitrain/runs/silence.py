@@ -66,7 +66,8 @@ def age(folder: Path, *paths: Path) -> float:
         # Opened, not only looked at: a network file system then asks its server.
         with suppress(OSError), path.open("rb") as file:
             written.append(os.fstat(file.fileno()).st_mtime)
-    beside = folder / f".now.{os.urandom(4).hex()}"
+    # What is left of a name like this, by a process that was killed, goes when the run goes on.
+    beside = folder / f".{STATE}.{os.urandom(4).hex()}"
     try:
         with beside.open("xb") as file:
             now = os.fstat(file.fileno()).st_mtime

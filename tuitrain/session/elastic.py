@@ -14,7 +14,7 @@ from pathlib import PurePath
 import msgspec
 
 from tuitrain.config import ConfigError, RunConfig
-from tuitrain.events import EndState, Event, Losses, Notice, Progress, Request, RunEnded, RunStarted, State
+from tuitrain.events import EndState, Event, Losses, Notice, Progress, Request, RunEnded, RunStarted, State, Stays
 from tuitrain.session.control import Control
 from tuitrain.session.rank_output import LOGS, RankOutput
 from tuitrain.session.ranks import Peer, Ranks
@@ -35,7 +35,6 @@ from tuitrain.wire import (
     Regroup,
     Resolved,
     Saving,
-    Stays,
 )
 
 _RECEIVE_SECONDS = 0.1

@@ -12,7 +12,7 @@ from typing import Literal
 import msgspec
 
 from tuitrain.config import ConfigError, RunConfig
-from tuitrain.events import END_STATES, Event, GpuSample, Progress, Request, RunEnded, RunStarted
+from tuitrain.events import END_STATES, Event, GpuSample, Progress, Request, RunEnded, RunStarted, Stays
 from tuitrain.paths import check_working_directory
 from tuitrain.python import lasting_imports
 from tuitrain.runs.errors import RunError
@@ -24,7 +24,6 @@ from tuitrain.session.lines.endpoint import Endpoint
 from tuitrain.session.own_code import check_own_code
 from tuitrain.session.recorder import Listener, Recorder, tell
 from tuitrain.text import clean_lines
-from tuitrain.wire import Stays
 
 SessionState = Literal["idle", "preparing", "running", "paused", "stopping", "ended"]
 
