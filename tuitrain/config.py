@@ -155,6 +155,9 @@ def check_field(field: str, value: Any, *, from_text: bool = False) -> Any:
         return None
     if field in ("name", "note") and isinstance(value, str):
         return clean(value)
+    # In a file a number of machines is a number.
+    if field == "nnodes" and type(value) is int:
+        value = str(value)
     typed = field_types.as_in_json(value) if from_text and isinstance(value, str) and field_types.is_number(hint) else value
     try:
         result = msgspec.convert(typed, hint, strict=not from_text)

@@ -255,6 +255,14 @@ def test_control_characters_never_get_into_a_name() -> None:
     assert "\x1b" not in with_changes(DEFAULTS, {"name": "a\x1b[2Jb\u202e"}, from_text=True).name
 
 
+def test_a_file_may_give_the_number_of_machines_as_a_number() -> None:
+    several = {"rdzv_endpoint": "box:29500", "strategy": "ddp"}
+    assert with_changes(DEFAULTS, {"nnodes": 2, **several}).nnodes == "2"
+    for wrong in (0, -1, True, 1.5):
+        with pytest.raises(ConfigError, match="nnodes: .* it must be a number of machines"):
+            with_changes(DEFAULTS, {"nnodes": wrong, **several})
+
+
 def test_a_file_is_told_the_upper_limit_too() -> None:
     with pytest.raises(ConfigError, match="from 1 to 9,007,199,254,740,992"):
         with_changes(DEFAULTS, {"epochs": 2**62})

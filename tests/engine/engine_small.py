@@ -501,6 +501,10 @@ def make_no_parameters(config: Any) -> nn.Module:
     return nn.Flatten()
 
 
+def make_frozen(config: Any) -> nn.Module:
+    return nn.Linear(192, 10).requires_grad_(False)
+
+
 class NetWithSizes(nn.Linear):
     """A network's class, which asks for sizes and not for a configuration."""
 

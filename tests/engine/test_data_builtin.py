@@ -272,7 +272,7 @@ Y = "torch.zeros(4, dtype=torch.long)"
         (f"({X}, {Y}[:, None]), None", "the shape [4, 1] for 4 inputs"),
         ("(torch.zeros(0, 2), torch.zeros(0, dtype=torch.long)), None", "not empty"),
         (f"({X}, {Y} - 1), None", "labels hold -1; they must be class numbers from 0"),
-        (f"({X}, {Y} + 2**40), None", "labels hold 1099511627776"),
+        (f"({X}, {Y} + 2**40), None", "labels hold 1099511627776; they must be class numbers from 0 to 999,999."),
         (
             f"({X}.long(), {Y}), None",
             "inputs are torch.int64; they must be uint8 or a floating type. Token numbers go as floats, and the model takes inputs.long()",

@@ -60,6 +60,14 @@ def test_other_errors_do_not_speak_of_memory(text: str) -> None:
     assert "memory" not in describe(RuntimeError(text), "training", "cuda:0")
 
 
+def test_a_model_that_gives_no_gradient_is_told_so_and_not_in_autograds_words() -> None:
+    with pytest.raises(RuntimeError) as error:
+        torch.ones(3).sum().backward()
+    said = describe(error.value, "training", "cpu")
+    assert said.startswith("no gradient comes back to the model while training: its scores were computed under torch.no_grad()")
+    assert "grad_fn" not in said
+
+
 # -- NCCL's ---------------------------------------------------------------------------------------------------------------
 
 

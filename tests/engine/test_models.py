@@ -43,6 +43,7 @@ def test_weights_depend_on_the_seed_alone() -> None:
     [
         ("make_nothing", "returned a NoneType; it must return a torch.nn.Module."),
         ("make_no_parameters", "returned a module without parameters to train"),
+        ("make_frozen", "returned a module whose parameters are all frozen (requires_grad is False)"),
         ("make_lazy", "returned a module with lazy layers; it must show them an input first, or name their sizes."),
         ("make_lazy_buffers", "returned a module with lazy layers"),
         ("make_meta", "returned a module on the meta device"),

@@ -201,6 +201,19 @@ def test_a_table_lines_up_for_people(runs_dir):
     assert "failed: step 3: the loss is NaN" in report.show(runs_dir, list_runs(runs_dir)[1].run, as_json=False)
 
 
+def test_a_narrow_terminal_does_without_columns_and_no_line_of_the_list_wraps(runs_dir):
+    make_run(runs_dir, load_recipe("transformer-batch-first"), device=("cpu", "cpu"))
+    wide = report.runs(runs_dir, as_json=False)
+    longest = max(map(len, wide.splitlines()))
+    assert report.runs(runs_dir, as_json=False, width=longest) == wide
+    without_start = report.runs(runs_dir, as_json=False, width=longest - 1)
+    assert without_start.splitlines() == [line[: wide.index("STARTED")].rstrip() for line in wide.splitlines()]
+    header, row = report.runs(runs_dir, as_json=False, width=80).splitlines()
+    assert header.split() == ["RUN", "STATE", "STEP", "LOSS", "ACCURACY"]
+    assert len(row) <= 80
+    assert row.split() == [list_runs(runs_dir)[0].run, "finished", "20", "1.0000", "60.0%"]
+
+
 def test_names_have_a_column_where_there_are_any(runs_dir):
     make_run(runs_dir, started="2026-01-01T00:00:00.000Z")
     assert report.runs(runs_dir, as_json=False).splitlines()[0].endswith("STARTED (UTC)")

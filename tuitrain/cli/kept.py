@@ -22,9 +22,13 @@ if TYPE_CHECKING:
 @click.pass_obj
 def runs(parent_runs_dir: str | None, runs_dir: str | None, as_json: bool) -> None:
     """List the runs, newest first."""
+    from shutil import get_terminal_size
+
     from tuitrain.runs import report
 
-    click.echo(report.runs(runs_folder(runs_dir, parent_runs_dir), as_json=as_json))
+    # A script that cuts columns out of a pipe finds all of them.
+    width = get_terminal_size().columns if sys.stdout.isatty() else None
+    click.echo(report.runs(runs_folder(runs_dir, parent_runs_dir), as_json=as_json, width=width))
 
 
 @click.command()

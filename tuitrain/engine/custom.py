@@ -80,7 +80,7 @@ def _checked_labels(where: str, labels: Tensor, inputs: Tensor) -> Tensor:
     lowest, highest = int(whole.min()), int(whole.max())
     if lowest < 0 or highest >= MAX_CLASSES:
         wrong = lowest if lowest < 0 else highest
-        raise ConfigError(f"{where} labels hold {wrong}; they must be class numbers from 0 up.")
+        raise ConfigError(f"{where} labels hold {wrong}; they must be class numbers from 0 to {MAX_CLASSES - 1:,}.")
     return whole
 
 

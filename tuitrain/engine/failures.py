@@ -24,6 +24,7 @@ _BROKEN = re.compile(
     r"CUDA error: (device-side assert triggered|an illegal memory access|an illegal instruction|misaligned address|invalid program counter"
     r"|operation not supported on global/shared address space|unspecified launch failure|hardware stack error|the launch timed out)"
 )
+_NO_GRADIENT = "does not require grad and does not have a grad_fn"
 # What torch says of NCCL's errors: where it called, what kind of error that is, and what NCCL itself said last, where it said anything.
 _NCCL = re.compile(r"^(?P<kind>nccl\w+Error|ncclInvalid\w+): (?P<meaning>.*?)\s*(\nLast error:\s*(?P<last>.*))?$", re.MULTILINE)
 _NCCL_SAID_NOTHING = ("", "Unknown NCCL Error")
@@ -107,6 +108,8 @@ def describe(error: BaseException, doing: str, device: torch.device | str) -> st
     """What happened while `doing` ("training"), and where in the code, as one sentence."""
     if is_out_of_memory(error):
         return f"{device} ran out of memory while {doing}; a smaller batch_size needs less ({first_line(error).rstrip('.')})."
+    if _NO_GRADIENT in str(error):
+        return f"no gradient comes back to the model while {doing}: its scores were computed under torch.no_grad(), detached, or not by torch."
     frames = traceback.extract_tb(error.__traceback__)
     where = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
     return f"{type(error).__name__} while {doing}: {first_line(error).rstrip('.')}{where}."

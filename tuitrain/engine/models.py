@@ -136,6 +136,9 @@ def _why_not(model: nn.Module) -> str | None:
         return "a module with complex parameters or buffers; it must hold their real and imaginary parts (torch.view_as_real)"
     if not all(isinstance(value, torch.Tensor) for value in model.state_dict().values()):
         return "a module whose state_dict holds more than tensors (get_extra_state), which no checkpoint could keep"
-    if not any(parameter.requires_grad for parameter in model.parameters()):
+    trained = [parameter.requires_grad for parameter in model.parameters()]
+    if not trained:
         return "a module without parameters to train; a plain list hides its layers"
+    if not any(trained):
+        return "a module whose parameters are all frozen (requires_grad is False); it must leave some to train"
     return None

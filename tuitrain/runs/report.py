@@ -15,10 +15,16 @@ from tuitrain.text import clean
 
 _HEADER = ("RUN", "STATE", "DEVICE", "DATA", "STEP", "EPOCH", "LOSS", "ACCURACY", "STARTED (UTC)", "NAME")
 _NUMBERS = ("STEP", "EPOCH", "LOSS", "ACCURACY")
+_GAP = "  "
+_SPARED = ("STARTED (UTC)", "EPOCH", "DATA", "DEVICE", "STEP")
+"""What a narrow terminal does without, the first before the next; when a run began is in its id too."""
 
 
-def runs(runs_dir: Path, *, as_json: bool) -> str:
+def runs(runs_dir: Path, *, as_json: bool, width: int | None = None) -> str:
     """The runs in `runs_dir`, newest first.
+
+    Args:
+        width: the columns of the terminal; `None` where it is not for one, and every column is there.
 
     Raises:
         RunError: the folder cannot be read.
@@ -32,7 +38,7 @@ def runs(runs_dir: Path, *, as_json: bool) -> str:
     places = queue.places(found)
     columns = _HEADER if any(run.name for run in found) else _HEADER[:-1]
     rows = [_row(run, places.get(run.path))[: len(columns)] for run in found]
-    return "\n".join([*_table([columns, *rows]), *problems])
+    return "\n".join([*_table(_fitting([columns, *rows], width)), *problems])
 
 
 def show(runs_dir: Path, ref: str, *, as_json: bool) -> str:
@@ -96,17 +102,31 @@ def _next_ordinal(name: str) -> str | None:
     return f"{kind}:{int(ordinal) + 1}" if ordinal.isdecimal() else None
 
 
+def _fitting(rows: Sequence[Sequence[str]], width: int | None) -> Sequence[Sequence[str]]:
+    """The rows without the columns for which a terminal of `width` has no room."""
+    columns = {column[0]: column for column in zip(*rows, strict=True)}
+    for title in _SPARED:
+        if width is None or sum(map(_widest, columns.values())) + len(_GAP) * (len(columns) - 1) <= width:
+            break
+        del columns[title]
+    return list(zip(*columns.values(), strict=True))
+
+
 def _table(rows: Sequence[Sequence[str]]) -> list[str]:
     """Rows as lines; numbers stand to the right."""
-    widths = [max(map(_width, column)) for column in zip(*rows, strict=True)]
+    widths = [_widest(column) for column in zip(*rows, strict=True)]
     lines = []
     for row in rows:
         cells = []
         for title, width, cell in zip(rows[0], widths, row, strict=True):
             space = " " * (width - _width(cell))
             cells.append(space + cell if title in _NUMBERS else cell + space)
-        lines.append("  ".join(cells).rstrip())
+        lines.append(_GAP.join(cells).rstrip())
     return lines
+
+
+def _widest(column: Sequence[str]) -> int:
+    return max(map(_width, column))
 
 
 def _width(cell: str) -> int:
