@@ -13,8 +13,10 @@ import pytest
 
 from tuitrain.cli import program
 from tuitrain.cli.app import open_app
+from tuitrain.cli.machine import recipes
 from tuitrain.cli.training import resume, run
 from tuitrain.cli.usage import sentence_of
+from tuitrain.config import RECIPES
 
 
 @pytest.fixture
@@ -108,6 +110,21 @@ def test_options_that_do_not_go_together_are_refused(told: Callable[..., tuple[i
     ended, text = told(*words.split())
     assert ended == 2
     assert text.startswith(f"tuitrain: {said}")
+
+
+def test_the_recipes_keep_their_column_on_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert recipes.callback is not None
+    recipes.callback(as_json=False)
+    piped = capsys.readouterr().out
+    assert len(piped.splitlines()) == len(RECIPES)
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    recipes.callback(as_json=False)
+    shown = capsys.readouterr().out
+    assert shown.split() == piped.split()
+    assert max(map(len, shown.splitlines())) < 60
+    column = piped.index("A small CNN")
+    assert {line[:column].strip() for line in shown.splitlines()} == {*RECIPES, ""}
 
 
 @pytest.mark.parametrize("term", ["dumb", "unknown"])

@@ -151,6 +151,19 @@ def test_find_by_id_prefix_and_last(runs_dir):
         find(runs_dir, "../\x1b[2J")
 
 
+def test_a_name_in_the_place_of_an_id_is_answered_with_the_ids_of_its_runs(runs_dir):
+    first = make_run(runs_dir, started="2026-01-01T00:00:00.000Z", name="wider net")
+    make_run(runs_dir, started="2026-01-02T00:00:00.000Z", name="wider")
+    with pytest.raises(ConfigError, match=rf"^RUN: 'wider net' is the name of {first.id}; it must be an id, the start of one, or last\.$"):
+        find(runs_dir, "wider net")
+    second = make_run(runs_dir, started="2026-01-03T00:00:00.000Z")
+    rename(second.path, "wider net")
+    with pytest.raises(ConfigError, match=rf"is the name of 2 runs: {second.id}, {first.id}; "):
+        find(runs_dir, "wider net")
+    with pytest.raises(ConfigError, match="there is no run ''"):
+        find(runs_dir, "")
+
+
 @pytest.mark.parametrize(("count", "more"), [(5, ""), (6, " and 1 more")])
 def test_a_start_of_many_names_five_of_them(runs_dir, count, more):
     names = [f"20260101-000{number}-x-abc" for number in range(count)]

@@ -353,6 +353,18 @@ async def test_a_cell_without_samples_says_so(session: FakeSession, sampler: Fak
         assert "airplane taken for bird: no sample of these 16 is kept." in said(app)
 
 
+async def test_a_cell_that_never_happened_says_so(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await opened(pilot, session, evaluation())
+        await pilot.press("m", "left", "down", "down", "down")
+        await pilot.pause()
+        assert "cat taken for airplane: 0 of 100" in screen_text(app)
+        await pilot.press("enter")
+        await pilot.pause()
+        assert "cat taken for airplane: there is no such sample. Esc shows all pictures, m the matrix." in said(app)
+
+
 @pytest.mark.parametrize("count", [9, 10])
 async def test_names_have_the_room_of_two_columns(session: FakeSession, sampler: FakeSampler, count: int) -> None:
     classes = tuple(f"pattern {number}" for number in range(count))

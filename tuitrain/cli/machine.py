@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 
 import click
 
@@ -68,6 +69,8 @@ def bench(device: str, steps: int, as_json: bool) -> int:
 @json_option
 def recipes(as_json: bool) -> None:
     """List the built-in recipes."""
+    from shutil import get_terminal_size
+
     from tuitrain.config import RECIPES
     from tuitrain.recipes import recipe_summary, recipe_text
 
@@ -78,8 +81,11 @@ def recipes(as_json: bool) -> None:
         click.echo(msgspec.json.encode([{"recipe": name, "summary": summary} for name, summary in summaries.items()]).decode())
     else:
         width = max(map(len, summaries)) + 2
+        # A pipe gets each recipe as one line.
+        lines = get_terminal_size().columns - 1 if sys.stdout.isatty() else None
         for name, summary in summaries.items():
-            click.echo(f"{name:<{width}}{summary}")
+            line = f"{name:<{width}}{summary}"
+            click.echo(line if lines is None else click.wrap_text(line, lines, subsequent_indent=" " * width))
 
 
 COMMANDS = (gpus, doctor, bench, recipes)

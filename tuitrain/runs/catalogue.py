@@ -182,6 +182,8 @@ def _named(runs: Sequence[RunSummary], ref: str) -> RunSummary:
     if len(matches) == 1:
         return matches[0]
     if not matches:
+        if called := [run for run in runs if run.name == ref != ""]:
+            raise RunError(f"RUN: {clean(ref)!r} is the name of {in_words(called)}; it must be an id, the start of one, or last.")
         ids = [run.run for run in runs]
         part = next((f" Did you mean {run!r}?" for run in ids if len(ref) >= _SHORTEST_PART and ref in run), "")
         hint = nearest(ref, ids) or part or " It must be an id, the start of one, or last; `tuitrain runs` lists them."

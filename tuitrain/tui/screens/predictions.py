@@ -114,8 +114,9 @@ class PredictionsScreen(PaneScreen):
         samples, cell = results.chosen(self._which, self._cell), self._cell
         about, sentence = _ABOUT[self._which], _NONE[self._which]
         if cell is not None:
-            about = "in this cell"
-            sentence = f"{results.verdict(cell)}: no sample of these {results.count(cell):,} is kept. Esc shows all pictures, m the matrix."
+            about, count = "in this cell", results.count(cell)
+            why = f"no sample of these {count:,} is kept" if count else "there is no such sample"
+            sentence = f"{results.verdict(cell)}: {why}. Esc shows all pictures, m the matrix."
         self._images.show(results, samples, about, sentence)
 
     def _look(self, *, matrix: bool) -> None:
