@@ -119,6 +119,38 @@ async def test_a_start_that_is_refused_while_one_is_back_at_the_launcher_says_so
         assert "✗ data: the folder has no train folder." in screen_text(app)
 
 
+async def test_the_keys_follow_a_run_whose_threads_end_after_its_last_word(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("enter")
+        session.begin()
+        session.steps(3)
+        session.say(Checkpoint(step=3, path="checkpoints/step-00000003", kind="last"))
+        session.end()
+        session.state = "stopping"
+        await pilot.pause()
+        assert "finished" in screen_text(app)
+        assert "R Resume" not in screen_text(app)
+        session.state = "ended"
+        app.main.beat()
+        await pilot.pause()
+        assert "R Resume" in screen_text(app)
+
+
+async def test_a_refusal_is_shown_whose_thread_ends_after_it(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("enter")
+        session.refuse("data: the folder is gone.")
+        session.state = "preparing"
+        await pilot.pause()
+        assert "the folder is gone" not in screen_text(app)
+        session.state = "ended"
+        app.main.beat()
+        await pilot.pause()
+        assert "✗ data: the folder is gone." in screen_text(app)
+
+
 async def test_a_refusal_of_what_the_launcher_no_longer_holds_is_beside_no_field(session: FakeSession, sampler: FakeSampler) -> None:
     app = make(session, sampler)
     async with app.run_test(size=WIDE) as pilot:

@@ -339,6 +339,16 @@ def test_another_width_or_log_begins_anew() -> None:
     assert len(text) == 2
 
 
+def test_what_is_printed_keeps_its_indentation_and_is_found_where_it_is() -> None:
+    log, text = LogTail(), LogText()
+    log.add("output", "    return inner()")
+    log.add("output", "           ^^^^^")
+    text.update(log, 40)
+    assert [text.row(index) for index in range(2)] == [(0, "    return inner()", 0, True), (1, "           ^^^^^", 0, True)]
+    text.update(log, 14)
+    assert [text.row(index) for index in range(2)] == [(0, "    return", 0, True), (0, "inner()", 11, False)]
+
+
 def test_more_at_once_than_is_kept() -> None:
     log, text = filled(1), LogText()
     text.update(log, 20)

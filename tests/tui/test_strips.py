@@ -97,6 +97,13 @@ def test_sentences_wrap_by_cells() -> None:
     assert wrap("", 10) == [""]
 
 
+def test_a_line_keeps_the_spaces_that_it_begins_with() -> None:
+    assert wrap("    return inner()", 30) == ["    return inner()"]
+    assert wrap("    return inner()", 14) == ["    return", "inner()"]
+    assert wrap("           ^^^^^", 30) == ["           ^^^^^"]
+    assert wrap(f"{' ' * 40}深層学習", 10) == ["     深層", "学習"]
+
+
 def test_a_sentence_that_is_cut_off_says_so() -> None:
     assert wrap_into("one two three", 8, 2) == ["one two", "three"]
     assert wrap_into("one two three four", 8, 2) == ["one two", "three f…"]

@@ -120,6 +120,8 @@ class TrainingScreen(PaneScreen):
         """What the devices do, and the run."""
         self._devices.look()
         self._choices.follow()
+        # The threads of a run end a moment after its last word, and say nothing more.
+        self.run_changed()
         self._redraw_run()
 
     def run_changed(self) -> None:

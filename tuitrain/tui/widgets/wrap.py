@@ -8,12 +8,17 @@ from tuitrain.tui.widgets.strips import fit
 
 
 def wrap(text: str, width: int) -> list[str]:
-    """`text` in lines of at most `width` cells, broken at spaces where there are any; at least one line."""
+    """`text` in lines of at most `width` cells, broken at spaces where there are any; at least one line.
+
+    The spaces that it begins with stay, half a line of them at most: what a library prints stands under each other by them.
+    """
     if width < 2:
         return [""]
     lines: list[str] = []
     line = ""
-    for word in text.split(" "):
+    first, *others = text.lstrip(" ").split(" ")
+    indent = " " * min(len(text) - len(text.lstrip(" ")), width // 2)
+    for word in (indent + first, *others):
         if line and cell_len(line) + 1 + cell_len(word) <= width:
             line = f"{line} {word}"
             continue
