@@ -47,6 +47,15 @@ def test_the_main_job_from_the_first_frame_to_the_last(env: dict[str, str], colu
     assert states(env) == ["stopped"]
 
 
+def test_a_model_that_asks_something_takes_no_key_from_the_app(env: dict[str, str]) -> None:
+    argv = [TUITRAIN, "run", "random-linear", "--device", "cpu", "--set", "model=small_net:make_asking", "--tui"]
+    with Terminal(argv, env) as terminal:
+        terminal.wait(r"small_net:make_asking' raised EOFError")
+        terminal.press("q")
+        assert terminal.exit_code() == 0
+    assert states(env) == []
+
+
 def test_quit_while_training_stops_and_saves(env: dict[str, str], tmp_path: Path) -> None:
     with Terminal([TUITRAIN, "run", "seed-cnn", "--data", "synthetic", "--device", "cpu", "--tui"], env) as terminal:
         terminal.wait(r"\[64, 3, 32, 32\]")

@@ -139,3 +139,32 @@ def test_which_terminals_get_unicode(environment: dict[str, str], utf8: bool) ->
 def test_ascii_is_as_wide_as_what_it_stands_for() -> None:
     assert to_ascii("● 深 → ▣") == "* ?? > #"
     assert to_ascii("plain") == "plain"
+
+
+# -- what is read -----------------------------------------------------------------------------------------------------
+
+
+def test_keys_are_read_by_the_app_alone_and_given_back() -> None:
+    done = run("""
+        from tuitrain.tui.terminal.keyboard import Keyboard
+        reading, writing = os.pipe()
+        os.dup2(reading, 0)
+        os.write(writing, b"keys")
+        before = sys.stdin, sys.__stdin__
+        with Keyboard() as keyboard:
+            assert sys.stdin.read() == "" == subprocess.run(["cat"], stdout=subprocess.PIPE, text=True).stdout
+            try:
+                input()
+            except EOFError:
+                print("nobody answers")
+            assert os.read(sys.__stdin__.fileno(), 4) == b"keys"
+        assert (sys.stdin, sys.__stdin__) == before
+        os.write(writing, b"a line for the shell\\n")
+        assert input() == "a line for the shell"
+        with Keyboard() as keyboard:
+            os.write(writing, b"to nobody")
+            keyboard.leave_terminal()
+            assert os.read(sys.__stdin__.fileno(), 4) == b""
+        print("given back")
+    """)
+    assert (done.stdout, done.stderr) == ("nobody answers\ngiven back\n", "")

@@ -53,12 +53,14 @@ def open_app(
         from tuitrain.session.warming import Warming
         from tuitrain.tui.app import TuitrainApp
         from tuitrain.tui.terminal.capture import Capture
+        from tuitrain.tui.terminal.keyboard import Keyboard
         from tuitrain.tui.terminal.signals import signals_to
 
     with (
         Warming("tuitrain.engine.train") as warming,
         session_and_sampler(runs_dir, partial(_load_train, warming)) as (session, sampler),
         Capture() as capture,
+        Keyboard() as keyboard,
     ):
         app = TuitrainApp(
             session,
@@ -82,6 +84,7 @@ def open_app(
             os._exit(code)
         if app.leaving.hung_up:
             capture.leave_terminal()
+            keyboard.leave_terminal()
             code = go_on_unseen(session)
     if app.leaving.farewell:
         print(app.leaving.farewell)
