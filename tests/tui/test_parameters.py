@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 
 import msgspec
@@ -56,6 +57,16 @@ async def opened(pilot: Pilot[None], session: FakeSession, event: Parameters | N
     await pilot.press("w")
     await pilot.pause()
     assert isinstance(pilot.app.screen, ParametersScreen)
+
+
+async def test_a_tensor_that_holds_nearly_all_stays_in_its_columns(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await opened(pilot, session, Parameters(rows=(row("weight", (10, 30720)), row("bias", (10,)))))
+        header, weight, bias = (line for line in screen_text(app).splitlines() if re.search("share|weight|bias", line))
+        assert "100.0 %" in weight
+        for line in (weight, bias):
+            assert (line.index("cpu"), line.index("yes")) == (header.index("device"), header.index("trained"))
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -20,7 +20,7 @@ from tuitrain.tui.widgets.wrap import wrap
 _GAP = 2
 _BAR = 16
 _LEAST_BAR = 4
-_SHARE = 6
+_LEAST_SHARE = 6
 _LEAST_NAME = 12
 _TRAINED = 7
 _BYTES = {"fp64": 8, "fp32": 4}
@@ -181,7 +181,8 @@ def _columns(rows: tuple[Parameter, ...], width: int) -> _Columns:
     count = max(len("count"), *(len(f"{row.count:,}") for row in rows))
     marks = 2 if len(_devices(rows)) > 1 else 0
     device = max(len("device"), *(cell_len(clean(row.device)) + marks for row in rows))
-    trained, share = _TRAINED, _SHARE
+    total = max(sum(row.count for row in rows), 1)
+    trained, share = _TRAINED, max(_LEAST_SHARE, *(len(_percent(row.count / total)) for row in rows))
     spare = width - name - shape - count - share - device - trained - 5 * _GAP
     if spare < 0 and all(row.trainable for row in rows):
         spare, trained = spare + trained + _GAP, 0
