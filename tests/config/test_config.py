@@ -259,7 +259,7 @@ def test_a_file_may_give_the_number_of_machines_as_a_number() -> None:
     several = {"rdzv_endpoint": "box:29500", "strategy": "ddp"}
     assert with_changes(DEFAULTS, {"nnodes": 2, **several}).nnodes == "2"
     for wrong in (0, -1, True, 1.5):
-        with pytest.raises(ConfigError, match="nnodes: .* it must be a number of machines"):
+        with pytest.raises(ConfigError, match=r"nnodes: .* it must be a number of machines"):
             with_changes(DEFAULTS, {"nnodes": wrong, **several})
 
 

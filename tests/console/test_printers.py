@@ -9,7 +9,7 @@ from contextlib import contextmanager, redirect_stdout
 import pytest
 
 from tuitrain.console.printers import BarPrinter, JsonPrinter, PlainPrinter, Preparations, Printer, printer_for
-from tuitrain.events import BYTES, Notice, Progress, RunStarted, Step
+from tuitrain.events import BYTES, Notice, Progress, RunEnded, RunStarted, Step
 
 
 @contextmanager
@@ -81,3 +81,16 @@ def test_preparations_leave_nothing_but_notices_where_stderr_is_no_terminal(caps
     preparations.show(Notice(text="no GPU"))
     preparations.close()
     assert capsys.readouterr() == ("", "tuitrain: no GPU\n")
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        ("step 20: the loss is NaN.", "failed: step 20: the loss is NaN."),
+        ("The process that trained it died.", "failed at step 19: The process that trained it died."),
+        (None, "failed at step 19"),
+    ],
+)
+def test_an_end_names_its_step_once(capsys: pytest.CaptureFixture[str], error: str | None, said: str) -> None:
+    PlainPrinter().show([started(100), RunEnded(run="x", state="failed", step=19, error=error)])
+    assert capsys.readouterr().out.splitlines()[-1] == said

@@ -201,8 +201,10 @@ def _words(event: Event, started: RunStarted | None) -> str | None:
         case State() if event.state in ("paused", "running"):
             return None if event.state == "running" else "paused"
         case RunEnded():
-            where = f" at step {event.step:,}" if started else ""
-            return f"{event.state}{where}" + (f": {event.error}" if event.error else "")
+            error = event.error or ""
+            # Most errors begin with their step.
+            where = f" at step {event.step:,}" if started and not error.startswith("step ") else ""
+            return f"{event.state}{where}" + (f": {error}" if error else "")
         case _:
             return None
 

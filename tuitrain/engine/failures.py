@@ -109,7 +109,9 @@ def describe(error: BaseException, doing: str, device: torch.device | str) -> st
     if is_out_of_memory(error):
         return f"{device} ran out of memory while {doing}; a smaller batch_size needs less ({first_line(error).rstrip('.')})."
     if _NO_GRADIENT in str(error):
-        return f"no gradient comes back to the model while {doing}: its scores were computed under torch.no_grad(), detached, or not by torch."
+        return (
+            f"no gradient comes back to the model while {doing}: its scores were computed under torch.no_grad(), detached, or not by torch."
+        )
     frames = traceback.extract_tb(error.__traceback__)
     where = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
     return f"{type(error).__name__} while {doing}: {first_line(error).rstrip('.')}{where}."
