@@ -10,7 +10,7 @@ import click
 
 from tuitrain.cli.app import open_app
 from tuitrain.cli.options import json_option, runs_dir_option, runs_folder
-from tuitrain.cli.output import write_utf8
+from tuitrain.cli.output import terminal_width, write_utf8
 
 if TYPE_CHECKING:
     from tuitrain.events import Progress
@@ -22,13 +22,9 @@ if TYPE_CHECKING:
 @click.pass_obj
 def runs(parent_runs_dir: str | None, runs_dir: str | None, as_json: bool) -> None:
     """List the runs, newest first."""
-    from shutil import get_terminal_size
-
     from tuitrain.runs import report
 
-    # A script that cuts columns out of a pipe finds all of them.
-    width = get_terminal_size().columns if sys.stdout.isatty() else None
-    click.echo(report.runs(runs_folder(runs_dir, parent_runs_dir), as_json=as_json, width=width))
+    click.echo(report.runs(runs_folder(runs_dir, parent_runs_dir), as_json=as_json, width=terminal_width()))
 
 
 @click.command()

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import sys
 
 import click
 
 from tuitrain.cli.options import WholeNumber, json_option, runs_dir_option, runs_folder
+from tuitrain.cli.output import terminal_width
 
 BENCH_SECONDS = 300.0
 
@@ -69,8 +69,6 @@ def bench(device: str, steps: int, as_json: bool) -> int:
 @json_option
 def recipes(as_json: bool) -> None:
     """List the built-in recipes."""
-    from shutil import get_terminal_size
-
     from tuitrain.config import RECIPES
     from tuitrain.recipes import recipe_summary, recipe_text
 
@@ -81,11 +79,10 @@ def recipes(as_json: bool) -> None:
         click.echo(msgspec.json.encode([{"recipe": name, "summary": summary} for name, summary in summaries.items()]).decode())
     else:
         width = max(map(len, summaries)) + 2
-        # A pipe gets each recipe as one line.
-        lines = get_terminal_size().columns - 1 if sys.stdout.isatty() else None
+        columns = terminal_width()
         for name, summary in summaries.items():
             line = f"{name:<{width}}{summary}"
-            click.echo(line if lines is None else click.wrap_text(line, lines, subsequent_indent=" " * width))
+            click.echo(line if columns is None else click.wrap_text(line, columns - 1, subsequent_indent=" " * width))
 
 
 COMMANDS = (gpus, doctor, bench, recipes)

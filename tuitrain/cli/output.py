@@ -96,6 +96,16 @@ def standard_output() -> Iterator[None]:
         sys.exit(1)
 
 
+def terminal_width() -> int | None:
+    """The columns of the terminal that standard output leads to; `None` where it leads elsewhere: a script that cuts columns out of a pipe
+    finds whole lines."""
+    if not sys.stdout.isatty():
+        return None
+    from shutil import get_terminal_size  # a list in a pipe does without
+
+    return get_terminal_size().columns
+
+
 def write_utf8() -> None:
     """Standard output is for a program from now on, which reads UTF-8 whatever a terminal here would show."""
     if isinstance(sys.stdout, io.TextIOWrapper):
