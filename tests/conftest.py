@@ -6,9 +6,9 @@ import os
 import pwd
 import random
 import shutil
+import signal
 import socket
 import tempfile
-import traceback
 from collections.abc import Callable, Generator
 from contextlib import suppress
 
@@ -21,6 +21,11 @@ os.environ.setdefault("GOMP_SPINCOUNT", "2000")
 # Control sockets of the tests' runs, in a folder whose name is short enough for a socket.
 os.environ["XDG_RUNTIME_DIR"] = tempfile.mkdtemp(prefix="t-")
 atexit.register(shutil.rmtree, os.environ["XDG_RUNTIME_DIR"], ignore_errors=True)
+
+# A shell without job control ignores them for what it starts in the background, and so would all that the tests start.
+for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGQUIT, signal.SIG_DFL)):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, usual)
 
 # On shared cores an example may take long without being wrong.
 settings.register_profile("shared-cores", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -64,25 +69,19 @@ def free_port() -> Callable[[], int]:
 
 @pytest.fixture
 def as_another_user() -> Callable[[Callable[[], object]], None]:
-    """Calls what may not read everything: as root in a process of a user who owns nothing. Assertions inside count."""
+    """Calls what may not read everything: root is a user who owns nothing meanwhile. A fork would hang on a lock of another thread."""
 
     def call(look: Callable[[], object]) -> None:
         if os.getuid():
             look()
             return
-        child = os.fork()
-        if child == 0:
-            code = 1
-            try:
-                os.setgid(65534)
-                os.setuid(65534)
-                look()
-                code = 0
-            except BaseException:
-                traceback.print_exc()
-            finally:
-                os._exit(code)
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        os.setresgid(65534, 65534, 0)
+        os.setresuid(65534, 65534, 0)
+        try:
+            look()
+        finally:
+            os.setresuid(0, 0, 0)
+            os.setresgid(0, 0, 0)
 
     return call
 

@@ -18,6 +18,7 @@ PROJECT = Path(__file__).parents[2]
 @pytest.fixture
 def python_with_old_torch(tmp_path: Path) -> Path:
     """An interpreter that sees everything installed here, except that its torch says it is 2.6.0."""
+    pytest.importorskip("pip", reason="needs pip, which an environment that uv made has not")
     venv.create(tmp_path / "venv", with_pip=False)
     site = next((tmp_path / "venv" / "lib").glob("python*")) / "site-packages"
     (site / "here.pth").write_text(sysconfig.get_path("purelib") + "\n", encoding="utf-8")

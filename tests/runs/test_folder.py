@@ -6,6 +6,7 @@ import random
 import re
 import shutil
 import stat
+import subprocess
 import sys
 import threading
 import time
@@ -214,14 +215,9 @@ def test_the_machine_started_before_its_processes_did():
 @pytest.mark.parametrize("start_time", [status_module._start_time, status_module._start_on_other_systems])
 def test_a_zombie_is_no_process(start_time):
     assert start_time(os.getpid()) is not None
-    child = os.fork()
-    if child == 0:
-        os._exit(0)
-    try:
-        os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
-        assert start_time(child) is None
-    finally:
-        os.waitpid(child, 0)
+    with subprocess.Popen(["true"]) as child:
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        assert start_time(child.pid) is None
 
 
 def test_a_state_follows_the_record(runs_dir):
