@@ -9,8 +9,9 @@ import shutil
 import signal
 import socket
 import tempfile
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -84,6 +85,19 @@ def as_another_user() -> Callable[[Callable[[], object]], None]:
             os.setresgid(0, 0, 0)
 
     return call
+
+
+@pytest.fixture
+def out_of_sight() -> Iterator[Path]:
+    """A folder in one that `as_another_user` may not enter."""
+    # pytest's own folders are closed to other users, so that everything in them would be.
+    closed = Path(tempfile.mkdtemp())
+    folder = closed / "folder"
+    folder.mkdir()
+    closed.chmod(0)
+    yield folder
+    closed.chmod(0o700)
+    shutil.rmtree(closed)
 
 
 @pytest.fixture

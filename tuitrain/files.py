@@ -27,6 +27,18 @@ def read_in(folder: Path, name: str) -> bytes:
         return file.read()
 
 
+def mode_at(path: Path) -> int | None:
+    """The kind and the rights of what `path` leads to, `None` where nothing is.
+
+    Raises:
+        OSError: nobody can tell. `Path.exists` and its like would take that for nothing there, from Python 3.14 on.
+    """
+    try:
+        return path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
 def write_durably(path: Path, content: bytes, *, new: bool = False) -> None:
     """Write a file, and return when it is on disk. It is not atomic: the name is there before the content.
 

@@ -36,7 +36,7 @@ _LONGEST_SOCKET_PATH = 107
 
 def saved_folders(parent: Path) -> list[Path]:
     """The folders in `parent` that have a checkpoint's name, oldest first; whether they are whole is not looked at."""
-    return sorted(parent.glob("step-*")) if parent.is_dir() else []
+    return sorted(parent.glob("step-*")) if os.path.isdir(parent) else []
 
 
 def runs_dir(option: str | None = None) -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import doctor_machines as machines
@@ -128,6 +129,16 @@ def test_runs_on_a_network_file_system(tmp_path: Path) -> None:
     assert read_storage(runs, tmp_path).file_system == "nfs4"
     assert read_storage(tmp_path / "homely", tmp_path).file_system == "ext4"
     assert "TUITRAIN_RUNS" in warned(tmp_path, "runs-disk", storage=read_storage(runs, tmp_path))
+
+
+def test_a_disk_behind_a_folder_that_may_not_be_entered_does_not_hang(
+    tmp_path: Path, out_of_sight: Path, as_another_user: Callable[[Callable[[], object]], None]
+) -> None:
+    def look() -> None:
+        storage = read_storage(out_of_sight, tmp_path)
+        assert (storage.exists, storage.hung, storage.error) == (False, False, "Permission denied")
+
+    as_another_user(look)
 
 
 @pytest.mark.parametrize(("free", "verdict"), [(100 << 20, "problem"), (1 << 30, "warning"), (1 << 40, "ok")])

@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import random
+import tempfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -26,6 +27,7 @@ from tuitrain.engine.predictions import Answers
 from tuitrain.engine.snapshot import Snapshot
 from tuitrain.engine.strategies.single import Single
 from tuitrain.events import Checkpoint, Notice, RunEnded, RunStarted, State, encode
+from tuitrain.paths import MANIFEST
 
 CPU = torch.device("cpu")
 
@@ -290,6 +292,20 @@ def test_a_step_that_is_saved_already_is_only_told_again(tmp_path: Path) -> None
     events = run(small_config(), FakeControl(tmp_path, {3: ["checkpoint", "stop"]}))
     assert [(event.step, event.kind) for event in of(Checkpoint, events)] == [(3, "manual"), (3, "last")]
     assert [path.name for path in checkpoint.checkpoints(tmp_path / "checkpoints")] == ["step-00000003"]
+
+
+def test_a_checkpoint_that_may_not_be_entered_is_none_that_is_complete(as_another_user: Callable[[Callable[[], object]], None]) -> None:
+    # pytest's own folders are closed to other users.
+    with tempfile.TemporaryDirectory() as theirs:
+        os.chmod(theirs, 0o755)
+        for name in ("step-00000001", "step-00000002"):
+            (Path(theirs) / name).mkdir(mode=0o755)
+            (Path(theirs) / name / MANIFEST).touch()
+        (Path(theirs) / "step-00000002").chmod(0)
+        found = []
+        as_another_user(lambda: found.extend(checkpoint.checkpoints(Path(theirs))))
+        (Path(theirs) / "step-00000002").chmod(0o700)
+    assert [path.name for path in found] == ["step-00000001"]
 
 
 def test_minutes_make_checkpoints_due_when_the_one_before_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

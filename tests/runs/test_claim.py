@@ -264,6 +264,15 @@ def test_another_machine_of_the_same_name_that_is_behind_is_watched(folder, monk
         claim.take(folder, wait=Watching(folder, ahead=-90.0, beats=[2]))
 
 
+def test_on_another_host_a_state_that_nobody_can_look_at_is_no_sign_of_death(folder):
+    held_by(folder, host="elsewhere")
+    (folder / "state.json").unlink()
+    (folder / "state.json").symlink_to("state.json")
+    with pytest.raises(RunError, match=r"cannot be taken: .*: Too many levels of symbolic links\.$"):
+        claim.take(folder)
+    assert files(folder) == ["claim-1.json"]
+
+
 def test_an_heir_takes_from_its_own_host_alone(folder):
     held_by(folder, host="else\x1bwhere", taken=time.time())
     with pytest.raises(RunError, match=rf"\(pid {os.getpid()} on else·where\)"):

@@ -12,6 +12,7 @@ from tuitrain.config import ConfigError, with_changes
 from tuitrain.recipes import load_recipe
 from tuitrain.runs import report
 from tuitrain.runs.catalogue import check_deletable, find, list_runs
+from tuitrain.runs.errors import RunError
 from tuitrain.runs.label import Label, annotate, read_label, rename
 from tuitrain.runs.made_with import config_of
 from tuitrain.runs.saved import load_record
@@ -180,3 +181,11 @@ def test_only_ended_runs_may_be_deleted(runs_dir, named):
     live = make_run(runs_dir, state="paused")
     with pytest.raises(ConfigError, match=rf"{live.id} is paused \(pid {os.getpid()} on .*\); stop it first\."):
         check_deletable(find(runs_dir, live.id))
+
+
+def test_a_run_that_cannot_be_looked_into_is_not_said_to_be_gone(out_of_sight, as_another_user):
+    def look():
+        with pytest.raises(RunError, match=r"^folder: label\.json cannot be written: Permission denied\.$"):
+            annotate(out_of_sight, "x")
+
+    as_another_user(look)

@@ -19,6 +19,7 @@ from tuitrain.config import ConfigError
 from tuitrain.events import Checkpoint, GpuSample, Phases, ReplicaStats, StepTimes
 from tuitrain.runs.buckets import cover
 from tuitrain.runs.errors import RunError
+from tuitrain.runs.mending import sound_metrics
 from tuitrain.runs.reader import MetricsReader
 from tuitrain.runs.schema import FACTOR
 from tuitrain.runs.series import Series
@@ -461,3 +462,12 @@ def test_hostile_names_are_only_names(tmp_path):
     with pytest.raises(RunError) as raised:
         MetricsReader(path)
     assert "\x1b" not in str(raised.value)
+
+
+@pytest.mark.parametrize("look", [MetricsReader, sound_metrics])
+def test_metrics_that_nobody_can_look_at_are_not_missing(out_of_sight, as_another_user, look):
+    def refused():
+        with pytest.raises(RunError, match=r"metrics\.sqlite cannot be read: Permission denied\.$"):
+            look(out_of_sight / "metrics.sqlite")
+
+    as_another_user(refused)

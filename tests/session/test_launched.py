@@ -8,7 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -112,6 +112,15 @@ def test_a_restart_finds_its_run_and_another_job_does_not(tmp_path: Path) -> Non
     assert found(job="one") is None
     assert found(parent=parent) == "20260102-2"
     assert found(parent=("box", 77, 2.5), restarted=True) is None
+
+
+def test_a_folder_of_runs_that_may_not_be_entered_has_no_run_of_these_ranks(
+    out_of_sight: Path, as_another_user: Callable[[Callable[[], object]], None]
+) -> None:
+    def look() -> None:
+        assert earlier_run(out_of_sight, World("torchrun", 0, 2, 0, 2, restarted=True, job="one")) is None
+
+    as_another_user(look)
 
 
 # -- the launchers ---------------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import random
 from collections.abc import Sequence
 from contextlib import suppress
@@ -163,7 +164,7 @@ def restore(contents: Contents, model: nn.Module, optimizer: torch.optim.Optimiz
 
 def checkpoints(parent: Path) -> list[Path]:
     """The folders of complete checkpoints, oldest first; whether their content is good `load` says."""
-    return [path for path in saved_folders(parent) if (path / MANIFEST).is_file()]
+    return [path for path in saved_folders(parent) if os.path.isfile(path / MANIFEST)]
 
 
 def best(parent: Path) -> Path | None:

@@ -67,6 +67,6 @@ def _write(folder: Path, label: Label) -> None:
     try:
         write_atomically(folder / LABEL, msgspec.json.encode(label))
     except OSError as error:
-        if not folder.exists():
+        if isinstance(error, FileNotFoundError):
             raise RunError(f"RUN: {clean(folder.name)} is not there any more.") from None
         raise RunError(f"{clean(folder.name)}: {LABEL} cannot be written: {error.strerror}.") from None

@@ -6,6 +6,7 @@ import sqlite3
 from contextlib import closing, suppress
 from pathlib import Path
 
+from tuitrain.files import mode_at
 from tuitrain.runs.errors import RunError
 from tuitrain.runs.store import MetricsWriter
 from tuitrain.text import clean
@@ -22,7 +23,11 @@ def sound_metrics(path: Path) -> str | None:
     Raises:
         RunError: it cannot be read for another reason than damage, or no new one can be made.
     """
-    if not path.exists():
+    try:
+        missing = mode_at(path) is None
+    except OSError as error:
+        raise RunError(f"{path.name} cannot be read: {error.strerror}.") from None
+    if missing:
         MetricsWriter(path).close()
         return f"{path.name} is missing; the curves begin anew."
     problem = _damage(path)

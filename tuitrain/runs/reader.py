@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sqlite3
+import stat
 import threading
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,6 +16,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from tuitrain.events import Checkpoint, Clock, Eval, Event, GpuSample, Notice, Replicas, ReplicaStats, State, Step, StepTimes
+from tuitrain.files import mode_at
 from tuitrain.paths import CHECKPOINTS
 from tuitrain.runs.buckets import Segment, cover, gathering
 from tuitrain.runs.errors import RunError
@@ -43,7 +45,7 @@ class MetricsReader:
         self._path = path
         self._lock = threading.Lock()
         try:
-            if not path.is_file():
+            if (mode := mode_at(path)) is None or not stat.S_ISREG(mode):
                 raise RunError(f"{clean(path.parent.name)}: there is no {path.name}.")
             self._connection = _connect(path)
         except (sqlite3.Error, OSError) as error:

@@ -43,6 +43,7 @@ def is_silent(folder: Path, claim: Path, who: str, wait: Wait) -> bool:
 
     Raises:
         RunError: `wait` gave up.
+        OSError: a file cannot be read, so that nobody can tell.
     """
     signs = _signs(folder, claim)
     known = age(folder, claim, folder / STATE)
@@ -85,6 +86,6 @@ def _signs(folder: Path, claim: Path) -> list[bytes | None]:
     for path in (claim, folder / STATE):
         try:
             found.append(path.read_bytes())
-        except OSError:
+        except FileNotFoundError:
             found.append(None)
     return found

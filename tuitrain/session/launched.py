@@ -191,7 +191,7 @@ def fitted(config: RunConfig, world: World) -> RunConfig | None:
 
 def earlier_run(runs_dir: Path, world: World) -> Path | None:
     """The folder of the run that the same ranks had begun when they were started before; rank 0 asks."""
-    if world.rank or not runs_dir.is_dir():
+    if world.rank or not os.path.isdir(runs_dir):
         return None
     for path in sorted(runs_dir.glob(f"*/{NOTE}"), reverse=True):
         try:
@@ -261,7 +261,7 @@ class Words:
                 self._join(Path(event.folder) / LOGS)
 
     def _join(self, folder: Path) -> None:
-        if not folder.parent.is_dir():
+        if not os.path.isdir(folder.parent):
             return  # on another machine, with a disk of its own
         with suppress(OSError):
             folder.mkdir(exist_ok=True)

@@ -51,7 +51,7 @@ def read_storage(runs_dir: Path, root: Path) -> StorageFacts:
 
 
 def _read_storage(runs_dir: Path, root: Path) -> StorageFacts:
-    folder = next(place for place in (runs_dir, *runs_dir.parents) if place.exists())
+    folder = next(place for place in (runs_dir, *runs_dir.parents) if os.path.exists(place))
     free = None
     with suppress(OSError):
         free = shutil.disk_usage(folder).free

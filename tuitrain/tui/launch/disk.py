@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
 
 import msgspec
 
 from tuitrain import paths
 from tuitrain.config import DATA, is_import_string
+from tuitrain.files import mode_at
 from tuitrain.tui.launch import last
 
 
@@ -37,8 +39,9 @@ def look_behind(data: str) -> Folder:
     """What stands behind a folder's path or an import string."""
     folder = Path(os.path.expanduser(data))
     try:
-        if not folder.is_dir():
-            return _no_folder(data, folder.exists())
+        mode = mode_at(folder)
+        if mode is None or not stat.S_ISDIR(mode):
+            return _no_folder(data, mode is not None)
         names = {entry.name for entry in os.scandir(folder)}
         batches = paths.batches_folder(folder)
     except (OSError, ValueError):
