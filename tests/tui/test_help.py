@@ -157,6 +157,18 @@ async def test_an_open_palette_offers_less_when_the_terminal_becomes_too_small(a
         await until_shown(pilot, "Search for commands", "Analysis", "Checkpoint")
 
 
+@pytest.mark.parametrize("opening", [("ctrl+p",), ("ctrl+p", "theme")])
+async def test_paging_through_the_palette_before_it_has_its_list(app: TuitrainApp, opening: tuple[str, ...]) -> None:
+    """The keys of one packet: where the list has no lines yet, there is nothing to page through."""
+    async with app.run_test(size=SIZE) as pilot:
+        if "theme" in opening:
+            app.search_themes()
+        else:
+            await strike(pilot, "ctrl+p")
+        await strike(pilot, "pagedown", "pageup", "home", "end")
+        await until_shown(pilot, "dracula" if "theme" in opening else "key space")
+
+
 async def test_a_newcomer_who_reads_only_the_footer(app: TuitrainApp, session: FakeSession) -> None:
     """Starts, watches, stops, reopens and compares, at 80 columns."""
     async with app.run_test(size=SIZE) as pilot:

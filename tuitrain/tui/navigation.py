@@ -14,6 +14,7 @@ from textual.screen import Screen
 from tuitrain.runs.logtail import LogTail
 from tuitrain.tui.code.writer import Writer
 from tuitrain.tui.hosts.outside import Outside
+from tuitrain.tui.palette import PaletteApp
 from tuitrain.tui.run_view import RunLike, RunView
 from tuitrain.tui.screens.base import PaneScreen
 from tuitrain.tui.screens.training import TrainingScreen
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from tuitrain.tui.code.script import Subject
 
 
-class NavigatedApp(LateKeysApp[None], ToastingApp[None], LastingApp[None]):
+class NavigatedApp(LateKeysApp[None], ToastingApp[None], PaletteApp[None], LastingApp[None]):
     """An app whose screens lie over its main one; those that the first frame does not need are imported when they open.
 
     Args:
