@@ -49,7 +49,7 @@ def test_the_loss_axis_is_kept_while_the_values_fit_and_fill_it() -> None:
     assert shrunk.high <= 0.3
 
 
-@pytest.mark.parametrize("values", [[0.0], [2.3], [-1.0, 3.0], [1e-9, 2e-9], [1e12, 1.0], [], [2.31, 2.29]])
+@pytest.mark.parametrize("values", [[0.0], [2.3], [-1.0, 3.0], [1e-9, 2e-9], [1e12, 1.0], [], [2.31, 2.29], [1e6], [1e-12], [1e12]])
 def test_every_set_of_values_has_an_axis(values: list[float]) -> None:
     for log in (False, True):
         axis = value_axis(values, 18, log=log)
@@ -59,6 +59,22 @@ def test_every_set_of_values_has_an_axis(values: list[float]) -> None:
         for value in values:
             if not log:
                 assert axis.low <= value <= axis.high
+
+
+@pytest.mark.parametrize("log", [False, True])
+@pytest.mark.parametrize("values", [[1.7e308], [1.7e308, -1.7e308], [0.1, math.inf], [5e-324, 1e307, 2.3], [1e300, 1.1e300]])
+def test_a_loss_that_leaves_the_numbers_is_drawn_at_the_edge(values: list[float], log: bool) -> None:
+    """A run in fp64 may get there step by step."""
+    series = Series()
+    series.extend(range(1, len(values) + 1), values)
+    steps = step_axis(len(values), len(values), 60)
+    raw, smooth = (points.thin(steps.low, steps.high, bin_columns(60)) for points in (series, series.smoothed(0.9)))
+    made = sketch(Material(LOSS, raw, smooth, [], None), steps, (60, 16), PALETTE, log=log, held=None, braille=True)
+    assert -math.inf < made.values.low < made.values.high < math.inf
+    assert 2 <= len(made.values.ticks) <= 12
+    picture = draw(made, PALETTE)
+    assert [line.cell_length for line in picture.lines] == [60] * 16
+    assert any("⠀" < character <= "⣿" for line in picture.lines for character in line.text)
 
 
 def test_a_log_axis_ignores_what_has_no_logarithm() -> None:

@@ -18,6 +18,9 @@ _FIRST_STEPS = 50
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _TIMES = (1, 2, 5, 10, 15, 30, *(_MINUTE * n for n in (1, 2, 5, 10, 15, 30)), *(_HOUR * n for n in (1, 2, 3, 6, 12)), _DAY)
 _SUFFIXES = ((1e6, 1e3, "k"), (1e9, 1e6, "M"))
+"""Numbers below each limit are written in this unit."""
+_LARGEST = 1e300
+"""Values above end here on an axis: between its ends and beside its marks there must be numbers left to reckon with."""
 _PERCENT_LOWS = (95.0, 90.0, 80.0, 50.0, 0.0)
 
 
@@ -89,11 +92,12 @@ def percent_axis(values: Sequence[float], height: int, *, held: Axis | None = No
 
 
 def value_axis(values: Sequence[float], height: int, *, log: bool, held: Axis | None = None) -> Axis:
-    """An axis on which all of `values` lie (finite; above 0 with `log`); `held` is kept as long as it still suits them.
+    """An axis on which all of `values` lie (above 0 with `log`); `held` is kept as long as it still suits them.
 
     It suits while every value fits and they fill at least a third of it.
     """
-    positions = [math.log10(value) for value in values if value > 0] if log else list(values)
+    held_back = [min(max(value, -_LARGEST), _LARGEST) for value in values]
+    positions = [math.log10(value) for value in held_back if value > 0] if log else held_back
     if not positions:
         positions = [0.0, 1.0]
     low, high = min(positions), max(positions)
@@ -123,10 +127,11 @@ def _label_format(top: float, spacing: float) -> Callable[[float], str]:
     if top < 1e5 and decimals <= 4:
         return lambda value: f"{value:.{decimals}f}"
     for limit, unit, suffix in _SUFFIXES:
-        if 1e5 <= top < limit and spacing >= unit / 10:
+        if 1e5 <= top < limit:
             digits = _decimals(spacing / unit)
             return lambda value: f"{value / unit:.{digits}f}{suffix}" if value else "0"
-    return lambda value: f"{value:.1e}"
+    power = 10.0 ** math.floor(math.log10(top))
+    return lambda value: f"{value:.{max(_decimals(spacing / power), 1)}e}"
 
 
 def _log_axis(low: float, high: float, rows: int) -> Axis:
