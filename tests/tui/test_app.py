@@ -868,6 +868,35 @@ async def test_only_help_and_leaving_work_while_the_terminal_is_too_small(sessio
         await until_shown(pilot, "space Pause")
 
 
+async def test_a_run_that_begins_and_is_refused_while_the_terminal_is_too_small(session: FakeSession, sampler: FakeSampler) -> None:
+    """The keys go to what shows when there is room again, not to what showed before."""
+    app = TuitrainApp(session, sampler, seed_cnn(), Path("runs"), start_at_once=True)
+    async with app.run_test(size=(60, 15)) as pilot:
+        await until_shown(pilot, "tuitrain needs 80×24")
+        await until(pilot, lambda: len(session.started) == 1)
+        session.begin()
+        session.steps(20)
+        await settle(pilot)
+        await pilot.resize_terminal(80, 24)
+        await until_shown(pilot, "space Pause")
+        await pilot.press("left")
+        await until_shown(pilot, "step 20")
+        session.end()
+        await pilot.press("n")
+        await until_shown(pilot, "▸recipe")
+        await pilot.resize_terminal(60, 15)
+        app.main.start(seed_cnn())
+        session.begin()
+        await settle(pilot)
+        await pilot.resize_terminal(80, 24)
+        await until_shown(pilot, "space Pause")
+        await pilot.resize_terminal(60, 15)
+        session.refuse("no such data")
+        await settle(pilot)
+        await pilot.resize_terminal(80, 24)
+        await until_shown(pilot, "▸recipe", "no such data")
+
+
 async def test_resizing_live(session: FakeSession, sampler: FakeSampler) -> None:
     app = make(session, sampler)
     async with app.run_test(size=WIDE) as pilot:

@@ -119,7 +119,8 @@ class PaneScreen(Screen[None]):
         turned = self._too_small.display == enough
         if turned:
             if not enough:
-                # A hidden pane cannot have the keys: whoever had them, be it a field that is typed in, gets them back with the room.
+                # A hidden pane cannot have the keys: whoever had them, be it a field that is typed in, gets them back with the room,
+                # unless other panes show by then.
                 self._had_focus = self.focused
                 self.set_focus(None)
             self._too_small.display = not enough
@@ -129,7 +130,7 @@ class PaneScreen(Screen[None]):
             self.place_panes(size.width, size.height - 2)
         if turned:
             self.refresh_bindings()
-        if turned and enough and self._had_focus is not None and self._had_focus.is_attached:
+        if turned and enough and self._had_focus in self.focus_chain:
             self.set_focus(self._had_focus)
 
     def action_leave(self) -> None:
