@@ -8,13 +8,14 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+import msgspec
 import pytest
 from fakes import GIB, FakeSampler, FakeSession, screen_text, seed_cnn, settle
 from test_terminal import OnTerminal
 from textual.pilot import Pilot
 from textual.widget import Widget
 
-from tuitrain.events import Eval, GpuSample, Losses, RunStarted, Step
+from tuitrain.events import Eval, GpuSample, Losses, RunStarted, State, Step
 from tuitrain.runs.errors import RunError
 from tuitrain.runs.pyramid import Bin
 from tuitrain.runs.record import RunRecord
@@ -392,6 +393,46 @@ async def test_another_run_begins_without_cursor_and_zoom(session: FakeSession, 
 
 
 # -- odd numbers ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("after", [100, 600])
+async def test_a_run_that_goes_on_from_a_checkpoint_takes_its_curve_back(session: FakeSession, sampler: FakeSampler, after: int) -> None:
+    """Also where the axes hold still, and no evaluation comes in between."""
+    app = make(session, sampler)
+    async with app.run_test(size=WIDE) as pilot:
+        curve = await begun(pilot, session)
+        record = session.record
+        assert record is not None
+        assert record.started is not None
+        assert not curve.due()
+        session.say(msgspec.structs.replace(record.started, resumed_from=after), State(state="running"))
+        train(session, 4)
+        assert curve.due()
+        await settle(pilot)
+        kept = curve_lines(app)
+        curve.redraw_all()
+        curve._plot.forget()
+        await settle(pilot)
+        assert curve_lines(app) == kept, "the same as drawn anew"
+
+
+async def test_cursor_and_following_zoom_go_back_with_the_run(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=WIDE) as pilot:
+        curve = await begun(pilot, session)
+        await pilot.press("z", "left", "left")
+        record = session.record
+        assert record is not None
+        assert record.started is not None
+        session.say(msgspec.structs.replace(record.started, resumed_from=100), State(state="running"))
+        await settle(pilot)
+        text = screen_text(app)
+        assert "step 100 · epoch 1" in text
+        assert "between steps" not in text
+        assert (curve.cursor, curve.span) == (100, Span(0, 400, follows=True))
+        session.say(msgspec.structs.replace(record.started, resumed_from=0), State(state="running"))
+        await settle(pilot)
+        assert curve.cursor is None
 
 
 async def test_steps_that_are_not_finite_are_gaps(session: FakeSession, sampler: FakeSampler) -> None:

@@ -47,6 +47,14 @@ def test_a_span_that_follows_leaves_room_for_what_comes() -> None:
     assert followed(Span(400, 800), 9000) == Span(400, 800)
 
 
+def test_a_span_that_follows_goes_back_with_the_run() -> None:
+    span = Span(400, 800, follows=True)
+    assert followed(span, 400) is span, "a step is still in it"
+    assert followed(span, 399) == Span(0, 400, follows=True)
+    assert followed(Span(700, 800, follows=True), 500) == Span(400, 500, follows=True)
+    assert followed(Span(400, 800), 100) == Span(400, 800)
+
+
 def test_the_most_important_pieces_that_fit_are_kept_in_their_order() -> None:
     pieces = [Piece(Row(text), rank) for text, rank in (("title", 0), ("legend", 3), ("train", 1), ("z", 9))]
     assert spaced(kept(pieces, 99, 2)).strip(24).text == "title  legend  train  z "

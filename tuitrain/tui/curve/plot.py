@@ -83,8 +83,8 @@ class Plot:
         self._evals = self._step = 0
 
     def due(self, record: RunRecord, wish: Wish) -> bool:
-        """Whether what the run has gained could change the picture by now."""
-        if len(record.evals) != self._evals:
+        """Whether what the run has gained, or lost by going on from a checkpoint, could change the picture by now."""
+        if len(record.evals) != self._evals or record.step < self._step:
             return True
         axis, waited = axis_of(record, wish.span, wish.width), time.monotonic() - self._drawn_at
         if wish.span is not None and record.step > wish.span.high:

@@ -113,13 +113,14 @@ def _spacing(material: Material, steps: Axis, width: int) -> float:
 
 
 def changed_since(before: Drawing, now: Drawing) -> float | None:
-    """The last step up to which two drawings with equal axes look the same; infinite where they are equal, `None` where nothing is."""
+    """The last step up to which two drawings with equal axes look the same; infinite where they are equal, `None` where nothing is or
+    where the newer one ends earlier, as after a run has gone on from a checkpoint."""
     since = math.inf
     for old, new in ((before.band, now.band), *((a.points, b.points) for a, b in zip(before.lines, now.lines, strict=True))):
         same = _common(old, new)
         if same == len(old) == len(new):
             continue
-        if same == 0:
+        if same == 0 or new[-1][0] < old[-1][0]:
             return None
         since = min(since, new[same - 1][0])
     for a, b in zip(before.dots, now.dots, strict=True):

@@ -46,9 +46,12 @@ def holding(span: Span, step: int, newest: int) -> Span:
 
 
 def followed(span: Span, newest: int) -> Span:
-    """Moved on when the newest step has left it, with a quarter of room so that this happens seldom."""
-    if not span.follows or newest <= span.high:
+    """Moved on when the newest step has left it, with a quarter of room so that this happens seldom; moved back to one that lies before it,
+    as when the run goes on from a checkpoint."""
+    if not span.follows or span.low <= newest <= span.high:
         return span
+    if newest < span.low:
+        return _placed(newest - span.width, span.width, newest)
     high = newest + span.width // 4
     return Span(high - span.width, high, follows=True)
 

@@ -150,7 +150,9 @@ class Curve(Pane, can_focus=True):
         self.redraw()
 
     def _follow(self, newest: int) -> None:
-        """Let the view go on with the run, unless the cursor would be left behind."""
+        """Let the view go on with the run, unless the cursor would be left behind; steps that a run has lost cannot be read."""
+        if self.cursor is not None and self.cursor > newest:
+            self.cursor = newest or None
         span = None if self.span is None else followed(self.span, newest)
         if span is not None and (self.cursor is None or span.low <= self.cursor):
             self.span = span
