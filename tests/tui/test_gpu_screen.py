@@ -346,6 +346,25 @@ async def test_tab_goes_to_the_processes_and_back(session: FakeSession) -> None:
         await until(pilot, lambda: screen._cards.has_focus)
 
 
+@pytest.mark.parametrize("keys", [("tab",), ("slash", "a")])
+async def test_cards_that_vanish_and_return_leave_the_keys_where_one_sees_something(session: FakeSession, keys: tuple[str, ...]) -> None:
+    """The table of processes, and a filter that is being typed, go with the cards."""
+    sampler = with_cards(2)
+    app = make(session, sampler)
+    async with app.run_test(size=SMALL) as pilot:
+        screen = await opened(pilot)
+        await strike(pilot, *keys)
+        devices, sampler.devices, sampler.error = sampler.devices, (), NO_GPU
+        await after_beats(pilot, screen)
+        await until_shown(pilot, NO_GPU, "Enter Details", "Esc Close")
+        assert screen._cards.has_focus
+        sampler.devices, sampler.error = devices, None
+        await after_beats(pilot, screen)
+        await until_shown(pilot, "Processes", "Tab Processes")
+        await strike(pilot, "escape")
+        await until(pilot, lambda: app.screen is app.main)
+
+
 async def test_memory_that_nobody_holds_is_a_last_line(session: FakeSession) -> None:
     sampler = with_cards(8)
     sampler.devices = (msgspec.structs.replace(sampler.devices[0], memory_used=2**36), *sampler.devices[1:])

@@ -119,8 +119,7 @@ class PaneScreen(Screen[None]):
         turned = self._too_small.display == enough
         if turned:
             if not enough:
-                # A hidden pane cannot have the keys: whoever had them, be it a field that is typed in, gets them back with the room,
-                # unless other panes show by then.
+                # A hidden pane cannot have the keys: whoever had them, be it a field that is typed in, gets them back with the room.
                 self._had_focus = self.focused
                 self.set_focus(None)
             self._too_small.display = not enough
@@ -130,8 +129,18 @@ class PaneScreen(Screen[None]):
             self.place_panes(size.width, size.height - 2)
         if turned:
             self.refresh_bindings()
-        if turned and enough and self._had_focus in self.focus_chain:
-            self.set_focus(self._had_focus)
+        if enough:
+            self._focus_what_shows(self._had_focus if turned else self.focused)
+
+    def _focus_what_shows(self, wanted: Widget | None) -> None:
+        """`wanted` has the keys where it shows; where it is hidden, whoever has them and shows, else the first that does."""
+        if wanted is None:
+            return
+        shown = self.focus_chain
+        if wanted in shown:
+            self.set_focus(wanted)
+        elif self.focused not in shown and shown:
+            self.set_focus(shown[0])
 
     def action_leave(self) -> None:
         """Back to where one was."""
