@@ -160,6 +160,7 @@ async def test_a_live_run_whose_folder_goes_away_stays_as_it_was(session: FakeSe
         assert isinstance(screen, OpenedScreen)
         await until(pilot, lambda: screen.opened.problem is not None)
         await until_told(pilot, f"{ID} is not there any more.")
+        await until_shown(pilot, f" view only {ID} is not there any more.")
         await pilot.press("l", "plus", "m", "left", "s", "escape", "escape", "escape")
         assert app.is_running
 

@@ -289,7 +289,7 @@ class OpenedScreen(PaneScreen):
             self._read()
 
     def _look_apart(self) -> None:
-        """Whether the keys can do something to a live run, and what to say where they cannot."""
+        """Whether the keys can do something to a live run, and what to say where they cannot, or where the folder has gone."""
         run = self.opened
         self._devices.in_use = run.record.started.device if run.record and run.record.started else ()
         queued = "R lets it wait again" if run.left else "by another process"
@@ -297,7 +297,9 @@ class OpenedScreen(PaneScreen):
         if not run.checkpoints:
             self._hints.update(_NEVER_SAVED)
         self._apart.sentence = ""
-        if run.alive and not run.here:
+        if run.record is not None and run.problem is not None:
+            self._apart.sentence = run.problem
+        elif run.alive and not run.here:
             self._apart.sentence = f"it trains on {clean(run.host)}, and keys are heard only there"
         elif run.alive and self._attachment.missed and not self._attachment.attached:
             self._apart.sentence = f"the process that trains it (pid {run.pid}) does not answer"

@@ -35,7 +35,7 @@ class Waiting(Pane):
 
 
 class Apart(Lines):
-    """One line over a live run that cannot be told anything from here, and why; hidden for all others."""
+    """One line over a live run that cannot be told anything from here, or over one whose folder has gone; hidden for all others."""
 
     DEFAULT_CSS = "Apart { height: 1; display: none; }"
 
