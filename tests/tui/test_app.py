@@ -897,6 +897,25 @@ async def test_a_run_that_begins_and_is_refused_while_the_terminal_is_too_small(
         await until_shown(pilot, "▸recipe", "no such data")
 
 
+@pytest.mark.parametrize("keys", [("question_mark",), ("ctrl+p",), ("down", "down", "down", "down", "7"), ("r", "slash"), ("q",)])
+async def test_the_keys_of_the_terminal_work_in_dialogs_and_fields(
+    session: FakeSession, sampler: FakeSampler, monkeypatch: pytest.MonkeyPatch, keys: tuple[str, ...]
+) -> None:
+    repainted: list[object] = []
+    monkeypatch.setattr(TuitrainApp, "action_repaint", lambda app: repainted.append(app.screen))
+    app = make(session, sampler)
+    async with app.run_test(size=(80, 24)) as pilot:
+        if keys == ("q",):
+            await begun(pilot, session)
+        await pilot.press(*keys)
+        screen = app.screen
+        await pilot.press("ctrl+l")
+        assert repainted == [screen]
+        await pilot.press("ctrl+z")
+        await until_told(pilot, "No shell started tuitrain on this terminal")
+        assert app.screen is screen
+
+
 async def test_resizing_live(session: FakeSession, sampler: FakeSampler) -> None:
     app = make(session, sampler)
     async with app.run_test(size=WIDE) as pilot:

@@ -64,8 +64,9 @@ class TuitrainApp(NavigatedApp):
     TITLE = "tuitrain"
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q", "quit", "Quit"),
-        Binding("ctrl+l", "repaint", "Repaint the screen", show=False),
-        Binding("ctrl+z", "suspend_process", "To the shell", show=False),
+        # They are about the terminal, and so work in dialogs and fields too.
+        Binding("ctrl+l", "repaint", "Repaint the screen", show=False, priority=True),
+        Binding("ctrl+z", "suspend_process", "To the shell", show=False, priority=True),
         Binding("ctrl+c", "quit", show=False, system=True),
     ]
 
