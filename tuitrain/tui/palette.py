@@ -26,7 +26,7 @@ class PaletteApp(App[Result]):
 
     def action_command_palette(self) -> None:
         """Show what the app can do."""
-        if not CommandPalette.is_open(self):
+        if not isinstance(self.screen, CommandPalette):
             self.push_screen(Palette(id="--command-palette"))
 
     def search_themes(self) -> None:
