@@ -49,6 +49,22 @@ def test_the_loss_axis_is_kept_while_the_values_fit_and_fill_it() -> None:
     assert shrunk.high <= 0.3
 
 
+def test_an_axis_far_from_zero_is_kept_only_while_it_suits() -> None:
+    first = value_axis([8.0, 12.0], 20, log=False)
+    assert (first.low, first.high) == (8.0, 13.0)
+    for kept in ([8.0, 13.0], [8.0, 9.7]):
+        assert value_axis(kept, 20, log=False, held=first) is first
+    for left in ([7.9, 12.0], [8.0, 13.1], [8.1, 8.2], [8.0, 9.6]):
+        assert value_axis(left, 20, log=False, held=first) is not first
+
+
+def test_marks_are_round_and_the_last_one_has_room() -> None:
+    assert [label for _, label in step_axis(700, 700, 80).ticks] == ["0", "200", "400", "700"], "600 would touch it"
+    assert [label for _, label in step_axis(20, 20, 112).ticks] == ["0", "5", "10", "15", "20"], "2.5 is no step"
+    assert {"2", "2.5", "3"} <= {label for _, label in value_axis([2.0, 3.0], 20, log=True).ticks}
+    assert "2.5" not in {label for _, label in value_axis([0.1, 30.0], 60, log=True).ticks}
+
+
 @pytest.mark.parametrize("values", [[0.0], [2.3], [-1.0, 3.0], [1e-9, 2e-9], [1e12, 1.0], [], [2.31, 2.29], [1e6], [1e-12], [1e12]])
 def test_every_set_of_values_has_an_axis(values: list[float]) -> None:
     for log in (False, True):

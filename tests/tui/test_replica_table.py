@@ -225,6 +225,7 @@ def test_a_difference_counts_from_a_tenth_and_200_mib(memory: list[int | None], 
         ("dp", 0, None, "outputs are gathered and the loss computed there; split or ddp avoids it"),
         ("dp", 1, "cuda:1", "outputs are gathered and the loss computed there; split or ddp avoids it"),
         ("dp", 0, "cuda:1", "the model, its gradients and the optimizer's state stay there; ddp spreads them"),
+        ("dp", 2, "cuda:1", ""),
         ("split", 0, None, "the optimizer's state and the data are kept there"),
         ("split", 1, None, ""),
         ("ddp", 1, None, "each process should hold the same"),
@@ -240,9 +241,19 @@ def test_replicas_on_one_device_share_its_memory() -> None:
     assert imbalance(replicas(["cuda:0", "cuda:0"]), stats([0.003, 0.003], [3 * GIB, 3 * GIB]), "split", seed_cnn()) is None
 
 
+def test_statistics_of_a_replica_that_is_no_longer_there_say_nothing() -> None:
+    """Shapes and statistics are told apart from each other, and a rank may go or come in between."""
+    memory = [GIB, GIB, 4 * GIB]
+    assert imbalance(replicas(gpus(2)), stats([0.003] * 3, memory), "split", seed_cnn()) is None
+    found = imbalance(replicas(gpus(3)), stats([0.003] * 2, [3 * GIB, GIB]), "ddp", seed_cnn())
+    assert found == ("cuda:0 holds 2.0 GiB more", "each process should hold the same")
+
+
 def test_the_batch_is_measured_along_its_own_axis() -> None:
     config: RunConfig = msgspec.structs.replace(seed_cnn(), batch_dim=1)
     rows = tuple(Replica(index=place, device="cpu", input=(32, size, 96), output=(size, 10), loss=1.0) for place, size in enumerate((8, 7)))
     assert batch_words(Replicas(step=9, batch=(32, 15, 96), replicas=rows), config) == "last of the epoch, uneven"
     rows = tuple(Replica(index=place, device="cpu", input=(32, 32, 96), output=(32, 10), loss=1.0) for place in range(2))
     assert batch_words(Replicas(step=1, batch=(32, 64, 96), replicas=rows), config) == ""
+    rows = tuple(Replica(index=place, device="cpu", input=(size,), output=(size,), loss=1.0) for place, size in enumerate((32, 31)))
+    assert batch_words(Replicas(step=1, batch=(63,), replicas=rows), config) == "", "there is no such axis"
