@@ -58,6 +58,7 @@ def test_replicas_on_one_device_bring_no_speed() -> None:
     assert "with cores of its own each is faster" in said(times("cpu", "cpu", strategy="ddp"), speedup=1.2)
     assert "one process alone is faster" in said(times("cpu", "cpu", strategy="ddp"), speedup=0.9)
     assert "share" not in said(times("cuda:0", "cuda:1", strategy="ddp"))
+    assert "ranks" not in said(times("cuda:0", "cuda:0", "cuda:1", strategy="split"))
 
 
 def test_several_devices_that_are_slower_than_one() -> None:
@@ -65,6 +66,7 @@ def test_several_devices_that_are_slower_than_one() -> None:
     assert slower in said(times("cuda:0", "cuda:1", strategy="ddp", communication=0.61), speedup=0.7)
     assert slower not in said(times("cuda:0", "cuda:1", strategy="ddp", communication=0.61), speedup=1.1)
     assert slower not in said(times("cuda:0", "cuda:1", strategy="ddp", communication=0.61))
+    assert "One device alone" not in said(times("cuda:0"), speedup=0.9)
 
 
 def test_the_slow_replica_is_named_over_a_tenth_more_than_the_median() -> None:
@@ -73,11 +75,20 @@ def test_the_slow_replica_is_named_over_a_tenth_more_than_the_median() -> None:
     slow = times("cuda:0", "cuda:1", "cuda:2", strategy="ddp", replicas=((0.3, 0.5), (0.3, 0.7), (0.3, 0.5)))
     assert analysis.slow_replica(slow) == analysis.Slow(1, pytest.approx(0.2))
     assert "Replica 1 (cuda:1) takes 200 ms longer than the median, and the others wait for it." in said(slow)
+    of_two = times("cuda:0", "cuda:1", strategy="ddp", replicas=((0.3, 0.5), (0.3, 0.8)))
+    assert analysis.slow_replica(of_two) == analysis.Slow(1, pytest.approx(0.15))
     barely = times("cuda:0", "cuda:1", "cuda:2", strategy="ddp", replicas=((0.3, 0.5), (0.3, 0.57), (0.3, 0.5)))
     assert analysis.slow_replica(barely) is None
     turns = times("cpu", "cpu", "cpu", strategy="split", replicas=((0.1, 0.1), (0.1, 0.1), (0.2, 0.1)))
     assert analysis.slow_replica(turns) == analysis.Slow(2, pytest.approx(0.1))
     assert "median" not in said(turns)
+
+
+def test_the_speed_is_of_the_time_that_was_measured() -> None:
+    assert analysis.samples_per_second(times()) == 64.0
+    tenth = msgspec.structs.replace(times(), phases=Phases(forward=0.5, backward=0.5) / 10)
+    assert analysis.samples_per_second(tenth) == 6400.0
+    assert analysis.samples_per_second(msgspec.structs.replace(times(), phases=Phases())) == 0.0
 
 
 def test_little_training() -> None:

@@ -61,8 +61,11 @@ def test_an_axis_far_from_zero_is_kept_only_while_it_suits() -> None:
 def test_marks_are_round_and_the_last_one_has_room() -> None:
     assert [label for _, label in step_axis(700, 700, 80).ticks] == ["0", "200", "400", "700"], "600 would touch it"
     assert [label for _, label in step_axis(20, 20, 112).ticks] == ["0", "5", "10", "15", "20"], "2.5 is no step"
+    assert [label for _, label in step_axis(4, 4, 112).ticks] == ["0", "1", "2", "3", "4"]
     assert {"2", "2.5", "3"} <= {label for _, label in value_axis([2.0, 3.0], 20, log=True).ticks}
     assert "2.5" not in {label for _, label in value_axis([0.1, 30.0], 60, log=True).ticks}
+    decades = [position for position, _ in value_axis([1e-6, 1e6], 18, log=True).ticks]
+    assert all(abs(position - round(position)) < 1e-9 for position in decades), "whole powers where many lie between"
 
 
 @pytest.mark.parametrize("values", [[0.0], [2.3], [-1.0, 3.0], [1e-9, 2e-9], [1e12, 1.0], [], [2.31, 2.29], [1e6], [1e-12], [1e12]])
