@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.app import SystemCommand
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
+from textual.theme import ThemeProvider
 
 from tuitrain.runs.logtail import LogTail
 from tuitrain.tui.code.writer import Writer
 from tuitrain.tui.hosts.outside import Outside
-from tuitrain.tui.palette import PaletteApp
 from tuitrain.tui.run_view import RunLike, RunView
 from tuitrain.tui.screens.base import PaneScreen
 from tuitrain.tui.screens.training import TrainingScreen
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tuitrain.tui.code.script import Subject
 
 
-class NavigatedApp(LateKeysApp[None], ToastingApp[None], PaletteApp[None], LastingApp[None]):
+class NavigatedApp(LateKeysApp[None], ToastingApp[None], LastingApp[None]):
     """An app whose screens lie over its main one; those that the first frame does not need are imported when they open.
 
     Args:
@@ -184,6 +184,12 @@ class NavigatedApp(LateKeysApp[None], ToastingApp[None], PaletteApp[None], Lasti
 
         if not isinstance(self.screen, Palette):
             self.push_screen(Palette(self.screen))
+
+    def search_themes(self) -> None:
+        """Offer the themes by name."""
+        from tuitrain.tui.screens.palette import SteadyPalette
+
+        self.push_screen(SteadyPalette(providers=[ThemeProvider], placeholder="Search for themes…"))
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """What the palette offers: every key that works now, and the themes."""

@@ -1,14 +1,24 @@
-"""The commands of a screen by name."""
+"""The commands of a screen by name, and the themes."""
 
 from __future__ import annotations
 
-from textual.command import CommandPalette
+from textual.command import CommandList, CommandPalette
 from textual.screen import Screen
 from textual.widgets import Input
 
 
-class Palette(CommandPalette):
-    """Textual's palette, whose list follows when the keys of the screen below mean something else, as on a terminal that becomes too small.
+class SteadyPalette(CommandPalette):
+    """Textual's palette; a list that has no room yet, or none at all, is not paged through, which would raise in Textual."""
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Moving through the list needs a list that is laid out."""
+        if action == "command_list":
+            return any(found.scrollable_content_region for found in self.query(CommandList))
+        return super().check_action(action, parameters)
+
+
+class Palette(SteadyPalette):
+    """A palette whose list follows when the keys of the screen below mean something else, as on a terminal that becomes too small.
 
     Args:
         below: the screen whose keys it offers.
