@@ -657,7 +657,7 @@ async def test_the_question_stays_on_its_answer_when_the_run_does_something_else
         await pilot.pause()
         text = screen_text(app)
         assert "A run is paused" in text
-        assert "  Go on in the background" in text
+        assert "  Keep it paused in the background" in text
         assert "▸ Cancel" in text
         session.stop()
         session.steps(1)
