@@ -20,8 +20,8 @@ print(json.dumps([json.loads(path.read_bytes()) for path in pathlib.Path(sys.arg
 
 
 def many_runs(wanted: Wanted) -> list[Figure]:
-    """The runs screen from the key to its rows, the newest of which show before all are read, beside one of few runs; `runs --json` beside a
-    script that prints the same files."""
+    """The runs screen from the key to its rows, the newest of which show before all are read, beside one of few runs; `runs --json` beside
+    a script that prints the same files."""
     with ExitStack() as stack:
         (few, env_few), (many, env_many) = (stack.enter_context(runs_dir()) for _ in range(2))
         keep_runs(few, env_few, FEW)
