@@ -72,6 +72,8 @@ async def test_resizing_while_events_come(session: FakeSession, tmp_path: Path, 
             app.terminal = pyte.Screen(*size)
             app.stream = pyte.Stream(app.terminal)
             await pilot.resize_terminal(*size)
+            # Textual tells its screens a moment later.
+            await until(pilot, lambda size=size: app.screen.size == size)  # type: ignore[misc]
             session.steps(7)
             session.say(Notice(text="a notice"))
             lines = await settled(pilot)
