@@ -520,7 +520,7 @@ async def test_resizing_and_another_theme(session: FakeSession, sampler: FakeSam
         await compared(pilot, pair)
         for size in ((80, 24), (60, 20), (120, 40)):
             await pilot.resize_terminal(*size)
-            await until(pilot, lambda: not screen(pilot)._busy)
+            await until(pilot, lambda size=size: app.screen.size == size and not screen(pilot)._busy)  # type: ignore[misc]
             await pilot.pause()
             assert len(screen_text(app).splitlines()) == size[1]
         assert "1 short   2 long" in screen_text(app)
