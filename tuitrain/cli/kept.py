@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from tuitrain.cli.app import open_app
 from tuitrain.cli.options import json_option, runs_dir_option, runs_folder
 from tuitrain.cli.output import terminal_width, write_utf8
-
-if TYPE_CHECKING:
-    from tuitrain.events import Progress
 
 
 @click.command()
@@ -69,10 +65,12 @@ def pause(parent_runs_dir: str | None, run: str, runs_dir: str | None) -> None:
 @click.pass_obj
 def stop(parent_runs_dir: str | None, run: str, runs_dir: str | None) -> None:
     """Stop a live RUN, with a checkpoint. Returns when it has ended."""
+    from tuitrain.console.printers import to_stderr
     from tuitrain.runs import catalogue
+    from tuitrain.runs.silence import announced
     from tuitrain.session.lines import commands as lines
 
-    click.echo(lines.stop(catalogue.find(runs_folder(runs_dir, parent_runs_dir), run), _watching))
+    click.echo(lines.stop(catalogue.find(runs_folder(runs_dir, parent_runs_dir), run), announced(to_stderr)))
 
 
 @click.command()
@@ -122,7 +120,9 @@ def export(parent_runs_dir: str | None, run: str, format_: str, output: str | No
 @click.pass_obj
 def delete(parent_runs_dir: str | None, runs: tuple[str, ...], yes: bool, runs_dir: str | None) -> int:
     """Delete each RUN with its checkpoints and metrics. None goes where one of them is live, or not there."""
+    from tuitrain.console.printers import to_stderr
     from tuitrain.runs import catalogue
+    from tuitrain.runs.silence import announced
 
     found = catalogue.find_each(runs_folder(runs_dir, parent_runs_dir), runs)
     for run in found:
@@ -132,19 +132,9 @@ def delete(parent_runs_dir: str | None, runs: tuple[str, ...], yes: bool, runs_d
         click.echo(f"kept {named}", err=True)
         return 1
     for run in found:
-        catalogue.delete(run.path, _watching)
+        catalogue.delete(run.path, announced(to_stderr))
         click.echo(f"deleted {run.run}")
     return 0
-
-
-def _watching(progress: Progress) -> bool:
-    """Say what is waited for, and wait a second."""
-    from tuitrain.console.printers import to_stderr
-    from tuitrain.runs.silence import let_pass
-
-    if not progress.done:
-        to_stderr(f"Up to {progress.total} s: {progress.phase}.")
-    return let_pass(progress)
 
 
 def _agreed(question: str) -> bool:

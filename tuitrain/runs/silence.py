@@ -33,6 +33,17 @@ def let_pass(progress: Progress) -> bool:
     return False
 
 
+def announced(say: Callable[[str], object], wait: Wait = let_pass) -> Wait:
+    """A `Wait` that says first what is waited for, and how long at most; `wait` lets the time pass."""
+
+    def announcing(progress: Progress) -> bool:
+        if not progress.done:
+            say(f"Up to {progress.total} s: {progress.phase}.")
+        return wait(progress)
+
+    return announcing
+
+
 def is_silent(folder: Path, claim: Path, who: str, wait: Wait) -> bool:
     """Watch the run in `folder` for as long as a process that lives would not be silent; whether it gives no sign.
 

@@ -19,6 +19,7 @@ from tuitrain.session.lines.endpoint import Endpoint
 from tuitrain.session.recorder import Recorder
 
 if TYPE_CHECKING:
+    from tuitrain.runs.silence import Wait
     from tuitrain.session.on_end import OnEnd
     from tuitrain.session.owned import Owned
 
@@ -56,7 +57,7 @@ class Hold:
         """
         from tuitrain.session.owned import TakenRun
 
-        self._owned = taken = TakenRun(path.absolute(), self._record, heir_of, self._watching)
+        self._owned = taken = TakenRun(path.absolute(), self._record, heir_of, self._watching())
         self._control.folder = taken.folder.path
         self._listen(taken.folder.path)
         self._recorder.beat, self._recorder.release = taken.beat, self._end
@@ -73,7 +74,7 @@ class Hold:
         from tuitrain.session.queued import QueuedRun
 
         record = self._record
-        queued = QueuedRun(again.absolute(), record, self._watching) if again else QueuedRun.new(self._runs_dir, record)
+        queued = QueuedRun(again.absolute(), record, self._watching()) if again else QueuedRun.new(self._runs_dir, record)
         self._owned = queued
         self._listen(queued.folder.path)
         self._recorder.beat, self._recorder.release = queued.beat, self._end
@@ -158,12 +159,16 @@ class Hold:
         """For each command that was started: waits for it so many seconds; whether it has ended. From any thread."""
         return [command.join for command in self._commands]
 
-    def _watching(self, progress: Progress) -> bool:
-        """A second of watching whether somebody else still has the run; whether it is to end meanwhile."""
+    def _watching(self) -> Wait:
+        """How to wait while it is watched whether somebody else still has the run."""
+        from tuitrain.runs.silence import announced
+
+        return announced(lambda text: self._tell(Notice(text=text)), self._look_on)
+
+    def _look_on(self, progress: Progress) -> bool:
+        """A second of that; whether the run is to end meanwhile."""
         from tuitrain.runs.silence import LOOK_SECONDS
 
-        if not progress.done:
-            self._tell(Notice(text=f"Up to {progress.total} s: {progress.phase}."))
         # The recorder has nothing to apply yet: the record is to be filled with what the folder keeps.
         self._record.phase = progress
         self._tell(progress)

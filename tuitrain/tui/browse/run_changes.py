@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from tuitrain.config import ConfigError
-from tuitrain.events import Progress
 from tuitrain.recipes import command_line
 
 if TYPE_CHECKING:
@@ -45,14 +44,9 @@ def check_deletable(run: RunSummary) -> Outcome:
 
 def watching(say: Callable[[Outcome], object], ends: Callable[[], bool]) -> Wait:
     """How to wait while it is watched whether a process that is out of sight still has a run: with a word, as long as `ends` is false."""
-    from tuitrain.runs.silence import let_pass
+    from tuitrain.runs.silence import announced, let_pass
 
-    def wait(progress: Progress) -> bool:
-        if not progress.done:
-            say(Outcome(f"Up to {progress.total} s: {progress.phase}."))
-        return let_pass(progress) or ends()
-
-    return wait
+    return announced(lambda text: say(Outcome(text)), lambda progress: let_pass(progress) or ends())
 
 
 def delete(run: RunSummary, outside: Outside, wait: Wait) -> Outcome:
