@@ -43,23 +43,28 @@ class Holder(ThisProcess, frozen=True, kw_only=True):
 
     taken: float
 
+    @property
+    def named(self) -> str:
+        """The process, for a sentence."""
+        return f"pid {self.pid} on {clean(self.host)}"
+
 
 @dataclass(frozen=True)
 class Claim:
-    """A run that is this process's own until `release`."""
+    """A run that is this process's own until `release`, by the file `path`, which has this number."""
 
     path: Path
+    number: int
 
     def taken_over_by(self) -> str | None:
         """Who has the run by now, where this process was silent for so long that another one took it, as a machine that was suspended."""
         try:
             number, path = _newest(self.path.parent)
-            if number <= int(self.path.name.removeprefix("claim-").removesuffix(".json")):
+            if number <= self.number:
                 return None
-            holder = None if path is None else msgspec.json.decode(path.read_bytes(), type=Holder)
+            return "another process" if path is None else msgspec.json.decode(path.read_bytes(), type=Holder).named
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
             return None  # the next look says more
-        return "another process" if holder is None else f"pid {holder.pid} on {clean(holder.host)}"
 
     def release(self) -> None:
         """Let others take the run; a claim that somebody took over is left alone."""
@@ -90,7 +95,7 @@ def take(folder: Path, *, heir_of: int | None = None, wait: Wait = let_pass) -> 
             # Another one may have taken and released this number, or more of them, since it was looked.
             if _newest(folder) == (number + 1, mine):
                 _forget_before(folder, number + 1)
-                return Claim(mine)
+                return Claim(mine, number + 1)
             mine.unlink(missing_ok=True)
     except OSError as error:
         raise RunError(f"RUN: {clean(folder.name)} cannot be taken: its folder cannot be written: {error.strerror or error}.") from None
@@ -145,7 +150,7 @@ def _check_free(folder: Path, path: Path, heir_of: int | None, wait: Wait) -> No
     handed_over = holder.pid == heir_of and not is_out_of_sight(holder)
     # One that is watched may let go.
     if not handed_over and not _is_gone(folder, path, holder, wait) and path.exists():
-        raise RunError(f"RUN: {run} belongs to another process (pid {holder.pid} on {clean(holder.host)}); stop it first.")
+        raise RunError(f"RUN: {run} belongs to another process ({holder.named}); stop it first.")
 
 
 def _is_gone(folder: Path, path: Path, holder: Holder, wait: Wait) -> bool:
@@ -154,7 +159,7 @@ def _is_gone(folder: Path, path: Path, holder: Holder, wait: Wait) -> bool:
         return not runs_here(holder)
     if is_of_earlier_boot(holder, max(holder.taken, _heartbeat(folder))) and age(folder, path, folder / STATE) > uptime():
         return True
-    return is_silent(folder, path, f"pid {holder.pid} on {clean(holder.host)}", wait)
+    return is_silent(folder, path, holder.named, wait)
 
 
 def _heartbeat(folder: Path) -> float:
