@@ -21,14 +21,20 @@ def tensors(value: Any) -> Iterator[Tensor]:
             yield from tensors(item)
 
 
+def named_logits(outputs: Any) -> Tensor | None:
+    """The `logits` of a mapping; `None` where there are none."""
+    found = outputs.get("logits") if isinstance(outputs, Mapping) else None
+    return found if isinstance(found, Tensor) else None
+
+
 def logits(outputs: Any) -> Tensor:
     """What the loss is computed from: the `logits` of a mapping, else the first tensor of a model's output; bf16 and fp16 as float32.
 
     Raises:
         TypeError: there is none.
     """
-    scores = outputs.get("logits") if isinstance(outputs, Mapping) else outputs
-    if not isinstance(scores, Tensor):
+    scores = outputs if isinstance(outputs, Tensor) else named_logits(outputs)
+    if scores is None:
         scores = next(tensors(outputs), None)
     if scores is None:
         raise TypeError(f"the model returned a {type(outputs).__name__} without a tensor")

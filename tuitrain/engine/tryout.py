@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import torch
 from torch import nn
@@ -15,7 +14,7 @@ from tuitrain.engine.data import Dataset, Split, batch
 from tuitrain.engine.failures import breaks_cuda, first_line, is_out_of_memory, unusable
 from tuitrain.engine.models import model_dtype
 from tuitrain.engine.optim import autocast, make_criterion
-from tuitrain.engine.outputs import logits, tensors
+from tuitrain.engine.outputs import logits, named_logits, tensors
 from tuitrain.engine.seeding import untouched_random
 
 
@@ -136,7 +135,7 @@ def _try_forward(model: nn.Module, dataset: Dataset, config: RunConfig, device: 
     classes = max(len(dataset.classes), _highest_label(dataset) + 1)
     shape = "no tensor" if output is None else list(output.shape)
     fitting = [len(dataset.train.labels[:2]), classes]
-    if shape != fitting and fitting in shapes and not _names_scores(outputs):
+    if shape != fitting and fitting in shapes and named_logits(outputs) is None:
         several = f"{', '.join(map(str, shapes[:-1]))} and {shapes[-1]}"
         rather = f"the scores seem to be the {fitting}: return them first, or in a dict as 'logits'"
         raise _Misfit(f"model: {config.model!r} gives {several} for {given}, of which the first is taken for the scores; {rather}.")
@@ -149,10 +148,6 @@ def _try_forward(model: nn.Module, dataset: Dataset, config: RunConfig, device: 
         raise _Misfit(f"model: {config.model!r} gives {shape} for {given}; it must give {wanted}.{hint}")
     if not output.is_floating_point():
         raise _Misfit(f"model: {config.model!r} gives scores that are {output.dtype}; they must be of a floating type.")
-
-
-def _names_scores(outputs: Any) -> bool:
-    return isinstance(outputs, Mapping) and "logits" in outputs
 
 
 def _can_step(model: nn.Module, dataset: Dataset, config: RunConfig, device: torch.device) -> bool:
