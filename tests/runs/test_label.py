@@ -159,14 +159,16 @@ def test_the_newest_come_first_and_are_not_read_again(runs_dir, opened):
     renamed = [folder.rename(runs_dir / f"202{year}0101-0000-run") for folder, year in zip(folders, (1, 3, 2), strict=True)]
     shelf = Shelf(runs_dir)
     opened.clear()
-    runs, unread = shelf.newest(2)
-    assert ([run.path for run in runs], unread) == ([renamed[1], renamed[2]], 1)
+    found = shelf.newest(2)
+    assert found is not None
+    assert ([run.path for run in found[0]], found[1]) == ([renamed[1], renamed[2]], 1)
     assert {path.parent for path in opened} == set(renamed[1:])
     opened.clear()
     assert [run.path for run in shelf.read()] == [renamed[1], renamed[2], renamed[0]]
     assert {path.parent for path in opened} == {renamed[0]}
-    runs, unread = shelf.newest(3)
-    assert (len(runs), unread) == (3, 0)
+    opened.clear()
+    assert shelf.newest(3) is None
+    assert not opened
 
 
 def test_no_folder_is_an_empty_shelf_and_a_file_is_a_sentence(runs_dir):

@@ -21,15 +21,18 @@ class Shelf:
         self._runs_dir = runs_dir
         self._known: dict[str, tuple[object, RunSummary]] = {}
 
-    def newest(self, count: int) -> tuple[list[RunSummary], int]:
-        """About `count` runs, the newest first, and how many folders there are beyond them. An id begins with when its run did.
+    def newest(self, count: int) -> tuple[list[RunSummary], int] | None:
+        """About `count` runs, the newest first, and how many folders there are beyond them; `None` where there are none beyond.
+
+        An id begins with when its run did.
 
         Raises:
             RunError: the folder cannot be read.
         """
         found = folders(self._runs_dir)
-        runs = self._read(heapq.nlargest(count, found, key=os.path.basename))
-        return runs, max(len(found) - count, 0)
+        if len(found) <= count:
+            return None
+        return self._read(heapq.nlargest(count, found, key=os.path.basename)), len(found) - count
 
     def read(self) -> list[RunSummary]:
         """Every run, newest first, as `catalogue.list_runs` gives them; two thousand unchanged ones in some hundredths of a second.

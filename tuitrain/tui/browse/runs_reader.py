@@ -69,10 +69,10 @@ class RunsReader:
         if self._kept is not None:
             return None
         try:
-            summaries, unread = self._shelf.newest(_FIRST)
+            found = self._shelf.newest(_FIRST)
         except RunError:
             return None  # whoever reads all of them says so
-        return Reading({}, Sketch(), None, None, _rows(summaries, []), unread=unread) if unread else None
+        return None if found is None else Reading({}, Sketch(), None, None, _rows(found[0], []), unread=found[1])
 
     def read(self, wish: Wish, own: RunRecord | None) -> Reading:
         """What is wished for; `own` is the record of this app's run, whose losses are in memory."""
