@@ -96,11 +96,11 @@ def value_axis(values: Sequence[float], height: int, *, log: bool, held: Axis | 
 
     It suits while every value fits and they fill at least a third of it.
     """
-    held_back = [min(max(value, -_LARGEST), _LARGEST) for value in values]
-    positions = [math.log10(value) for value in held_back if value > 0] if log else held_back
-    if not positions:
-        positions = [0.0, 1.0]
-    low, high = min(positions), max(positions)
+    shown = [value for value in values if value > 0] if log else values
+    low, high = 0.0, 1.0
+    if shown:
+        ends = (min(max(end, -_LARGEST), _LARGEST) for end in (min(shown), max(shown)))
+        low, high = map(math.log10, ends) if log else ends
     if held is not None and held.log == log and held.low <= low and high <= held.high and (high - held.low) * 3 >= held.high - held.low:
         return held
     rows = max(height // 2, 2)
