@@ -68,7 +68,7 @@ class Entrant(msgspec.Struct, frozen=True):
 
     def stirred(self) -> bool:
         """Whether one that had ended is deleted, or goes on."""
-        return not self.moves and self.stamp != stamp(self.path / STATE)
+        return self.stamp != stamp(self.path / STATE)
 
 
 class Track(msgspec.Struct, frozen=True):

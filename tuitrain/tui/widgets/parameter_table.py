@@ -112,8 +112,8 @@ class ParameterTable(ScrollingView):
         if rows:
             columns, devices = _columns(rows, width), _devices(rows)
             self._table.append(self._header(columns).strip(width))
-            total = max(sum(row.count for row in rows), 1)
-            self._table += [self._line(row, columns, row.count / total, devices[0][0]).strip(width) for row in rows]
+            shares = zip(rows, _shares(rows), strict=True)
+            self._table += [self._line(row, columns, share, devices[0][0]).strip(width) for row, share in shares]
         else:
             self._table.append(Row("The network has no parameters that torch knows of.", palette.text).strip(width))
         self._sum = self._make_sum(rows, width)
@@ -181,8 +181,7 @@ def _columns(rows: tuple[Parameter, ...], width: int) -> _Columns:
     count = max(len("count"), *(len(f"{row.count:,}") for row in rows))
     marks = 2 if len(_devices(rows)) > 1 else 0
     device = max(len("device"), *(cell_len(clean(row.device)) + marks for row in rows))
-    total = max(sum(row.count for row in rows), 1)
-    trained, share = _TRAINED, max(_LEAST_SHARE, *(len(_percent(row.count / total)) for row in rows))
+    trained, share = _TRAINED, max(_LEAST_SHARE, *(len(_percent(share)) for share in _shares(rows)))
     spare = width - name - shape - count - share - device - trained - 5 * _GAP
     if spare < 0 and all(row.trainable for row in rows):
         spare, trained = spare + trained + _GAP, 0
@@ -199,6 +198,12 @@ def _end_of(text: str, width: int) -> str:
     while cell_len(text) > width - 1:
         text = text[1:]
     return f"…{text}"
+
+
+def _shares(rows: tuple[Parameter, ...]) -> list[float]:
+    """What part of all parameters each row has."""
+    total = max(sum(row.count for row in rows), 1)
+    return [row.count / total for row in rows]
 
 
 def _percent(share: float) -> str:
