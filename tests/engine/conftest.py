@@ -1,10 +1,10 @@
 """Threads of torch, of which several test processes that share the cores take one each: threads that wait for each other cost more than
-they gain. And a group of one rank."""
+they gain. And a group of one rank, and the replays of recorded steps."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -15,6 +15,8 @@ os.environ.setdefault("GOMP_SPINCOUNT", "2000")
 import torch
 import torch.distributed as dist
 
+from tuitrain.engine.graphs import CudaRecorder
+
 torch.set_num_threads(1)
 
 
@@ -24,6 +26,25 @@ def two_threads() -> Iterator[None]:
     torch.set_num_threads(2)
     yield
     torch.set_num_threads(1)
+
+
+@pytest.fixture
+def replays(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Grows by its name for each replay of a recorded piece."""
+    done: list[str] = []
+    record = CudaRecorder.record
+
+    def counting(self: CudaRecorder, piece: Callable[[], None]) -> Callable[[], None]:
+        replay, name = record(self, piece), piece.__name__
+
+        def counted() -> None:
+            done.append(name)
+            replay()
+
+        return counted
+
+    monkeypatch.setattr(CudaRecorder, "record", counting)
+    return done
 
 
 @pytest.fixture

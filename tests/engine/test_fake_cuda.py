@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from tuitrain.config import RECIPES, RunConfig, with_changes
 from tuitrain.engine import train as train_module
-from tuitrain.engine.graphs import WARM_UP, CudaRecorder
+from tuitrain.engine.graphs import WARM_UP
 from tuitrain.engine.trial import measure
 from tuitrain.engine.vision import import_torchvision
 from tuitrain.engine.world import World
@@ -67,20 +67,6 @@ def waits(cards: Cards, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(train_module, "_step", watched)
     return found
-
-
-@pytest.fixture
-def replays(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Grows by a word for each replay of a recorded piece."""
-    done: list[str] = []
-    record = CudaRecorder.record
-
-    def counting(self: CudaRecorder, piece: Callable[[], None]) -> Callable[[], None]:
-        replay, name = record(self, piece), piece.__name__
-        return lambda: (done.append(name), replay())[1]
-
-    monkeypatch.setattr(CudaRecorder, "record", counting)
-    return done
 
 
 def finished(config: RunConfig, folder: Path) -> list[Event]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from fake_recorder import count_as_built_in
 from torch import Tensor, nn
 
 from tuitrain.engine import train as train_module
-from tuitrain.engine.graphs import WARM_UP, CudaRecorder
+from tuitrain.engine.graphs import WARM_UP
 from tuitrain.events import Eval, Event, Notice, RunEnded
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an NVIDIA GPU")]
@@ -27,25 +27,6 @@ LARGE = {"data": "engine_small:make_large_images", "epochs": 12, "device": "cuda
 def small_models_count(monkeypatch: pytest.MonkeyPatch) -> None:
     """The tests' own models are recorded as built-in ones are."""
     count_as_built_in(monkeypatch)
-
-
-@pytest.fixture
-def replays(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Grows by a line for each replay."""
-    done: list[str] = []
-    record = CudaRecorder.record
-
-    def counting(self: CudaRecorder, piece: Callable[[], None]) -> Callable[[], None]:
-        replay, name = record(self, piece), piece.__name__
-
-        def counted() -> None:
-            done.append(name)
-            replay()
-
-        return counted
-
-    monkeypatch.setattr(CudaRecorder, "record", counting)
-    return done
 
 
 def eager(monkeypatch: pytest.MonkeyPatch, folder: Path, **changes: Any) -> list[Event]:
