@@ -12,7 +12,7 @@ from tuitrain.engine import script_ranks as ranks
 from tuitrain.engine import script_speedrun as speedrun
 from tuitrain.engine.augment import crop_flip
 from tuitrain.engine.models import BUILT_IN, takes_rows
-from tuitrain.engine.outputs import logits, tensors
+from tuitrain.engine.outputs import logits, named_logits, tensors
 from tuitrain.engine.script_devices import device_lines, needs_copy, replica_lines, scores, split_function
 from tuitrain.events import DataKind
 from tuitrain.text import clean
@@ -95,7 +95,7 @@ def training_part(config: RunConfig, kind: DataKind, has_test: bool | None, *, c
         lines += [inspect.getsource(crop_flip), ""]
     lines += speedrun.functions(config)
     if is_import_string(config.model):
-        lines += [inspect.getsource(tensors), "", inspect.getsource(logits), ""]
+        lines += [line for function in (tensors, named_logits, logits) for line in (inspect.getsource(function), "")]
     if config.strategy == "split":
         lines += [*split_function(config), "", ""]
     elif config.strategy == "ddp":
