@@ -88,6 +88,12 @@ async def until(pilot: Pilot[None], condition: Callable[[], bool]) -> None:
         rest = min(rest * 1.5, 0.1)
 
 
+async def resize(pilot: Pilot[None], width: int, height: int) -> None:
+    """Give the terminal another size, and let the app go on until its screen has it: Textual tells it a moment later."""
+    await pilot.resize_terminal(width, height)
+    await until(pilot, lambda: pilot.app.screen.size == (width, height))
+
+
 async def until_shown(pilot: Pilot[None], *texts: str) -> str:
     """Let the app go on until the screen shows all of `texts`; what it shows then."""
     await until(pilot, lambda: all(text in screen_text(pilot.app) for text in texts))

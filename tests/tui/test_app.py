@@ -9,7 +9,7 @@ from typing import Any, Literal
 import msgspec
 import pytest
 from fakes import RUN, FakeSampler, FakeSession, busy_card, card, said, screen_text, seed_cnn, settle
-from kept_runs import until, until_shown, until_told
+from kept_runs import resize, until, until_shown, until_told
 from textual.pilot import Pilot
 from textual.widgets._toast import ToastHolder
 
@@ -751,7 +751,7 @@ async def test_a_question_fits_a_terminal_that_becomes_small(
         await pilot.pause()
         whole = said(app)
         assert "…" not in inside(whole)
-        await pilot.resize_terminal(*size)
+        await resize(pilot, *size)
         await until(pilot, lambda: app.screen.query_one(Box).region.right <= size[0])
         box = [line.strip() for line in screen_text(app).splitlines() if line.strip()]
         assert {line[0] + line[-1] for line in box} == {"╭╮", "││", "╰╯"}
@@ -847,16 +847,16 @@ async def test_only_help_and_leaving_work_while_the_terminal_is_too_small(sessio
     app = make(session, sampler)
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.pause()
-        await pilot.resize_terminal(60, 15)
+        await resize(pilot, 60, 15)
         await until_shown(pilot, "tuitrain needs 80×24")
         assert screen_text(app).splitlines()[-1].split() == ["?", "Help", "q", "Quit"]
         await pilot.press("enter", "space", "n", "g", "r", "b", "escape", "down", "7")
         assert app.screen is app.main
         assert not session.started
-        await pilot.resize_terminal(80, 24)
+        await resize(pilot, 80, 24)
         await until_shown(pilot, "▸recipe")
         await begun(pilot, session)
-        await pilot.resize_terminal(60, 15)
+        await resize(pilot, 60, 15)
         await until_shown(pilot, "tuitrain needs 80×24", "running")
         await pilot.press("space", "x", "c", "n", "o")
         assert session.asked == []
@@ -864,7 +864,7 @@ async def test_only_help_and_leaving_work_while_the_terminal_is_too_small(sessio
         await pilot.press("q")
         await until_shown(pilot, "▸ Stop and save")
         await pilot.press("escape")
-        await pilot.resize_terminal(80, 24)
+        await resize(pilot, 80, 24)
         await until_shown(pilot, "space Pause")
 
 
@@ -877,23 +877,23 @@ async def test_a_run_that_begins_and_is_refused_while_the_terminal_is_too_small(
         session.begin()
         session.steps(20)
         await settle(pilot)
-        await pilot.resize_terminal(80, 24)
+        await resize(pilot, 80, 24)
         await until_shown(pilot, "space Pause")
         await pilot.press("left")
         await until_shown(pilot, "step 20")
         session.end()
         await pilot.press("n")
         await until_shown(pilot, "▸recipe")
-        await pilot.resize_terminal(60, 15)
+        await resize(pilot, 60, 15)
         app.main.start(seed_cnn())
         session.begin()
         await settle(pilot)
-        await pilot.resize_terminal(80, 24)
+        await resize(pilot, 80, 24)
         await until_shown(pilot, "space Pause")
-        await pilot.resize_terminal(60, 15)
+        await resize(pilot, 60, 15)
         session.refuse("no such data")
         await settle(pilot)
-        await pilot.resize_terminal(80, 24)
+        await resize(pilot, 80, 24)
         await until_shown(pilot, "▸recipe", "no such data")
 
 
@@ -921,7 +921,7 @@ async def test_resizing_live(session: FakeSession, sampler: FakeSampler) -> None
     async with app.run_test(size=WIDE) as pilot:
         await begun(pilot, session)
         for width, height in [(80, 24), (20, 5), (200, 60), (99, 24), (100, 30), (3, 3), (120, 40)]:
-            await pilot.resize_terminal(width, height)
+            await resize(pilot, width, height)
             session.steps(5)
             await settle(pilot)
             lines = screen_text(app).splitlines()

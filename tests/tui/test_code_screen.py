@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from fake_script import LONG, fake_script
 from fakes import FakeSampler, FakeSession, card, screen_text, seed_cnn, settle
-from kept_runs import until, until_shown, until_told
+from kept_runs import resize, until, until_shown, until_told
 from rich.cells import cell_len
 from test_terminal import OnTerminal
 from textual.pilot import Pilot
@@ -103,9 +103,9 @@ async def test_scrolling_stays_inside(session: FakeSession, sampler: FakeSampler
             await pilot.press(key)
             await until_shown(pilot, seen)
         await pilot.press("end")
-        await pilot.resize_terminal(200, 60)
+        await resize(pilot, 200, 60)
         await until_shown(pilot, "lines 3–56 of 56")
-        await pilot.resize_terminal(80, 24)
+        await resize(pilot, 80, 24)
         await until_shown(pilot, "lines 3–17 of 56")
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import pytest
 from fakes import FakeSampler, FakeSession, screen_text, seed_cnn, settle
-from kept_runs import until, until_shown
+from kept_runs import resize, until, until_shown
 from textual.events import MouseScrollDown
 from textual.pilot import Pilot
 
@@ -194,9 +194,9 @@ async def test_runs_that_do_not_fit_are_reached_sideways(session: FakeSession, s
         text = await pressed(pilot, *["right"] * 4)
         assert "runs 4–7 of 7" in text
         assert "7 run 7" in text[text.index("Runs and") :]
-        await pilot.resize_terminal(200, 60)
+        await resize(pilot, 200, 60)
         assert "of 7" not in await until_shown(pilot, "same in all")
-        await pilot.resize_terminal(80, 24)
+        await resize(pilot, 80, 24)
         await until_shown(pilot, "runs 1–4 of 7")
         await pressed(pilot, *["right"] * 4)
         assert "runs 1–4 of 7" in await pressed(pilot, *["left"] * 4)
@@ -519,8 +519,8 @@ async def test_resizing_and_another_theme(session: FakeSession, sampler: FakeSam
     async with app.run_test(size=(200, 60)) as pilot:
         await compared(pilot, pair)
         for size in ((80, 24), (60, 20), (120, 40)):
-            await pilot.resize_terminal(*size)
-            await until(pilot, lambda size=size: app.screen.size == size and not screen(pilot)._busy)  # type: ignore[misc]
+            await resize(pilot, *size)
+            await until(pilot, lambda: not screen(pilot)._busy)
             await pilot.pause()
             assert len(screen_text(app).splitlines()) == size[1]
         assert "1 short   2 long" in screen_text(app)

@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from fakes import GIB, FakeSampler, FakeSession, screen_text, seed_cnn, settle
+from kept_runs import resize
 from test_terminal import OnTerminal
 from textual.pilot import Pilot
 from textual.widget import Widget
@@ -340,7 +341,7 @@ async def test_many_devices_share_the_room(session: FakeSession, sampler: FakeSa
         assert "cuda:0   util  83 %" in text
         hidden = 6 - sum(f"{name}   util" in text for name in names)
         assert f"{hidden} more" in text
-        await pilot.resize_terminal(200, 60)
+        await resize(pilot, 200, 60)
         await settle(pilot)
         text = await shown(pilot)
         assert all(f"{name}   util  83 %" in text for name in names)

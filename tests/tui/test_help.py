@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from fake_script import fake_script
 from fakes import FakeSampler, FakeSession, screen_text, seed_cnn
-from kept_runs import until, until_shown
+from kept_runs import resize, until, until_shown
 from textual.events import MouseScrollDown
 from textual.pilot import Pilot
 from tour import SCREENS, bring, go, keep_three, strike
@@ -103,7 +103,7 @@ async def test_help_scrolls_where_it_is_longer_than_the_terminal(app: TuitrainAp
         assert "this help, back, quit" not in first
         await strike(pilot, *["pagedown"] * 4)
         await until_shown(pilot, "this help, back, quit")
-        await pilot.resize_terminal(80, 24)
+        await resize(pilot, 80, 24)
         await until(pilot, lambda: "scroll" not in screen_text(app))
 
 
@@ -148,12 +148,12 @@ async def test_an_open_palette_offers_less_when_the_terminal_becomes_too_small(a
         await bring(pilot, session, "running")
         await strike(pilot, "ctrl+p")
         await until_shown(pilot, "Search for commands", "Checkpoint")
-        await pilot.resize_terminal(60, 15)
+        await resize(pilot, 60, 15)
         await until(pilot, lambda: "tuitrain needs 80×24" in screen_text(app) and "Checkpoint" not in screen_text(app))
         text = screen_text(app)
         assert "Help" in text.partition("Search for commands")[2]
         assert "Analysis" not in text
-        await pilot.resize_terminal(*SIZE)
+        await resize(pilot, *SIZE)
         await until_shown(pilot, "Search for commands", "Analysis", "Checkpoint")
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from fakes import FakeSampler, FakeSession, screen_text, seed_cnn
-from kept_runs import here, keep, until, until_shown, until_told
+from kept_runs import here, keep, resize, until, until_shown, until_told
 from textual.pilot import Pilot
 
 from tuitrain.config import with_changes
@@ -191,10 +191,10 @@ async def test_resizing_and_a_terminal_that_is_too_small(session: FakeSession, s
     app = make(session, sampler, runs_dir)
     async with app.run_test(size=WIDE) as pilot:
         await open_first(pilot, "Settings")
-        await pilot.resize_terminal(60, 20)
+        await resize(pilot, 60, 20)
         await until_shown(pilot, "tuitrain needs 80×24", "finished")
         for width, height in [(80, 24), (200, 60), (99, 24), (100, 24)]:
-            await pilot.resize_terminal(width, height)
+            await resize(pilot, width, height)
             # What was there before the new size came has these words too.
             await until(pilot, lambda size=(height, {width}): size_of(screen_text(app)) == size)
             await until_shown(pilot, "step 40/40", "→ [64, 10]")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from fakes import FakeSampler, FakeSession, said, screen_text, seed_cnn, settle
-from kept_runs import until
+from kept_runs import resize
 from test_terminal import OnTerminal
 from textual.pilot import Pilot
 
@@ -556,13 +556,12 @@ async def test_a_terminal_that_becomes_too_small_and_large_again(session: FakeSe
         await opened(pilot, session, evaluation())
         await pilot.press("end")
         for size in ((60, 10), (80, 24), (200, 60)):
-            await pilot.resize_terminal(*size)
-            await until(pilot, lambda size=size: app.screen.size == size)  # type: ignore[misc]
+            await resize(pilot, *size)
             await pilot.pause()
             assert ("tuitrain needs 80×24" in screen_text(app)) == (size == (60, 10))
         assert "test sample 163 " in selected(app)
         await pilot.press("m")
-        await pilot.resize_terminal(80, 24)
+        await resize(pilot, 80, 24)
         await pilot.pause()
         assert "taken for" in screen_text(app)
 

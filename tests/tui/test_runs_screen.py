@@ -14,7 +14,7 @@ from types import ModuleType
 import msgspec
 import pytest
 from fakes import RUN, FakeSampler, FakeSession, screen_text, seed_cnn, settle
-from kept_runs import here, keep, until, until_shown, until_told
+from kept_runs import here, keep, resize, until, until_shown, until_told
 from textual.pilot import Pilot
 from textual.screen import Screen
 
@@ -375,9 +375,9 @@ async def test_moving_by_keys_and_mouse(session: FakeSession, sampler: FakeSampl
         await pilot._post_mouse_events([_scroll_down()], RunsTable, offset=(10, 5))
         assert table(pilot).list.top == 3
         assert place() in range(3, 3 + table(pilot).list.page)
-        await pilot.resize_terminal(80, 30)
+        await resize(pilot, 80, 30)
         await pilot.press("end")
-        await pilot.resize_terminal(80, 24)
+        await resize(pilot, 80, 24)
         await until(pilot, lambda: "▸" in screen_text(app))
 
 
@@ -479,17 +479,17 @@ async def test_the_keys_are_where_they_were_after_the_terminal_was_too_small(
     app = make(session, sampler, runs_dir)
     async with app.run_test(size=WIDE) as pilot:
         await opened(pilot, "Runs 3", "▸ ▢ ✓ finished    alpha")
-        await pilot.resize_terminal(60, 15)
+        await resize(pilot, 60, 15)
         await until_shown(pilot, "tuitrain needs 80×24")
         await until(pilot, lambda: app.screen.focused is None)
-        await pilot.resize_terminal(*WIDE)
+        await resize(pilot, *WIDE)
         await until_shown(pilot, "alpha")
         await until(pilot, lambda: app.screen.focused is table(pilot))
         await pilot.press("down", "slash", *"be")
         await until_shown(pilot, "/ be", "1 of 3")
-        await pilot.resize_terminal(60, 15)
+        await resize(pilot, 60, 15)
         await until_shown(pilot, "tuitrain needs 80×24")
-        await pilot.resize_terminal(*WIDE)
+        await resize(pilot, *WIDE)
         await until_shown(pilot, "/ be")
         await pilot.press(*"ta")
         await until_shown(pilot, "/ beta", "1 of 3")
@@ -706,7 +706,7 @@ async def test_every_key_is_safe_while_something_is_typed(
             await pilot.press(opener, *keys, "escape", "escape")
             if app.screen is app.main:
                 await opened(pilot, "Runs 3")
-        await pilot.resize_terminal(60, 20)
+        await resize(pilot, 60, 20)
         await until_shown(pilot, "tuitrain needs 80×24")
         assert app.is_running
     assert all(path.exists() for path in three)

@@ -10,7 +10,7 @@ import msgspec
 import pyte
 import pytest
 from fakes import FakeSampler, FakeSession, card, screen_text, seed_cnn
-from kept_runs import until
+from kept_runs import resize, until
 from rich.cells import cell_len
 from test_terminal import OnTerminal
 from textual.pilot import Pilot
@@ -71,9 +71,7 @@ async def test_resizing_while_events_come(session: FakeSession, tmp_path: Path, 
         for size in SIZES:
             app.terminal = pyte.Screen(*size)
             app.stream = pyte.Stream(app.terminal)
-            await pilot.resize_terminal(*size)
-            # Textual tells its screens a moment later.
-            await until(pilot, lambda size=size: app.screen.size == size)  # type: ignore[misc]
+            await resize(pilot, *size)
             session.steps(7)
             session.say(Notice(text="a notice"))
             lines = await settled(pilot)
