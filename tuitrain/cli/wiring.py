@@ -6,7 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tuitrain.config import RunConfig
     from tuitrain.devices.sampler import Sampler
-    from tuitrain.events import Progress, RunStarted
+    from tuitrain.events import Event, Progress, RunStarted
+    from tuitrain.session.control import Control
     from tuitrain.session.worker import Train, WorkerSession
     from tuitrain.tui.code.script import WriteScript
 
@@ -81,12 +82,22 @@ def _end(session: WorkerSession) -> bool:
 
 
 def load_engine() -> Train:
-    """The engine's train function, imported when it is asked for: it takes torch with it."""
-    from tuitrain.engine.train import train
+    """The engine's train function; with its first event it takes torch with it."""
+    return _train
+
+
+def _train(config: RunConfig, control: Control) -> Iterator[Event]:
+    """`engine.train.train`, with the ranks of ddp in processes of their own."""
+    from tuitrain.python import lasting_imports
+    from tuitrain.session.ahead import ranks_ahead
     from tuitrain.session.elastic import elastic_train
 
-    spread = partial(elastic_train, agent="tuitrain.engine.agent", rank="tuitrain.engine.rank")
-    return partial(train, spread=spread)
+    agent, rank = "tuitrain.engine.agent", "tuitrain.engine.rank"
+    ahead = ranks_ahead(config, control, agent, rank)
+    with nullcontext() if ahead is None else closing(ahead):
+        with lasting_imports():
+            from tuitrain.engine.train import train
+        yield from train(config, control, spread=partial(elastic_train, agent=agent, rank=rank, ahead=ahead))
 
 
 def check_config(config: RunConfig) -> None:

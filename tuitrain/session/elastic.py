@@ -53,7 +53,9 @@ class Bounds:
     stop: float = 25.0
 
 
-def elastic_train(config: RunConfig, control: Control, *, agent: str, rank: str, bounds: Bounds | None = None) -> Iterator[Event]:
+def elastic_train(
+    config: RunConfig, control: Control, *, agent: str, rank: str, bounds: Bounds | None = None, ahead: Ranks | None = None
+) -> Iterator[Event]:
     """Train as `config` says, on a process for each of the devices that it names.
 
     Args:
@@ -61,6 +63,7 @@ def elastic_train(config: RunConfig, control: Control, *, agent: str, rank: str,
         control: the host's side of the run.
         agent, rank: the modules that the launcher and each rank run.
         bounds: for ranks that hang.
+        ahead: the ranks, where they were started for such a `config` already.
 
     Raises:
         ConfigError: before `RunStarted`: the ranks cannot train with it.
@@ -69,7 +72,7 @@ def elastic_train(config: RunConfig, control: Control, *, agent: str, rank: str,
     count = len(config.device.split(","))
     yield Progress(phase=f"starting {count} {'process' if count == 1 else 'processes'}{where}")
     try:
-        ranks = Ranks(agent, rank, config)
+        ranks = ahead or Ranks(agent, rank, config)
     except OSError as error:
         raise ConfigError(f"strategy: ddp cannot start its processes: {error.strerror or error}; use split.") from None
     group = _Group(config, control, ranks, bounds or Bounds())

@@ -150,7 +150,7 @@ class Ranks:
             self._read_output()
 
     def close(self) -> None:
-        """End what still lives, with a bound, and leave no file."""
+        """End what still lives, with a bound, and leave no file; called again it does no harm."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
         if self.process.poll() is None:

@@ -38,7 +38,7 @@ class WorkerSession:
     """Trains in a thread of its own and records in another; `join` joins both, and the one of the run's `on_end`.
 
     Args:
-        load_train: gives the engine's train function. It is called in the training thread, because it imports torch.
+        load_train: gives the engine's train function. Both are called in the training thread, because one of them imports torch.
         runs_dir: where the run folders are made.
         free_cuda_devices: CUDA ordinals, the one with most free memory first; empty where there is none.
     """
