@@ -11,8 +11,9 @@ from small_runs import make_run
 from tuitrain.config import ConfigError
 from tuitrain.recipes import load_recipe
 from tuitrain.runs import claim, label, removal, report
-from tuitrain.runs.catalogue import delete, find, list_runs
+from tuitrain.runs.catalogue import find, list_runs
 from tuitrain.runs.label import rename
+from tuitrain.runs.removal import delete
 from tuitrain.runs.status import InQueue, this_process
 
 KEYS = [

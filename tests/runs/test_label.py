@@ -11,10 +11,11 @@ from small_runs import make_run
 from tuitrain.config import ConfigError, with_changes
 from tuitrain.recipes import load_recipe
 from tuitrain.runs import report
-from tuitrain.runs.catalogue import check_deletable, find, list_runs
+from tuitrain.runs.catalogue import find, list_runs
 from tuitrain.runs.errors import RunError
 from tuitrain.runs.label import Label, annotate, read_label, rename
 from tuitrain.runs.made_with import config_of
+from tuitrain.runs.removal import check_deletable
 from tuitrain.runs.saved import load_record
 from tuitrain.runs.shelf import Shelf
 from tuitrain.runs.status import read_status

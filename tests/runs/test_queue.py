@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 from small_runs import make_run
 
-from tuitrain.runs import catalogue, queue, report
-from tuitrain.runs.catalogue import RunSummary
+from tuitrain.runs import catalogue, queue, removal, report
 from tuitrain.runs.queue import Standing, standing
 from tuitrain.runs.status import InQueue
+from tuitrain.runs.summary import RunSummary
 
 HERE = socket.gethostname()
 GPUS = ("cuda:1", "cuda:0")
@@ -146,7 +146,7 @@ def test_the_lists_say_how_queued_runs_stand(tmp_path: Path) -> None:
     assert (rows[first]["pid"], rows[left]["pid"]) == (os.getpid(), None)
     assert "queue" not in rows[first]
     assert [run.run for run in queue.left_behind(tmp_path)] == [left]
-    catalogue.delete(tmp_path / left)
+    removal.delete(tmp_path / left)
 
 
 def test_what_has_not_begun_is_the_newest(tmp_path: Path) -> None:

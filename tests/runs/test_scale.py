@@ -15,7 +15,7 @@ from small_runs import STARTED, losses, make_run
 
 from tuitrain.config import ConfigError
 from tuitrain.paths import METRICS
-from tuitrain.runs import catalogue, reader, report, schema
+from tuitrain.runs import catalogue, reader, removal, report, schema
 from tuitrain.runs.errors import RunError
 from tuitrain.runs.export import export_metrics
 from tuitrain.runs.label import annotate
@@ -213,8 +213,8 @@ def test_a_link_that_leads_nowhere_is_a_row_and_can_be_deleted(runs_dir, run_fol
         assert set(by_name) == {gone.name, there.name, run_folder.id}
         assert (by_name[there.name].broken, by_name[there.name].step) == (None, 20)
         assert "No such file" in by_name[gone.name].broken
-    catalogue.delete(gone)
-    catalogue.delete(there)
+    removal.delete(gone)
+    removal.delete(there)
     assert sorted(os.listdir(runs_dir)) == [run_folder.id, "notes"]
     assert catalogue.list_runs(runs_dir)[0].step == 20
 

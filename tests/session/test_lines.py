@@ -23,6 +23,7 @@ from tuitrain.runs import catalogue
 from tuitrain.runs.errors import RunError
 from tuitrain.runs.record import RunRecord
 from tuitrain.runs.status import InQueue, read_status
+from tuitrain.runs.summary import RunSummary
 from tuitrain.session.control import Control
 from tuitrain.session.lines import commands, connection, place, server
 from tuitrain.session.lines.client import RunLine, decode
@@ -394,7 +395,7 @@ def test_the_process_that_takes_a_run_over_is_told_too(tmp_path: Path, heard: He
     # As when it is handed over at this moment: the process that ends it does so for another reason.
     monkeypatch.setattr(session, "_ask", let_go_instead)
     monkeypatch.setattr(commands, "has_process", lambda status, now: True)
-    monkeypatch.setattr("tuitrain.runs.catalogue.is_lost", lambda status, now: False)
+    monkeypatch.setattr("tuitrain.runs.summary.is_lost", lambda status, now: False)
     assert commands.stop(run) == f"{run.run} stopped at step 3"
     assert session.join(BOUND)
 
@@ -444,7 +445,7 @@ def test_a_run_without_a_process_that_trains_it_says_why(tmp_path: Path, fields:
     if saved:
         (tmp_path / "checkpoints" / "step-00000005").mkdir(parents=True)
     with pytest.raises(RunError) as refused:
-        commands.go_on(catalogue.RunSummary(path=tmp_path, run="x", host="box", pid=7, **fields))
+        commands.go_on(RunSummary(path=tmp_path, run="x", host="box", pid=7, **fields))
     assert str(refused.value) == sentence
 
 

@@ -18,12 +18,12 @@ from small_sessions import until
 
 from tuitrain.config import DEFAULTS, ConfigError, RunConfig
 from tuitrain.events import Event, Notice, Progress, RunEnded
-from tuitrain.runs import catalogue, queue
-from tuitrain.runs.catalogue import RunSummary
+from tuitrain.runs import catalogue, queue, removal
 from tuitrain.runs.errors import RunError
 from tuitrain.runs.record import RunRecord
 from tuitrain.runs.saved import load_record
 from tuitrain.runs.status import read_status
+from tuitrain.runs.summary import RunSummary
 from tuitrain.session import detached, queued, turn
 from tuitrain.session.control import Control
 from tuitrain.session.lines import commands
@@ -146,7 +146,7 @@ def test_a_run_is_taken_out_of_the_queue(runs_dir: Path, queue_up: Queue, run_of
         with pytest.raises(ConfigError, match="is queued and has not begun; there is nothing to"):
             command(run_of(second))
     with pytest.raises(ConfigError, match="stop it first"):
-        catalogue.delete(runs_dir / second)
+        removal.delete(runs_dir / second)
     pid = run_of(second).pid
     assert commands.stop(run_of(second)) == f"{second} stopped at step 0"
     until(lambda: pid not in [child.pid for child in detached._children if child.poll() is None])

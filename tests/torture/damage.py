@@ -17,10 +17,10 @@ from truth import tensorboard_steps, whole
 from tuitrain.config import ConfigError
 from tuitrain.paths import METRICS
 from tuitrain.runs import catalogue
-from tuitrain.runs.catalogue import RunSummary
 from tuitrain.runs.reader import MetricsReader
 from tuitrain.runs.saved import load_record
 from tuitrain.runs.schema import LOSS
+from tuitrain.runs.summary import RunSummary
 from tuitrain.session.resume import plan
 
 KILLED_AT = 200

@@ -35,11 +35,11 @@ from tuitrain.events import (
     Step,
 )
 from tuitrain.recipes import load_recipe
-from tuitrain.runs.catalogue import RunSummary
 from tuitrain.runs.errors import RunError
 from tuitrain.runs.made_with import config_of
 from tuitrain.runs.record import RunRecord
 from tuitrain.runs.silence import Wait
+from tuitrain.runs.summary import RunSummary
 from tuitrain.tui.app import TuitrainApp
 
 RUN = "20261121-0413-seed-cnn-k3f"

@@ -18,11 +18,11 @@ from kept_runs import here, keep, resize, until, until_shown, until_told
 from textual.pilot import Pilot
 from textual.screen import Screen
 
-from tuitrain.runs.catalogue import RunSummary
 from tuitrain.runs.label import annotate, rename
 from tuitrain.runs.pyramid import Bin
 from tuitrain.runs.record import RunRecord
 from tuitrain.runs.shelf import Shelf
+from tuitrain.runs.summary import RunSummary
 from tuitrain.tui import format as words
 from tuitrain.tui.app import TuitrainApp
 from tuitrain.tui.browse import run_rows, runs_reader

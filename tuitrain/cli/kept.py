@@ -121,18 +121,18 @@ def export(parent_runs_dir: str | None, run: str, format_: str, output: str | No
 def delete(parent_runs_dir: str | None, runs: tuple[str, ...], yes: bool, runs_dir: str | None) -> int:
     """Delete each RUN with its checkpoints and metrics. None goes where one of them is live, or not there."""
     from tuitrain.console.printers import to_stderr
-    from tuitrain.runs import catalogue
+    from tuitrain.runs import catalogue, removal
     from tuitrain.runs.silence import announced
 
     found = catalogue.find_each(runs_folder(runs_dir, parent_runs_dir), runs)
     for run in found:
-        catalogue.check_deletable(run)
+        removal.check_deletable(run)
     named = catalogue.in_words(found)
     if not yes and not _agreed(f"Delete {named} with {'its' if len(found) == 1 else 'their'} checkpoints and metrics?"):
         click.echo(f"kept {named}", err=True)
         return 1
     for run in found:
-        catalogue.delete(run.path, announced(to_stderr))
+        removal.delete(run.path, announced(to_stderr))
         click.echo(f"deleted {run.run}")
     return 0
 

@@ -19,7 +19,7 @@ from tuitrain.cli.wiring import check_config, session_and_sampler
 if TYPE_CHECKING:
     from tuitrain.config import RunConfig
     from tuitrain.console.printers import Printer
-    from tuitrain.runs.catalogue import RunSummary
+    from tuitrain.runs.summary import RunSummary
     from tuitrain.session.launched import World
     from tuitrain.session.worker import Train
 

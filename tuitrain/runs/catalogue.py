@@ -1,99 +1,20 @@
-"""The runs that are kept: listed from their `state.json` alone, found by id, shown, deleted."""
+"""The runs that are kept: listed from their `state.json` alone, and found by id."""
 
 from __future__ import annotations
 
 import os
-import re
-import socket
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-import msgspec
-
-from tuitrain.events import LIVE_STATES, RunState
-from tuitrain.paths import BEST, CHECKPOINTS, CONFIG, MANIFEST, STATE
+from tuitrain.paths import CONFIG, STATE
 from tuitrain.runs.errors import RunError
-from tuitrain.runs.label import read_label
-from tuitrain.runs.status import InQueue, RunStatus, has_process, is_lost, read_status
-from tuitrain.text import clean, nearest, readable
+from tuitrain.runs.summary import RunSummary, started_of, summarize
+from tuitrain.text import clean, nearest
 
-if TYPE_CHECKING:
-    from tuitrain.runs.silence import Wait
-
-_ID_TIME = re.compile(r"(\d{4})(\d{2})(\d{2})-(\d{2})(\d{2})-")
 _SHOWN_CANDIDATES = 5
 _SHORTEST_PART = 3
 """Letters of the random end of an id; fewer may stand in any of them by chance."""
-
-
-class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """One row of the list. `run` is the folder's name, control characters replaced.
-
-    A run whose `state.json` cannot be read has the state "lost", and `broken` says why.
-    """
-
-    path: Path
-    run: str
-    name: str = ""
-    recipe: str = ""
-    state: RunState = "lost"
-    attached: int = 0
-    device: tuple[str, ...] = ()
-    strategy: str = ""
-    data: str = ""
-    step: int = 0
-    epoch: int = 0
-    loss: float | None = None
-    accuracy: float | None = None
-    started: str = ""
-    host: str = ""
-    pid: int | None = None
-    note: str = ""
-    error: str | None = None
-    broken: str | None = None
-    queue: InQueue | None = None
-
-    @property
-    def live(self) -> bool:
-        """Whether a process trains it now, or waits for its turn."""
-        return self.state in LIVE_STATES and not self.left
-
-    @property
-    def waits(self) -> bool:
-        """Whether it is in the queue and its turn has not come."""
-        return self.queue is not None and (self.left or not self.queue.turn)
-
-    @property
-    def left(self) -> bool:
-        """Whether it is in the queue and no process waits for its turn."""
-        return self.queue is not None and self.pid is None
-
-    @property
-    def here(self) -> bool:
-        """Whether a process of this machine trains it, or was the last to do so."""
-        return self.host == clean(socket.gethostname())
-
-    @property
-    def of_this_process(self) -> bool:
-        """Whether the calling process trains it, or was the last to do so."""
-        return self.here and self.pid == os.getpid()
-
-    @property
-    def state_words(self) -> str:
-        """The state as it is shown: a live run that no screen shows is "detached"."""
-        if self.queue is not None:
-            return f"{self.state}, nobody waits" if self.left else self.state if self.waits else f"{self.state}, begins"
-        return f"{self.state}, detached" if self.live and not self.attached else self.state
-
-    def to_json(self) -> dict[str, Any]:
-        """The run as `runs --json` prints it."""
-        fields = [field for field in self.__struct_fields__ if field not in _INTERNAL]
-        return {field: msgspec.to_builtins(getattr(self, field)) for field in fields}
-
-
-_INTERNAL = ("path", "note", "error", "broken", "queue")
 
 
 def list_runs(runs_dir: Path) -> list[RunSummary]:
@@ -130,10 +51,10 @@ def is_run(folder: Path) -> bool:
             os.stat(folder / name)
             return True
         except PermissionError:
-            return bool(_ID_TIME.match(folder.name))
+            return bool(started_of(folder.name))
         except OSError:
             pass
-    return bool(_ID_TIME.match(folder.name)) and _leads_nowhere(folder)
+    return bool(started_of(folder.name)) and _leads_nowhere(folder)
 
 
 def _leads_nowhere(folder: str | Path) -> bool:
@@ -189,120 +110,3 @@ def _named(runs: Sequence[RunSummary], ref: str) -> RunSummary:
         hint = nearest(ref, ids) or part or " It must be an id, the start of one, or last; `tuitrain runs` lists them."
         raise RunError(f"RUN: there is no run {clean(ref)!r}.{hint}")
     raise RunError(f"RUN: {clean(ref)!r} is the start of {in_words(matches)}.")
-
-
-def checkpoints(folder: Path) -> list[dict[str, Any]]:
-    """`{"step", "kind", "path"}` of each checkpoint in a run folder, by step; the one that is the best has the kind "best"."""
-    found = []
-    best = _best(folder)
-    for manifest in sorted((folder / CHECKPOINTS).glob(f"step-*/{MANIFEST}")):
-        try:
-            content = msgspec.json.decode(manifest.read_bytes(), type=_Manifest)
-        except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
-            # Only a checkpoint with a whole manifest can be used, so only such a one is listed.
-            continue
-        kind = "best" if manifest.parent.name == best else clean(content.kind)
-        found.append({"step": content.step, "kind": kind, "path": readable(manifest.parent)})
-    return sorted(found, key=lambda checkpoint: checkpoint["step"])
-
-
-def delete(folder: Path, wait: Wait | None = None) -> RunSummary:
-    """Remove the run in `folder` with all its files, or the link to it; what cannot be removed whole stays listed and can be deleted later.
-
-    Args:
-        folder: the run folder.
-        wait: called while it is watched whether a process that is out of sight still has the run.
-
-    Returns:
-        The run as it was.
-
-    Raises:
-        RunError: it is not there any more, it is live, or its folder cannot be removed.
-    """
-    # The list does without.
-    from tuitrain.runs.removal import remove
-    from tuitrain.runs.silence import let_pass
-
-    # The folder and no name: while somebody was asked it may have gone, and another run's name may begin with its own.
-    if not is_run(folder):
-        raise RunError(f"RUN: {clean(folder.name)} is not there any more.")
-    run = summarize(folder, time.time())
-    check_deletable(run)
-    try:
-        remove(folder, wait or let_pass)
-    except OSError as error:
-        # Not the paths of the error: while it is removed the folder has another name.
-        raise RunError(f"RUN: {run.run} cannot be removed: {error.strerror or clean(str(error))}.") from None
-    return run
-
-
-def check_deletable(run: RunSummary) -> None:
-    """Whether a run may be deleted.
-
-    Raises:
-        RunError: it is live.
-    """
-    if run.live:
-        raise RunError(f"RUN: {run.run} is {run.state} (pid {run.pid} on {run.host}); stop it first.")
-
-
-class _Manifest(msgspec.Struct):
-    step: int
-    kind: str
-
-
-def _best(folder: Path) -> str | None:
-    try:
-        return (folder / CHECKPOINTS / BEST).read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError):
-        return None
-
-
-def summarize(folder: Path, now: float) -> RunSummary:
-    """The row of the run in `folder`, whatever state its files are in; `now` is Unix seconds."""
-    try:
-        status = read_status(folder)
-    except RunError as error:
-        label = read_label(folder)
-        return RunSummary(
-            path=folder,
-            run=clean(folder.name),
-            name=label.name_or(""),
-            started=_started_of(folder.name),
-            note=label.note_or(""),
-            broken=str(error),
-        )
-    return row_of(folder, status, now)
-
-
-def row_of(folder: Path, status: RunStatus, now: float) -> RunSummary:
-    """The row of the run in `folder`, which has this status; `now` is Unix seconds."""
-    state: RunState = "lost" if is_lost(status, now) else status.state
-    queue = status.queue if state == "queued" else None
-    return RunSummary(
-        path=folder,
-        run=status.run,
-        name=status.name,
-        recipe=status.recipe,
-        state=state,
-        attached=status.attached if state in LIVE_STATES else 0,
-        device=status.device,
-        strategy=status.strategy,
-        data=status.data,
-        step=status.step,
-        epoch=status.epoch,
-        loss=status.loss,
-        accuracy=status.accuracy,
-        started=status.started,
-        host=status.host,
-        pid=None if queue is not None and not has_process(status, now) else status.pid or None,
-        note=status.note,
-        error=status.error,
-        queue=queue,
-    )
-
-
-def _started_of(run: str) -> str:
-    """When a run began, from its id alone; empty when the id does not say."""
-    match = _ID_TIME.match(run)
-    return "{}-{}-{}T{}:{}:00.000Z".format(*match.groups()) if match else ""

@@ -10,10 +10,11 @@ import msgspec
 
 from tuitrain.config import ConfigError, RunConfig
 from tuitrain.paths import METRICS
-from tuitrain.runs.catalogue import RunSummary, list_runs
+from tuitrain.runs.catalogue import list_runs
 from tuitrain.runs.errors import RunError
 from tuitrain.runs.made_with import config_of, environment_of
 from tuitrain.runs.reader import MetricsReader
+from tuitrain.runs.summary import RunSummary
 
 LEAST_STEPS = 10
 """With fewer measured steps a run is no measure."""

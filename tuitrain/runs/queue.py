@@ -20,8 +20,9 @@ import msgspec
 from tuitrain.config import ConfigError, parse_device
 from tuitrain.events import LIVE_STATES
 from tuitrain.paths import STATE
-from tuitrain.runs.catalogue import RunSummary, folders, summarize
+from tuitrain.runs.catalogue import folders
 from tuitrain.runs.errors import RunError
+from tuitrain.runs.summary import RunSummary, summarize
 
 LOCK = ".queue.lock"
 _LIVE = tuple(f'"state":"{state}"'.encode() for state in LIVE_STATES)

@@ -10,7 +10,8 @@ from typing import Any
 import msgspec
 
 from tuitrain.runs import catalogue, queue
-from tuitrain.runs.catalogue import RunSummary
+from tuitrain.runs.checkpoints import checkpoints
+from tuitrain.runs.summary import RunSummary
 from tuitrain.text import clean
 
 _HEADER = ("RUN", "STATE", "DEVICE", "DATA", "STEP", "EPOCH", "LOSS", "ACCURACY", "STARTED (UTC)", "NAME")
@@ -55,7 +56,7 @@ def show(runs_dir: Path, ref: str, *, as_json: bool) -> str:
     run = catalogue.find(runs_dir, ref)
     config = config_of(run.path)
     if as_json:
-        return _json({**run.to_json(), "config": msgspec.to_builtins(config), "checkpoints": catalogue.checkpoints(run.path)})
+        return _json({**run.to_json(), "config": msgspec.to_builtins(config), "checkpoints": checkpoints(run.path)})
     facts = {
         "run": run.run,
         "name": run.name,
@@ -72,7 +73,7 @@ def show(runs_dir: Path, ref: str, *, as_json: bool) -> str:
         "folder": clean(str(run.path)),
     }
     lines = [f"{fact:<10} {value}" for fact, value in facts.items() if value]
-    saved = [f"  step {one['step']:,}  {one['kind']}  {clean(one['path'])}" for one in catalogue.checkpoints(run.path)]
+    saved = [f"  step {one['step']:,}  {one['kind']}  {clean(one['path'])}" for one in checkpoints(run.path)]
     return "\n".join([*lines, *(["checkpoints", *saved] if saved else []), "configuration", *_indented(to_toml(config))])
 
 

@@ -9,8 +9,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tuitrain.paths import STATE
-from tuitrain.runs.catalogue import RunSummary, folders, is_run, newest_first, summarize
+from tuitrain.runs.catalogue import folders, is_run, newest_first
 from tuitrain.runs.label import LABEL
+from tuitrain.runs.summary import RunSummary, summarize
 from tuitrain.runs.unchanged import stamp
 
 

@@ -20,9 +20,9 @@ from tuitrain.config import ConfigError, RunConfig
 from tuitrain.events import Event, Notice, Progress
 from tuitrain.python import ELSEWHERE, PACKAGES
 from tuitrain.runs import queue as queue_of
-from tuitrain.runs.catalogue import RunSummary, summarize
 from tuitrain.runs.made_with import config_of
 from tuitrain.runs.status import read_status
+from tuitrain.runs.summary import RunSummary, summarize
 from tuitrain.session import Session
 from tuitrain.text import clean
 from tuitrain.wire import Checked, Host, Hosting, Refused

@@ -17,7 +17,7 @@ import msgspec
 from tuitrain.config import ConfigError, RunConfig
 from tuitrain.events import Event, Notice, Progress, RunStarted
 from tuitrain.paths import check_working_directory
-from tuitrain.runs import catalogue
+from tuitrain.runs import removal
 from tuitrain.session.unseen import end_on_signals
 from tuitrain.session.worker import WorkerSession
 from tuitrain.wire import Checked, Host, Hosting, Joined, Refused
@@ -163,7 +163,7 @@ class HostedRun:
         record = self._session.record
         if self._request.resume is None and record is not None and record.path is not None:
             with suppress(ConfigError):
-                catalogue.delete(record.path)
+                removal.delete(record.path)
         return ABANDONED
 
     def _code(self) -> int:

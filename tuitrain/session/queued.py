@@ -17,7 +17,6 @@ from tuitrain.config import RunConfig, parse_device
 from tuitrain.events import EndState, RunStarted
 from tuitrain.paths import expected_data
 from tuitrain.runs import claim
-from tuitrain.runs.catalogue import RunSummary
 from tuitrain.runs.errors import RunError
 from tuitrain.runs.folder import RunFolder
 from tuitrain.runs.logtail import LOG_LINES
@@ -25,6 +24,7 @@ from tuitrain.runs.queue import end_of_line
 from tuitrain.runs.record import RunRecord
 from tuitrain.runs.silence import Wait, let_pass
 from tuitrain.runs.status import InQueue, RunStatus, this_process
+from tuitrain.runs.summary import RunSummary
 from tuitrain.runs.utc import utc
 from tuitrain.session.archive import Archive
 from tuitrain.text import clean

@@ -9,10 +9,10 @@ from typing import Any
 
 from tuitrain.config import ConfigError, RunConfig, check_field, parse_device, with_changes
 from tuitrain.paths import CHECKPOINTS, saved_folders
-from tuitrain.runs.catalogue import RunSummary
 from tuitrain.runs.errors import RunError
 from tuitrain.runs.made_with import config_of
 from tuitrain.runs.status import HEARTBEAT_SECONDS, RunStatus, is_out_of_sight, read_status
+from tuitrain.runs.summary import RunSummary
 
 CHANGEABLE = ("device", "strategy", "epochs", "max_steps")
 """What may be another when a run goes on; all else decided the steps that are done."""

@@ -10,10 +10,10 @@ import msgspec
 
 from tuitrain.events import Event, Notice, Request
 from tuitrain.runs import queue
-from tuitrain.runs.catalogue import RunSummary, summarize
 from tuitrain.runs.errors import RunError
 from tuitrain.runs.queue import Standing
 from tuitrain.runs.shelf import Shelf
+from tuitrain.runs.summary import RunSummary, summarize
 from tuitrain.session.control import Control
 from tuitrain.session.queued import QueuedRun
 from tuitrain.text import clean

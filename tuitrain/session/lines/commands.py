@@ -7,10 +7,10 @@ import time
 from collections.abc import Collection
 
 from tuitrain.events import END_STATES, RunState
-from tuitrain.runs.catalogue import RunSummary, summarize
 from tuitrain.runs.errors import RunError
 from tuitrain.runs.silence import Wait, let_pass
 from tuitrain.runs.status import RunStatus, has_process, is_out_of_sight, read_status
+from tuitrain.runs.summary import RunSummary, summarize
 from tuitrain.session.lines import Command
 from tuitrain.session.lines.client import RunLine, Unanswered
 from tuitrain.session.resume import was_saved

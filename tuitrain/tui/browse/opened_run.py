@@ -88,9 +88,9 @@ class OpenedRun(StoredView):
 
     def read(self) -> Reading:
         """Read the folder; takes in nothing."""
-        from tuitrain.runs.catalogue import row_of
         from tuitrain.runs.saved import load_record
         from tuitrain.runs.status import read_status
+        from tuitrain.runs.summary import row_of
 
         # Before reading: a state that is written meanwhile is read the next time.
         seen = stamp(self.path / STATE)
@@ -120,10 +120,10 @@ class OpenedRun(StoredView):
 
 
 def _checkpoints(folder: Path) -> tuple[KeptCheckpoint, ...]:
-    from tuitrain.runs import catalogue
+    from tuitrain.runs.checkpoints import checkpoints
 
     kept = []
-    for one in catalogue.checkpoints(folder):
+    for one in checkpoints(folder):
         path = Path(one["path"])
         try:
             sizes = [entry.stat().st_size for entry in os.scandir(path)]

@@ -12,8 +12,8 @@ from tuitrain.config import ConfigError
 from tuitrain.recipes import command_line
 
 if TYPE_CHECKING:
-    from tuitrain.runs.catalogue import RunSummary
     from tuitrain.runs.silence import Wait
+    from tuitrain.runs.summary import RunSummary
     from tuitrain.tui.hosts.outside import Outside
 
 
@@ -35,10 +35,10 @@ def outcome(change: Callable[[], Outcome]) -> Outcome:
 
 def check_deletable(run: RunSummary) -> Outcome:
     """Raises: ConfigError: it trains."""
-    from tuitrain.runs import catalogue
+    from tuitrain.runs import removal
 
     if not run.waits:
-        catalogue.check_deletable(run)
+        removal.check_deletable(run)
     return Outcome()
 
 
@@ -51,11 +51,11 @@ def watching(say: Callable[[Outcome], object], ends: Callable[[], bool]) -> Wait
 
 def delete(run: RunSummary, outside: Outside, wait: Wait) -> Outcome:
     """Raises: ConfigError: it trains, or cannot be deleted."""
-    from tuitrain.runs import catalogue
+    from tuitrain.runs import removal
 
     if run.waits:
         take_out(run, outside, wait)
-    catalogue.delete(run.path, wait)
+    removal.delete(run.path, wait)
     return Outcome(f"Deleted {run.run}.")
 
 
@@ -65,8 +65,8 @@ def take_out(run: RunSummary, outside: Outside, wait: Wait) -> Outcome:
     Raises:
         ConfigError: it is not, or cannot be told so.
     """
-    from tuitrain.runs.catalogue import summarize
     from tuitrain.runs.errors import RunError
+    from tuitrain.runs.summary import summarize
 
     found = summarize(run.path, time.time())
     if not found.waits:

@@ -14,9 +14,9 @@ from tuitrain.tui import format as words
 from tuitrain.tui.columns import Column
 
 if TYPE_CHECKING:
-    from tuitrain.runs.catalogue import RunSummary
     from tuitrain.runs.pyramid import Bin
     from tuitrain.runs.record import RunRecord
+    from tuitrain.runs.summary import RunSummary
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 _ALIVE = ("queued", "preparing", "running", "stopping", "paused")

@@ -11,9 +11,9 @@ import msgspec
 from tuitrain.tui.browse.run_rows import RunRow, Sketch, row_of, sketch
 
 if TYPE_CHECKING:
-    from tuitrain.runs.catalogue import RunSummary
     from tuitrain.runs.record import RunRecord
     from tuitrain.runs.shelf import Shelf
+    from tuitrain.runs.summary import RunSummary
 
 
 _FIRST = 100

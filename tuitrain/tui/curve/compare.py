@@ -117,8 +117,8 @@ def labels(records: Sequence[RunRecord]) -> list[str]:
 
 
 def _load(number: int, path: Path, own: RunRecord | None) -> Entrant:
-    from tuitrain.runs.catalogue import summarize
     from tuitrain.runs.saved import load_record
+    from tuitrain.runs.summary import summarize
 
     # Before it is read: what is written meanwhile is read the next time.
     entrant = Entrant(number, path, stamp=stamp(path / STATE))

@@ -15,7 +15,7 @@ from tuitrain.tui.hosts.outside import Outside
 from tuitrain.tui.run_view import RunView
 
 if TYPE_CHECKING:
-    from tuitrain.runs.catalogue import RunSummary
+    from tuitrain.runs.summary import RunSummary
     from tuitrain.tui.hosts.going_on import Plan
 
 

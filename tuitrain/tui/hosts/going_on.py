@@ -14,7 +14,7 @@ from tuitrain.config import RunConfig
 from tuitrain.tui.hosts.outside import Outside
 
 if TYPE_CHECKING:
-    from tuitrain.runs.catalogue import RunSummary
+    from tuitrain.runs.summary import RunSummary
 
 
 class More(msgspec.Struct, frozen=True):
@@ -59,8 +59,8 @@ def look(path: Path, outside: Outside, changes: Mapping[str, str] | None = None)
     Raises:
         ConfigError: it cannot go on; the sentence says why.
     """
-    from tuitrain.runs.catalogue import summarize
     from tuitrain.runs.errors import RunError
+    from tuitrain.runs.summary import summarize
     from tuitrain.session.resume import lacks_its_end, may_be_gone
 
     run = summarize(path, time.time())

@@ -10,8 +10,8 @@ from tuitrain.config import RunConfig
 
 if TYPE_CHECKING:
     from tuitrain.events import Event
-    from tuitrain.runs.catalogue import RunSummary
     from tuitrain.runs.silence import Wait
+    from tuitrain.runs.summary import RunSummary
     from tuitrain.session import Session
     from tuitrain.session.lines import Command
 
