@@ -24,11 +24,11 @@ from tuitrain.runs.record import RunRecord
 from tuitrain.runs.status import this_process
 from tuitrain.runs.store import MetricsWriter
 from tuitrain.tui.app import TuitrainApp
+from tuitrain.tui.curve.metrics import WEIGHTS
 from tuitrain.tui.look import LIGHT
 from tuitrain.tui.screens import compare as compare_module
 from tuitrain.tui.screens.compare import CompareScreen
 from tuitrain.tui.screens.help import HelpScreen
-from tuitrain.tui.widgets.curve import WEIGHTS
 from tuitrain.tui.widgets.overlay import Overlay
 
 SIZES = [(80, 24), (120, 40), (200, 60)]

@@ -193,20 +193,20 @@ async def test_zoom_is_around_the_cursor_and_the_cursor_pans_at_the_edge(session
         curve = await begun(pilot, session)
         await pilot.press("left", *["pageup"] * 4, "z")
         await pilot.pause()
-        assert curve.cursor is not None
-        assert curve.span == Span(curve.cursor - 200, curve.cursor + 200)
-        low = curve.span.low
+        assert curve.viewport.cursor is not None
+        assert curve.viewport.span == Span(curve.viewport.cursor - 200, curve.viewport.cursor + 200)
+        low = curve.viewport.span.low
         for key in [*["pageup"] * 4, *["left"] * 12]:
             await pilot.press(key)
-            assert curve.span is not None
-            assert curve.span.low <= curve.cursor <= curve.span.high
-        assert curve.span.low < low
+            assert curve.viewport.span is not None
+            assert curve.viewport.span.low <= curve.viewport.cursor <= curve.viewport.span.high
+        assert curve.viewport.span.low < low
         await pilot.press("home")
-        assert (curve.cursor, curve.span.low) == (1, 1)
+        assert (curve.viewport.cursor, curve.viewport.span.low) == (1, 1)
         await pilot.press("left", "end")
-        assert (curve.cursor, curve.span.high) == (800, 800)
+        assert (curve.viewport.cursor, curve.viewport.span.high) == (800, 800)
         await pilot.press("left_square_bracket")
-        assert curve.cursor == curve.span.high == 600
+        assert curve.viewport.cursor == curve.viewport.span.high == 600
 
 
 async def test_a_zoom_at_the_newest_end_follows_it_and_others_stay(session: FakeSession, sampler: FakeSampler) -> None:
@@ -298,20 +298,20 @@ async def test_the_cursor_moves_by_columns_and_by_tenths_and_stops_at_the_ends(s
     async with app.run_test(size=WIDE) as pilot:
         curve = await begun(pilot, session)
         await pilot.press("right")
-        assert curve.cursor == 800
+        assert curve.viewport.cursor == 800
         await pilot.press("right", "shift+right", "pagedown", "end")
-        assert curve.cursor == 800
+        assert curve.viewport.cursor == 800
         await pilot.press("left")
-        assert 780 <= curve.cursor <= 790
-        before = curve.cursor
+        assert 780 <= curve.viewport.cursor <= 790
+        before = curve.viewport.cursor
         await pilot.press("shift+left")
-        assert 85 <= before - curve.cursor <= 105
+        assert 85 <= before - curve.viewport.cursor <= 105
         await pilot.press("pagedown")
-        assert abs(curve.cursor - before) <= 8
+        assert abs(curve.viewport.cursor - before) <= 8
         await pilot.press("home", "left", "pageup")
-        assert curve.cursor == 1
+        assert curve.viewport.cursor == 1
         await pilot.press("z", "z", "z", "z", "z", "z", "right")
-        assert curve.cursor == 2, "where a step is wider than a column, the cursor goes from step to step"
+        assert curve.viewport.cursor == 2, "where a step is wider than a column, the cursor goes from step to step"
 
 
 async def test_a_click_reads_the_step_under_it(session: FakeSession, sampler: FakeSampler) -> None:
@@ -320,13 +320,13 @@ async def test_a_click_reads_the_step_under_it(session: FakeSession, sampler: Fa
         curve = await begun(pilot, session)
         x = 2 + curve_lines(app)[-2].index("└") + 1
         await pilot.click(Curve, offset=(x + (curve.size.width - 2 - x) // 2, 5))
-        assert curve.cursor is not None
-        assert abs(curve.cursor - 500) <= 16
+        assert curve.viewport.cursor is not None
+        assert abs(curve.viewport.cursor - 500) <= 16
         await pilot.click(Curve, offset=(x + 3, 5))
         assert "▲" in await shown(pilot)
         assert curve_lines(app)[0][x - 2 + 3] in "┊⠒⠉"
         await pilot.click(Curve, offset=(3, 5))
-        assert curve.cursor < 100
+        assert curve.viewport.cursor < 100
 
 
 async def test_many_devices_share_the_room(session: FakeSession, sampler: FakeSampler) -> None:
@@ -385,7 +385,7 @@ async def test_another_run_begins_without_cursor_and_zoom(session: FakeSession, 
         session.begin(total=50)
         await settle(pilot)
         assert "the curve begins with the first step" in screen_text(app)
-        assert (curve.cursor, curve.span) == (None, None)
+        assert (curve.viewport.cursor, curve.viewport.span) == (None, None)
         train(session, 50)
         await settle(pilot)
         assert "▲" not in screen_text(app)
@@ -430,10 +430,10 @@ async def test_cursor_and_following_zoom_go_back_with_the_run(session: FakeSessi
         text = screen_text(app)
         assert "step 100 · epoch 1" in text
         assert "between steps" not in text
-        assert (curve.cursor, curve.span) == (100, Span(0, 400, follows=True))
+        assert (curve.viewport.cursor, curve.viewport.span) == (100, Span(0, 400, follows=True))
         session.say(msgspec.structs.replace(record.started, resumed_from=0), State(state="running"))
         await settle(pilot)
-        assert curve.cursor is None
+        assert curve.viewport.cursor is None
 
 
 async def test_steps_that_are_not_finite_are_gaps(session: FakeSession, sampler: FakeSampler) -> None:
@@ -650,7 +650,7 @@ async def test_a_live_run_on_disk_that_is_read_again_keeps_cursor_and_zoom(sessi
         train(session, 50)
         view.record = stored_copy(session.record, [])
         screen.curve.redraw()
-        assert (screen.curve.cursor, screen.curve.span) == (800, Span(550, 950, follows=True))
+        assert (screen.curve.viewport.cursor, screen.curve.viewport.span) == (800, Span(550, 950, follows=True))
 
 
 async def test_a_curve_that_vanishes_is_no_crash(session: FakeSession, sampler: FakeSampler) -> None:

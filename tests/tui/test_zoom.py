@@ -3,8 +3,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tuitrain.tui.curve.axes import span_axis, step_axis
 from tuitrain.tui.curve.pieces import Piece, kept, spaced
 from tuitrain.tui.curve.readout import FIELDS, plan
+from tuitrain.tui.curve.viewport import Viewport
 from tuitrain.tui.curve.zoom import LEAST, Span, followed, holding, moved, zoomed
 from tuitrain.tui.widgets.strips import Row
 
@@ -53,6 +55,43 @@ def test_a_span_that_follows_goes_back_with_the_run() -> None:
     assert followed(span, 399) == Span(0, 400, follows=True)
     assert followed(Span(700, 800, follows=True), 500) == Span(400, 500, follows=True)
     assert followed(Span(400, 800), 100) == Span(400, 800)
+
+
+@given(newest_steps, st.lists(st.tuples(st.sampled_from("zprmf"), st.integers(-9, 9)), max_size=30))
+def test_the_cursor_is_always_on_a_step_in_sight(newest: int, keys: list[tuple[str, int]]) -> None:
+    seen = Viewport()
+    for key, by in keys:
+        span = seen.span
+        steps = step_axis(newest, newest, 80) if span is None else span_axis(span.low, span.high, 80)
+        if key == "f":
+            newest += abs(by)
+            before, seen = seen, seen.following(newest)
+            assert seen.cursor == before.cursor
+        else:
+            seen = {
+                "z": seen.zoomed(newest),
+                "p": seen.panned(by, newest),
+                "r": seen.reading(by * newest // 9, newest),
+                "m": seen.moved(by, newest, steps, 60),
+            }[key]
+        if seen.cursor is not None:
+            assert 1 <= seen.cursor <= newest
+            assert seen.span is None or seen.span.low <= seen.cursor <= seen.span.high
+
+
+def test_the_cursor_goes_by_columns_and_by_steps_where_these_are_wider() -> None:
+    seen = Viewport(Span(400, 600)).moved(-1, 800, None, 0)
+    assert seen.cursor == 600, "first the newest step that is shown"
+    assert seen.moved(-1, 800, span_axis(400, 600, 60), 51).cursor == 596
+    assert Viewport(None, 5).moved(1, 8, step_axis(8, 8, 60), 51).cursor == 6
+
+
+def test_a_view_that_follows_stays_while_it_would_leave_the_cursor_behind() -> None:
+    span = Span(400, 800, follows=True)
+    assert Viewport(span, 800).following(801) == Viewport(Span(501, 901, follows=True), 800)
+    assert Viewport(span, 500).following(801) == Viewport(span, 500)
+    assert Viewport(span, 700).following(100) == Viewport(Span(0, 400, follows=True), 100)
+    assert Viewport(None, 700).following(0).cursor is None
 
 
 def test_the_most_important_pieces_that_fit_are_kept_in_their_order() -> None:

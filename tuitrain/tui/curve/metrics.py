@@ -106,6 +106,8 @@ SPEED = Metric(
     smooths=True,
 )
 METRICS = (LOSS, ACCURACY, LEARNING_RATE, SPEED)
+WEIGHTS = (0.0, 0.6, 0.9, 0.97, 0.99)
+"""Of what came before, in a smoothed curve: from none to the smoothest."""
 
 
 def why_empty(metric: Metric, record: RunRecord, *, ended: bool) -> str:

@@ -14,11 +14,11 @@ from textual.widget import Widget
 
 from tuitrain.tui.curve.chart import load as load_plotext
 from tuitrain.tui.curve.compare import DEEPEST, METRICS, MOST, Reading, Wanted, load, read, right_end
+from tuitrain.tui.curve.metrics import WEIGHTS
 from tuitrain.tui.curve.ruler import ACROSS
 from tuitrain.tui.run_view import RunLike
 from tuitrain.tui.screens.base import Help, PaneScreen
 from tuitrain.tui.terminal.glyphs import draws_ascii
-from tuitrain.tui.widgets.curve import WEIGHTS
 from tuitrain.tui.widgets.differences import Differences
 from tuitrain.tui.widgets.overlay import Overlay
 

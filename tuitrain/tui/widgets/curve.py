@@ -14,10 +14,10 @@ from tuitrain.tui.curve.crosshair import epoch_columns, with_cursor, with_epochs
 from tuitrain.tui.curve.foot import Foot, Place
 from tuitrain.tui.curve.head import Showing
 from tuitrain.tui.curve.later import Ahead, Arrived, Later
-from tuitrain.tui.curve.metrics import METRICS, Metric
+from tuitrain.tui.curve.metrics import METRICS, WEIGHTS, Metric
 from tuitrain.tui.curve.plot import Plot, Wish
 from tuitrain.tui.curve.readout import Plan
-from tuitrain.tui.curve.zoom import Span, followed, holding, moved, zoomed
+from tuitrain.tui.curve.viewport import Viewport
 from tuitrain.tui.run_view import RunLike
 from tuitrain.tui.widgets.lines import Pane
 from tuitrain.tui.widgets.strips import Row
@@ -25,7 +25,6 @@ from tuitrain.tui.widgets.strips import Row
 if TYPE_CHECKING:
     from tuitrain.runs.record import RunRecord
 
-WEIGHTS = (0.0, 0.6, 0.9, 0.97, 0.99)
 _LEAST = (20, 4)
 _EDGE = 2
 """Cells of the frame at each side."""
@@ -72,9 +71,7 @@ class Curve(Pane, can_focus=True):
         self.metric: Metric = METRICS[0]
         self.log_scale = False
         self.smoothing = 2
-        self.span: Span | None = None
-        self.cursor: int | None = None
-        """The step that is read; `None` without a cursor."""
+        self.viewport = Viewport()
         self._record: RunRecord | None = None
         self._later = Later(self)
         self._plot = Plot(self._later, least_wait)
@@ -94,7 +91,7 @@ class Curve(Pane, can_focus=True):
             weight=wish.weight,
             span=wish.span,
             tested=record is not None and len(record.evals) > 0,
-            reads=self.cursor is not None,
+            reads=self.viewport.cursor is not None,
             braille=self._braille,
         )
         return showing.heading(self.palette, self.title_style(), self.size.width)
@@ -121,7 +118,7 @@ class Curve(Pane, can_focus=True):
         """The frame with the chart in it; the view is brought up to date first, because the heading tells it too."""
         record = self._view.record
         self._notice_run(record)
-        self._follow(0 if record is None else record.step)
+        self.viewport = self.viewport.following(self._newest)
         return super().content(width, height)
 
     def body(self, width: int, height: int) -> list[Strip]:
@@ -133,7 +130,7 @@ class Curve(Pane, can_focus=True):
             return self._lines_before
         if width < _LEAST[0] or height < _LEAST[1]:
             return [Row("too small for a curve", self.palette.dim).strip(width)]
-        plan = None if self.cursor is None else self._foot.plan(record, height)
+        plan = None if self.viewport.cursor is None else self._foot.plan(record, height)
         if plan is not None and height - plan.rows < _LEAST[1]:
             plan = None
         picture = self._plot.picture(record, self._wish(width, height - (plan.rows if plan else 0)), self.palette, ended=self._view.ended)
@@ -149,21 +146,13 @@ class Curve(Pane, can_focus=True):
         self._later.take(message)
         self.redraw()
 
-    def _follow(self, newest: int) -> None:
-        """Let the view go on with the run, unless the cursor would be left behind; steps that a run has lost cannot be read."""
-        if self.cursor is not None and self.cursor > newest:
-            self.cursor = newest or None
-        span = None if self.span is None else followed(self.span, newest)
-        if span is not None and (self.cursor is None or span.low <= self.cursor):
-            self.span = span
-
     def _wish(self, width: int, height: int) -> Wish:
         metric = self.metric
         return Wish(
             metric=metric,
             log=self.log_scale and metric.scales,
             weight=WEIGHTS[self.smoothing] if metric.smooths else 0.0,
-            span=self.span,
+            span=self.viewport.span,
             width=width,
             height=height,
             braille=self._braille,
@@ -181,10 +170,10 @@ class Curve(Pane, can_focus=True):
 
     def _with_reading(self, picture: Picture, record: RunRecord, plan: Plan, width: int) -> list[Strip]:
         """The chart with the cursor in it, and the lines under it."""
-        steps, palette = self._plot.steps, self.palette
-        if steps is None or self.cursor is None:
+        steps, cursor, palette = self._plot.steps, self.viewport.cursor, self.palette
+        if steps is None or cursor is None:
             return picture.lines
-        place = Place(self.cursor, steps, picture.left, picture.columns)
+        place = Place(cursor, steps, picture.left, picture.columns)
         smoothed = self._plot.smoothed(record, self.metric, WEIGHTS[self.smoothing])
         readout = self._foot.readout(record, self.metric, smoothed, place, plan)
         lines = with_cursor(picture, cell(place.step, steps, place.columns), palette.dim, palette.key)
@@ -201,7 +190,7 @@ class Curve(Pane, can_focus=True):
         same, self._record = self._shows(record), record
         if same:
             return
-        self.span = self.cursor = self._lines_before = None
+        self.viewport, self._lines_before = Viewport(), None
         self._plot.forget()
 
     # -- keys ---------------------------------------------------------------------------------------------------------
@@ -209,9 +198,9 @@ class Curve(Pane, can_focus=True):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Which keys mean something now."""
         works = {
-            "put_away": self.cursor is not None,
-            "zoom_out": self.span is not None,
-            "pan": self.span is not None,
+            "put_away": self.viewport.cursor is not None,
+            "zoom_out": self.viewport.span is not None,
+            "pan": self.viewport.span is not None,
             "log_scale": self.metric.scales,
             "smooth": self.metric.smooths,
         }
@@ -236,15 +225,9 @@ class Curve(Pane, can_focus=True):
             self._answer_key()
 
     def action_move(self, by: int) -> None:
-        """The cursor by columns, at least by a step; the first time at the newest step that is shown."""
-        steps, columns, newest = self._plot.steps, self._plot.columns, self._newest
-        if not newest:
-            return
-        if self.cursor is None or steps is None:
-            self._read(min(newest, self.span.high) if self.span else newest)
-            return
-        target = round(step_at(cell(self.cursor, steps, columns) + by, steps, columns))
-        self._read(target if (target - self.cursor) * by > 0 else self.cursor + (1 if by > 0 else -1))
+        """The cursor by columns."""
+        if self._newest:
+            self._show(self.viewport.moved(by, self._newest, self._plot.steps, self._plot.columns))
 
     def action_move_far(self, by: int) -> None:
         """The cursor by a tenth of the chart."""
@@ -253,56 +236,43 @@ class Curve(Pane, can_focus=True):
     def action_go(self, end: int) -> None:
         """The cursor to the first step or to the newest one."""
         if self._newest:
-            self._read(self._newest if end else 1)
+            self._show(self.viewport.reading(self._newest if end else 1, self._newest))
 
     def action_put_away(self) -> None:
         """No cursor."""
-        self.cursor = None
-        self._answer_key()
+        self._show(self.viewport.put_away())
 
     def action_zoom(self) -> None:
         """Closer by two, around the cursor or at the newest end."""
-        self._show(zoomed(self.span, self._newest, self.cursor))
+        self._show(self.viewport.zoomed(self._newest))
 
     def action_zoom_out(self) -> None:
         """Everything."""
-        self._show(None)
+        self._show(self.viewport.whole())
 
     def action_pan(self, by: int) -> None:
         """By half of what is shown."""
-        if self.span is not None:
-            self._show(moved(self.span, by * max(self.span.width // 2, 1), self._newest))
+        self._show(self.viewport.panned(by, self._newest))
 
     def on_click(self, event: Click) -> None:
         """Read the step that was clicked on."""
         steps, columns = self._plot.steps, self._plot.columns
         column = event.x - _EDGE - (self.size.width - 2 * _EDGE - columns)
         if steps is not None and self._newest and 0 <= column < columns:
-            self._read(round(step_at(column, steps, columns)))
+            self._show(self.viewport.reading(round(step_at(column, steps, columns)), self._newest))
 
     @property
     def _newest(self) -> int:
         return 0 if self._view.record is None else self._view.record.step
 
-    def _read(self, step: int) -> None:
-        """Put the cursor on a step that there is, and into sight."""
-        began, newest = self.cursor is None, self._newest
-        self.cursor = min(max(step, 1), newest)
-        span = None if self.span is None else holding(self.span, self.cursor, newest)
-        if began or span != self.span:
-            self.span = span
+    def _show(self, viewport: Viewport) -> None:
+        """Another part of the steps, or another step is read."""
+        before, self.viewport = self.viewport, viewport
+        # The heading tells both.
+        if viewport.span != before.span or (viewport.cursor is None) != (before.cursor is None):
             self._answer_key()
-        else:
+        elif viewport != before:
             self.redraw()
-
-    def _show(self, span: Span | None) -> None:
-        """Another part of the steps, with the cursor in it."""
-        if span == self.span:
-            return
-        self.span = span
-        if span is not None and self.cursor is not None:
-            self.cursor = min(max(self.cursor, span.low, 1), span.high, self._newest)
-        self._answer_key()
 
     def _answer_key(self) -> None:
         """The heading answers at once; the curve follows in the next frame, because a whole new one takes some hundredths of a second."""
