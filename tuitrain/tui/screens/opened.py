@@ -13,12 +13,11 @@ from textual.widget import Widget
 from tuitrain.config import ConfigError
 from tuitrain.recipes import command_line
 from tuitrain.runs.logtail import LogTail
-from tuitrain.text import clean
 from tuitrain.tui.browse.opened_run import OpenedRun, Reading
+from tuitrain.tui.browse.steering import Steering, steering, why_apart
 from tuitrain.tui.curve.chart import load as load_plotext
 from tuitrain.tui.curve.later import Ahead
 from tuitrain.tui.hosts.attachment import Attachment
-from tuitrain.tui.layout import left_width
 from tuitrain.tui.messages import GoOn
 from tuitrain.tui.own_memory import OwnCards
 from tuitrain.tui.run_view import StoredView
@@ -43,23 +42,6 @@ _QUIET_BEATS = 6
 """The folder of a run that says nothing, as while it is paused, is read every so many beats."""
 _CURVE_SECONDS = 3.0
 """A curve costs more than all numbers beside it, so every second reading is drawn."""
-_TAKEN_AT_ONCE = {
-    "queued": {"stop": "It ends before it has begun."},
-    "paused": {"checkpoint": "A checkpoint is written now.", "stop": "It stops now, with a checkpoint."},
-}
-_TAKEN = {"checkpoint": "A checkpoint is written at the next step.", "stop": "It stops at the next step, with a checkpoint."}
-_HINTS = {
-    "failed": "o shows the log · R goes on",
-    "stopped": "R goes on",
-    "interrupted": "R goes on",
-    "finished": "R trains on",
-    "lost": "R goes on from its newest checkpoint",
-}
-_NEVER_SAVED = {
-    **dict.fromkeys(_HINTS, "never saved"),
-    "failed": "o shows the log · never saved: y copies its command",
-}
-_STEERED = {**_HINTS, "paused": "space goes on", "queued": "x takes it out of the queue"}
 
 
 class OpenedScreen(PaneScreen):
@@ -133,7 +115,7 @@ class OpenedScreen(PaneScreen):
         self._look = look
         self._attachment = Attachment(path, outside, lambda: self.post_message(self.Told()))
         self._read_again = False
-        self._could: tuple[object, ...] = ()
+        self._could: Steering | None = None
         self._beats = 0
 
     def shown_run(self) -> Path | None:
@@ -148,11 +130,9 @@ class OpenedScreen(PaneScreen):
         self._devices = Devices(self._sampler, OwnCards(StoredView(None)))
         self._devices.can_focus = False
         self._settings, self._checkpoints, self._log = SettingsPane(run), CheckpointsPane(run), LogPane(self._current_log)
-        self._hints = dict(_HINTS)
-        self._progress, self._replicas = Progress(run, hints=self._hints), Replicas(run)
+        self._progress, self._replicas = Progress(run), Replicas(run)
         self._curve = Curve(run, braille=not draws_ascii(self.app), least_wait=_CURVE_SECONDS)
-        left = (self._devices, self._settings, self._checkpoints, self._log)
-        self._body = OpenedBody(left, (self._progress, self._curve, self._replicas))
+        self._body = OpenedBody(self._devices, self._settings, self._checkpoints, self._log, self._progress, self._curve, self._replicas)
         return (self._waiting, self._apart, self._body)
 
     def place_panes(self, width: int, height: int) -> None:
@@ -161,32 +141,7 @@ class OpenedScreen(PaneScreen):
         self._waiting.display, self._body.display = not there, there
         self._waiting.styles.height = height
         self._apart.display = bool(self._apart.sentence)
-        height -= self._apart.display
-        left = left_width(width)
-        devices = self._device_rows(left, height)
-        progress = 3 + self._progress.notes(width - left)
-        replicas = min(self._replicas.rows_wanted(width - left - 4), max((height - progress) // 4, 1)) + 2
-        checkpoints = min(self._checkpoints.rows_wanted(), max(height // 5, 2)) + 1
-        log = max((height - checkpoints - devices) // 3, 4)
-        self._body.resize_panes(
-            left,
-            {
-                self._devices: devices,
-                self._settings: height - checkpoints - log - devices,
-                self._checkpoints: checkpoints,
-                self._log: log,
-                self._progress: progress,
-                self._curve: height - progress - replicas,
-                self._replicas: replicas,
-            },
-        )
-
-    def _device_rows(self, left: int, height: int) -> int:
-        """Rows of the devices, beside a run that trains on this machine."""
-        if not left or not (self.opened.alive and self.opened.here):
-            return 0
-        _, tall, compact = self._devices.rows_wanted(left - 4)
-        return min(tall + 1, max(height // 3, compact + 1), height // 2)
+        self._body.resize_panes(width, height - self._apart.display, devices=self.opened.alive and self.opened.here)
 
     def _current_log(self) -> LogTail:
         return LogTail() if self.opened.record is None else self.opened.record.log
@@ -257,78 +212,59 @@ class OpenedScreen(PaneScreen):
         self._look_apart()
         if self.opened.record is not None and self.opened.problem not in (None, said):
             self.notify(str(self.opened.problem), severity="warning", markup=False)
-        self.rearrange()
-        self._devices.sample()
-        for pane in (
-            self._header,
-            self._too_small,
-            self._waiting,
-            self._apart,
-            self._settings,
-            self._checkpoints,
-            self._log,
-            self._progress,
-            self._replicas,
-        ):
-            pane.redraw()
         if message.ahead is not None:
             self._curve.take_over(message.ahead)
-        if self._curve.due() or self.opened.ended:
-            self._curve.redraw()
-        if self._body.display and self.focused is None:
-            self._curve.focus()
-        if self._look is not None and self.opened.record is not None:
-            look, self._look = self._look, None
-            if self.app.screen is self:
-                await self.run_action(f"app.{look}")
-        if self._could != (could := self._keys_work()):
+        self._redraw()
+        await self._look_further()
+        if self._could != (could := self._steering):
             self._could = could
             self.refresh_bindings()
         record = message.reading.record
         if self._read_again or (record is not None and record.stored is not None and record.stored.behind):
             self._read()
 
+    def _redraw(self) -> None:
+        self.rearrange()
+        self._devices.sample()
+        around = (self._header, self._too_small, self._waiting, self._apart)
+        for pane in (*around, self._settings, self._checkpoints, self._log, self._progress, self._replicas):
+            pane.redraw()
+        if self._curve.due() or self.opened.ended:
+            self._curve.redraw()
+        if self._body.display and self.focused is None:
+            self._curve.focus()
+
+    async def _look_further(self) -> None:
+        """Take the action for which the run was opened, once there is a run, unless the person has gone on to another screen."""
+        if self._look is not None and self.opened.record is not None:
+            look, self._look = self._look, None
+            if self.app.screen is self:
+                await self.run_action(f"app.{look}")
+
     def _look_apart(self) -> None:
-        """Whether the keys can do something to a live run, and what to say where they cannot, or where the folder has gone."""
+        """What to say of the keys, and where they do nothing, or of a folder that has gone."""
         run = self.opened
         self._devices.in_use = run.record.started.device if run.record and run.record.started else ()
-        queued = "R lets it wait again" if run.left else "by another process"
-        self._hints.update(_STEERED if self._steered else {**_HINTS, "paused": "by another process", "queued": queued})
-        if not run.checkpoints:
-            self._hints.update(_NEVER_SAVED)
-        self._apart.sentence = ""
-        if run.record is not None and run.problem is not None:
-            self._apart.sentence = run.problem
-        elif run.alive and not run.here:
-            self._apart.sentence = f"it trains on {clean(run.host)}, and keys are heard only there"
-        elif run.alive and self._attachment.missed and not self._attachment.attached:
-            self._apart.sentence = f"the process that trains it (pid {run.pid}) does not answer"
+        self._progress.hints = self._steering.hints()
+        self._apart.sentence = why_apart(run, self._attachment)
 
     @property
-    def _steered(self) -> bool:
-        return self.opened.alive and self._attachment.attached
+    def _steering(self) -> Steering:
+        return steering(self.opened, self._attachment)
 
     # -- keys ---------------------------------------------------------------------------------------------------------
 
-    def _keys_work(self) -> tuple[object, ...]:
-        """What decides which keys mean something."""
-        return self.opened.record is None, self.opened.state, self.opened.left, self._steered, bool(self.opened.checkpoints)
-
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """There is nothing to show or copy before the run is read; a live run is told what it can do now."""
-        run = self.opened
+        can = self._steering
         if action == "tell":
-            states = {"pause": ("running",), "resume": ("paused",), "checkpoint": ("running", "paused")}
-            return self._steered and run.state in states.get(str(parameters[0]), ("running", "paused"))
-        if action == "take_out":
-            return self._steered and run.state == "queued"
-        if action == "resume":
-            return (run.ended and bool(run.checkpoints)) or run.left or (run.state == "paused" and self._steered)
-        return run.record is not None if action in ("settings", "copy") else True
+            return can.takes(str(parameters[0]))
+        works = {"take_out": can.leaves_queue, "resume": can.goes_on, "settings": can.read, "copy": can.read}
+        return works.get(action, True)
 
     def action_tell(self, command: Command) -> None:
         """Give the run a command, in a thread: its process may take its time."""
-        taken = _TAKEN_AT_ONCE.get(self.opened.state, _TAKEN).get(command, "")
+        taken = self._steering.answer(command)
 
         def tell() -> None:
             try:

@@ -6,8 +6,16 @@ from textual.app import ComposeResult
 from textual.containers import Container, Vertical
 from textual.strip import Strip
 
+from tuitrain.tui.browse.layout import arrange
 from tuitrain.tui.browse.opened_run import OpenedRun
+from tuitrain.tui.layout import left_width
+from tuitrain.tui.widgets.curve import Curve
+from tuitrain.tui.widgets.devices import Devices
 from tuitrain.tui.widgets.lines import Lines, Pane
+from tuitrain.tui.widgets.log import LogPane
+from tuitrain.tui.widgets.progress import Progress
+from tuitrain.tui.widgets.replicas import Replicas
+from tuitrain.tui.widgets.settings import CheckpointsPane, SettingsPane
 from tuitrain.tui.widgets.strips import Row
 from tuitrain.tui.widgets.wrap import wrap
 
@@ -56,24 +64,53 @@ class OpenedBody(Container):
     OpenedBody #right { width: 1fr; height: 1fr; }
     """
 
-    def __init__(self, left: tuple[Pane, ...], right: tuple[Pane, ...]) -> None:
+    def __init__(
+        self,
+        devices: Devices,
+        settings: SettingsPane,
+        checkpoints: CheckpointsPane,
+        log: LogPane,
+        progress: Progress,
+        curve: Curve,
+        replicas: Replicas,
+    ) -> None:
         super().__init__(id="opened-body")
-        self._left = left
-        self._right = right
+        self._devices, self._checkpoints, self._progress, self._replicas = devices, checkpoints, progress, replicas
+        self._left: tuple[Pane, ...] = (devices, settings, checkpoints, log)
+        self._right: tuple[Pane, ...] = (progress, curve, replicas)
 
     def compose(self) -> ComposeResult:
         """Two columns."""
         yield Vertical(*self._left, id="left")
         yield Vertical(*self._right, id="right")
 
-    def resize_panes(self, left: int, rows: dict[Pane, int]) -> None:
-        """Give every pane its rows; a `left` of 0 hides the left column."""
+    def resize_panes(self, width: int, height: int, *, devices: bool) -> None:
+        """Give every pane its rows.
+
+        Args:
+            width: columns of the terminal.
+            height: rows for the panes.
+            devices: whether those of this machine are the run's.
+        """
+        left = left_width(width)
+        sizes = arrange(
+            width,
+            height,
+            devices=self._devices.rows_wanted(left - 4)[1:] if devices and left else None,
+            checkpoints=self._checkpoints.rows_wanted(),
+            replicas=self._replicas.rows_wanted(width - left - 4),
+            notes=self._progress.notes(width - left),
+        )
         column = self.query_one("#left")
         column.display = left > 0
         column.styles.width = left or 1
-        for panes in (self._left, self._right):
-            shown = [pane for pane in panes if rows[pane]]
-            for pane in panes:
-                pane.display = pane in shown
-                pane.styles.height = rows[pane]
+        columns = (
+            zip(self._left, (sizes.devices, sizes.settings, sizes.checkpoints, sizes.log), strict=True),
+            zip(self._right, (sizes.progress, sizes.curve, sizes.replicas), strict=True),
+        )
+        for panes in map(tuple, columns):
+            shown = [pane for pane, rows in panes if rows > 0]
+            for pane, rows in panes:
+                pane.display = rows > 0
+                pane.styles.height = rows
                 pane.place(first=pane is shown[0], last=pane is shown[-1])

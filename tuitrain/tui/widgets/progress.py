@@ -38,13 +38,13 @@ class Progress(Pane):
 
     Args:
         view: the run.
-        hints: what to say beside a state; under the reason of a failure stands the one of its state, or of `failed`.
     """
 
-    def __init__(self, view: RunLike, hints: Mapping[str, str] = _NEXT) -> None:
+    def __init__(self, view: RunLike) -> None:
         super().__init__(id="progress")
         self._view = view
-        self._hints = hints
+        self.hints: Mapping[str, str] = _NEXT
+        """What to say beside a state; under the reason of a failure stands the one of its state, or of `failed`."""
 
     def notes(self, width: int) -> int:
         """Rows that the clock and the sentence under the two lines need in a pane `width` cells wide."""
@@ -76,7 +76,7 @@ class Progress(Pane):
             return [Row("press n, then Enter", self.palette.dim).strip(width)]
         sentence = [Row(line, self.palette.bad).strip(width) for line in self._sentence(width)]
         if sentence:
-            hint = self._next(record) or self._hints["failed"]
+            hint = self._next(record) or self.hints["failed"]
             sentence.append(Row(hint, self.palette.dim).strip(width))
         first = self._phase_line(record, width) if self._in_phase(record) else self._step_line(record, width)
         return [first, self._numbers(record, width), *(row.strip(width) for row in self._target()), *sentence]
@@ -86,7 +86,7 @@ class Progress(Pane):
         state = self._view.state
         if record.started is None and (state == "stopping" or record.path is None):
             return _UNBEGUN.get(state, "")
-        return self._hints.get(state, "")
+        return self.hints.get(state, "")
 
     def _in_phase(self, record: RunRecord) -> bool:
         return record.phase is not None or (record.step == 0 and not self._view.ended)
