@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from tuitrain.events import END_STATES
 
@@ -11,6 +11,14 @@ if TYPE_CHECKING:
     from tuitrain.session import Session
 
 ENDED = (*END_STATES, "lost")
+
+Command = Literal["pause", "resume", "stop", "checkpoint"]
+_TAKEN_IN: dict[Command, tuple[str, ...]] = {
+    "pause": ("running",),
+    "resume": ("paused",),
+    "stop": ("preparing", "running", "paused"),
+    "checkpoint": ("running", "paused"),
+}
 
 
 class RunLike(Protocol):
@@ -95,3 +103,22 @@ class RunView:
     def ended(self) -> bool:
         """Whether there is a run and it is over."""
         return self.record is not None and self.state in ENDED
+
+    @property
+    def awaited(self) -> object:
+        """What a person waits for, such as another state, the first step or an evaluation: something else as soon as it is there."""
+        record = self.record
+        if record is None:
+            return self.state, self.alive
+        phase = record.phase and record.phase.phase
+        return self.state, self.alive, id(record), record.run, phase, record.step > 0, record.replicas, len(record.evals)
+
+    def takes(self, command: Command) -> bool:
+        """Whether the session would do it now."""
+        return self.state in _TAKEN_IN[command]
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether the run is over and was saved; one that fails may have been so before its first checkpoint."""
+        record = self.record
+        return record is not None and self.ended and not self.alive and (self.state != "failed" or record.saved)

@@ -13,9 +13,9 @@ from tuitrain.config import ConfigError, RunConfig
 from tuitrain.devices.inventory import free_cuda_devices
 from tuitrain.recipes import command_line
 from tuitrain.runs.logtail import LogTail
-from tuitrain.text import clean
 from tuitrain.tui.curve.chart import load as load_plotext
 from tuitrain.tui.launch.fetch import Fetch
+from tuitrain.tui.launch.starts import Start, Starts
 from tuitrain.tui.layout import View
 from tuitrain.tui.messages import GoOn, StartBeside
 from tuitrain.tui.own_memory import OwnCards
@@ -92,8 +92,6 @@ class TrainingScreen(PaneScreen):
         self._run = view
         self._log_before = log
         self._seen: object = None
-        self._launching: RunConfig | None = None
-        self._attempt = ""
         self.own_cards = OwnCards(view)
         self._sampler = sampler
         self._devices = Devices(sampler, self.own_cards)
@@ -101,6 +99,7 @@ class TrainingScreen(PaneScreen):
         self._log = LogPane(self.current_log)
         self._launcher = Launcher(launch, machine=lambda: self._devices.machine, busy=lambda: view.alive, fetch=fetch)
         self._choices = Choices(self._devices, self._strategy, self._launcher)
+        self._starts = Starts(view, self._launcher)
         self._progress = Progress(view)
         self._curve = Curve(view, braille=utf8)
         self._replicas = Replicas(view)
@@ -126,20 +125,11 @@ class TrainingScreen(PaneScreen):
 
     def run_changed(self) -> None:
         """New data: redraw at once where a person waits for it (a state, the first step, an evaluation); the rest keeps its pace."""
-        record = self._run.record
-        seen = (
-            self._run.state,
-            self._run.alive,
-            record and (id(record), record.run, record.phase and record.phase.phase, record.step > 0, record.replicas, len(record.evals)),
-        )
-        if seen == self._seen:
+        if (seen := self._run.awaited) == self._seen:
             return
         self._seen = seen
-        if record is not None and record.started is not None and self._launching is not None:
-            self._launcher.launched(self._launching)
-            self._launching = None
-        if record is None and self._run.session.refusal is not None:
-            self._refused(self._run.session.refusal)
+        if (refusal := self._starts.look()) is not None:
+            self._show_refusal(refusal)
         self._redraw_run()
         self.refresh_bindings()
 
@@ -173,17 +163,17 @@ class TrainingScreen(PaneScreen):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Which keys mean something now."""
-        run, state = self.view == "run", self._run.state
+        run, takes = self.view == "run", self._run.takes
         choosing = not run and not self._launcher.editing
         works = {
             "start": not run and not self._run.alive,
-            "pause": run and state == "running",
-            "go_on": run and state == "paused",
-            "stop": run and state in ("preparing", "running", "paused"),
+            "pause": run and takes("pause"),
+            "go_on": run and takes("resume"),
+            "stop": run and takes("stop"),
             "start_other": not run and self._run.alive,
             "start_beside": not run,
-            "checkpoint": run and state in ("running", "paused"),
-            "resume": run and self._may_go_on(),
+            "checkpoint": run and takes("checkpoint"),
+            "resume": run and self._run.goes_on,
             "fetch": not run and self._launcher.offers_fetch,
             "preflight": not run,
             "more": choosing,
@@ -193,11 +183,6 @@ class TrainingScreen(PaneScreen):
             "log_scale": run and self._curve.check_action("log_scale", ()) is True,
         }
         return works.get(action, True)
-
-    def _may_go_on(self) -> bool:
-        """Whether the run is over and was saved; one that fails may have been so before its first checkpoint."""
-        record = self._run.record
-        return record is not None and self._run.ended and not self._run.alive and (self._run.state != "failed" or record.saved)
 
     def action_start(self) -> None:
         """Start what the launcher holds: here, or beside the run that trains here."""
@@ -238,12 +223,10 @@ class TrainingScreen(PaneScreen):
         # A refusal that comes as fast as the last one leaves nothing else changed.
         self._seen = None
         try:
-            self._run.session.start(config, resume=resume)
+            self._starts.start(Start(config, resume))
         except ConfigError as error:
             self.notify(str(error), severity="warning", markup=False)
             return
-        self._launching = config if resume is None else None
-        self._attempt = f"{config.title()} was not started" if resume is None else f"{resume.name} does not go on"
         self.show("run")
 
     def began_beside(self, config: RunConfig) -> None:
@@ -252,7 +235,7 @@ class TrainingScreen(PaneScreen):
 
     def refused_beside(self, config: RunConfig, sentence: str) -> None:
         """A run in the background was refused."""
-        self._launcher.refuse(config, sentence, f"{config.title()} was not started: {sentence}")
+        self._launcher.refuse(config, sentence, Start(config).refused(sentence))
         self._launcher.redraw()
 
     def action_pause(self) -> None:
@@ -315,8 +298,7 @@ class TrainingScreen(PaneScreen):
 
     def _take_plan(self, plan: Plan) -> None:
         """The launcher takes what the preflight found."""
-        form = self._launcher.form
-        form.take(plan.applied(form.config))
+        self._choices.take_plan(plan)
         self._show_choices()
 
     def shown_run(self) -> Path | RunConfig | None:
@@ -325,9 +307,7 @@ class TrainingScreen(PaneScreen):
 
     def proposal(self, config: RunConfig | None = None) -> RunConfig | None:
         """What a start of `config`, or of what the launcher holds, would train now; `None` while a field is not right."""
-        if config is None and not self._launcher.form.ready:
-            return None
-        return self._devices.machine.named(config or self._launcher.form.config)
+        return self._choices.proposal(config)
 
     def action_log_scale(self) -> None:
         """Another axis of the curve, for the palette; the keys of the curve are its own."""
@@ -353,9 +333,7 @@ class TrainingScreen(PaneScreen):
             (self._launcher if view == "launch" else self._curve).focus()
             self.refresh_bindings()
 
-    def _refused(self, reason: str) -> None:
-        sentence = clean(f"{self._attempt}: {reason}")
-        self._launcher.refuse(self._launching, reason, sentence)
+    def _show_refusal(self, sentence: str) -> None:
         if self.view == "run":
             self.show("launch")
         else:

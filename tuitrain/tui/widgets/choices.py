@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from tuitrain.config import parse_device
+from typing import TYPE_CHECKING
+
+from tuitrain.config import RunConfig, parse_device
 from tuitrain.tui.launch.strategies import why_not
 from tuitrain.tui.widgets.devices import Devices
 from tuitrain.tui.widgets.launcher import Launcher
 from tuitrain.tui.widgets.strategy import Strategy
+
+if TYPE_CHECKING:
+    from tuitrain.session.preflight.plans import Plan
 
 
 class Choices:
@@ -18,6 +23,12 @@ class Choices:
         self._form = launcher.form
         self._panes = (devices, strategy, launcher)
 
+    def proposal(self, config: RunConfig | None = None) -> RunConfig | None:
+        """What a start of `config`, or of what the form holds, would train now; `None` while a field is not right."""
+        if config is None and not self._form.ready:
+            return None
+        return self._devices.machine.named(config or self._form.config)
+
     def take_devices(self, devices: tuple[str, ...]) -> str | None:
         """Train on these, or on what is free where there are none; why the strategy is auto again, where it does not fit them."""
         strategy = self._form.config.strategy
@@ -28,6 +39,10 @@ class Choices:
     def take_strategy(self, strategy: str) -> None:
         """Train with this one."""
         self._form.set_text("strategy", strategy)
+
+    def take_plan(self, plan: Plan) -> None:
+        """Train as a preflight has found it."""
+        self._form.take(plan.applied(self._form.config))
 
     def follow(self) -> None:
         """Tell the panes beside the launcher what the form holds, and what a start would take now."""
