@@ -26,7 +26,7 @@ from tuitrain.runs.summary import RunSummary
 from tuitrain.tui import format as words
 from tuitrain.tui.app import TuitrainApp
 from tuitrain.tui.browse import run_rows, runs_reader
-from tuitrain.tui.browse.runs_reader import Reading, RunsReader, Wish
+from tuitrain.tui.browse.runs_reader import Reading, RunsReader, Wish, Wishes
 from tuitrain.tui.screens.ask import Ask
 from tuitrain.tui.screens.opened import OpenedScreen
 from tuitrain.tui.screens.runs import RunsScreen
@@ -713,6 +713,18 @@ async def test_every_key_is_safe_while_something_is_typed(
 
 
 # -- pure parts -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_same_curves_are_read_once_and_the_list_after_what_is_under_way() -> None:
+    wishes, narrow, wide = Wishes(), Wish((), 10, None, (0, 0)), Wish((), 20, None, (0, 0))
+    listing = msgspec.structs.replace(narrow, listing=True)
+    assert wishes.add(narrow, busy=False) == narrow
+    assert wishes.add(narrow, busy=False) is None
+    assert wishes.add(wide, busy=False) == wide
+    assert wishes.add(listing, busy=True) is None
+    assert wishes.add(narrow, busy=False) == listing, "what could not be read then is read now"
+    assert wishes.add(narrow, busy=False) is None
+    assert [wishes.add(listing, busy=False) for _ in range(2)] == [listing, listing]
 
 
 def test_ages_have_one_unit_and_six_cells() -> None:

@@ -1,4 +1,4 @@
-"""What the list of runs can do with a run, with the words for what came of it; all but `check_deletable` waits for the disk."""
+"""What the list of runs can do with a run, with the words for what came of it; what reads or changes its folder waits for the disk."""
 
 from __future__ import annotations
 
@@ -40,6 +40,12 @@ def check_deletable(run: RunSummary) -> Outcome:
     if not run.waits:
         removal.check_deletable(run)
     return Outcome()
+
+
+def what_is_deleted(run: RunSummary) -> str:
+    """What a person is told before it is."""
+    what = "it is taken out of the queue, and its folder removed" if run.waits else "its curve, log and checkpoints are removed"
+    return f"{run.run}: {what} from disk. This cannot be undone."
 
 
 def watching(say: Callable[[Outcome], object], ends: Callable[[], bool]) -> Wait:

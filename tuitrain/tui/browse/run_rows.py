@@ -15,8 +15,8 @@ from tuitrain.tui.columns import Column
 
 if TYPE_CHECKING:
     from tuitrain.runs.pyramid import Bin
-    from tuitrain.runs.record import RunRecord
     from tuitrain.runs.summary import RunSummary
+    from tuitrain.tui.run_view import RunLike
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 _ALIVE = ("queued", "preparing", "running", "stopping", "paused")
@@ -96,9 +96,13 @@ def row_of(summary: RunSummary, place: int | None = None) -> RunRow:
     return RunRow(str(summary.path), summary, summary.state, summary.step, summary.loss, summary.accuracy, place=place)
 
 
-def own_row(row: RunRow, record: RunRecord, state: str) -> RunRow:
-    """The row of this app's run, brought up to what is in memory."""
-    return RunRow(row.key, row.summary, state, record.step, record.last_loss, record.best_accuracy, own=True)
+def as_it_is(row: RunRow, run: RunLike) -> RunRow:
+    """The row, brought up to what is in memory where it is `run`, the one of this app. One that has ended here may be another process's
+    since: its folder tells of it."""
+    record = run.record
+    if record is None or not record.run or record.run != row.summary.run or not (run.alive or row.summary.of_this_process):
+        return row
+    return RunRow(row.key, row.summary, run.state, record.step, record.last_loss, record.best_accuracy, own=True)
 
 
 # -- sorting and searching --------------------------------------------------------------------------------------------

@@ -33,6 +33,24 @@ class Wish(msgspec.Struct, frozen=True):
     listing: bool = False
 
 
+class Wishes:
+    """What is left to read: the same curves only once, and the list as often as somebody asks for it."""
+
+    def __init__(self) -> None:
+        self._last: Wish | None = None
+        self._listing = False
+
+    def add(self, wish: Wish, *, busy: bool) -> Wish | None:
+        """What to read now; `None` where nothing is, or while an earlier reading is under way: the list is then read after it."""
+        self._listing |= wish.listing
+        curves = msgspec.structs.replace(wish, listing=False)
+        if busy or not (self._listing or curves != self._last):
+            return None
+        self._last = curves
+        wanted, self._listing = msgspec.structs.replace(wish, listing=self._listing), False
+        return wanted
+
+
 class Reading(msgspec.Struct, frozen=True):
     """What was found. `rows` is `None` where only curves were asked for; `problem` says why there are none."""
 

@@ -17,8 +17,8 @@ from textual.worker import get_current_worker
 from tuitrain.config import RunConfig
 from tuitrain.tui.browse import run_changes
 from tuitrain.tui.browse.run_changes import Outcome
-from tuitrain.tui.browse.run_rows import RunRow, own_row
-from tuitrain.tui.browse.runs_reader import Reading, RunsReader, Wish
+from tuitrain.tui.browse.run_rows import RunRow, as_it_is
+from tuitrain.tui.browse.runs_reader import Reading, RunsReader, Wish, Wishes
 from tuitrain.tui.messages import GoOn, OpenRun
 from tuitrain.tui.run_view import RunLike
 from tuitrain.tui.screens.base import Help, PaneScreen
@@ -95,8 +95,7 @@ class RunsScreen(PaneScreen):
         self._table = RunsTable()
         self._detail = RunDetail()
         self._beats = 0
-        self._list_wanted = False
-        self._wish: Wish | None = None
+        self._wishes = Wishes()
         self._listed: list[RunRow] | None = None
         self._own_state: object = None
         self._unsaved: str | None = None
@@ -132,7 +131,7 @@ class RunsScreen(PaneScreen):
     def beat(self) -> None:
         """The own run's numbers each second, the list every other."""
         self._beats += 1
-        self._table.redraw_own(self._own)
+        self._table.redraw_own(partial(as_it_is, run=self.run))
         self._detail.show(self._table.list.selected)
         self._look(listing=self._beats % _LIST_EVERY_BEATS == 0)
 
@@ -146,24 +145,13 @@ class RunsScreen(PaneScreen):
             self._listed = None
             self._look(listing=True)
 
-    def _own(self, row: RunRow) -> RunRow:
-        """The row, from memory where it is the own run's; one that has ended here may be another process's since."""
-        record = self.run.record
-        if record is None or not record.run or record.run != row.summary.run:
-            return row
-        if not self.run.alive and not row.summary.of_this_process:
-            return row
-        return own_row(row, record, self.run.state)
-
     def _look(self, *, listing: bool) -> None:
         """Read the list, and the curves in view where they have gained steps; one thread at a time."""
-        self._list_wanted |= listing
         runs = self._table.list
-        wish = Wish(tuple(runs.in_view), self._table.curve_cells, runs.selected, self._detail.sketched)
-        if self._busy or not (self._list_wanted or wish != self._wish):
+        seen = Wish(tuple(runs.in_view), self._table.curve_cells, runs.selected, self._detail.sketched, listing)
+        wish = self._wishes.add(seen, busy=self._busy)
+        if wish is None:
             return
-        self._wish = wish
-        wish, self._list_wanted = msgspec.structs.replace(wish, listing=self._list_wanted), False
         own = self.run.record
 
         def read() -> None:
@@ -179,7 +167,7 @@ class RunsScreen(PaneScreen):
         self._busy = reading.unread > 0
         if reading.rows is not None and (reading.rows is not self._listed or reading.problem != self._table.problem):
             self._listed = reading.rows
-            self._table.show([self._own(row) for row in reading.rows], reading.problem, reading.unread)
+            self._table.show([as_it_is(row, self.run) for row in reading.rows], reading.problem, reading.unread)
             if self._table.empty != was_empty:
                 self.rearrange()
         self._unsaved = reading.unsaved
@@ -270,9 +258,7 @@ class RunsScreen(PaneScreen):
         if checked.wrong:
             self._tell(checked)
             return
-        what = "it is taken out of the queue, and its folder removed" if run.waits else "its curve, log and checkpoints are removed"
-        lost = f"{run.run}: {what} from disk. This cannot be undone."
-        question = Ask(f"Delete {row.title}?", lost, yes="Delete it", no="Keep it")
+        question = Ask(f"Delete {row.title}?", run_changes.what_is_deleted(run), yes="Delete it", no="Keep it")
 
         def delete() -> Outcome:
             return run_changes.delete(run, self._outside, self._watching())
