@@ -113,12 +113,17 @@ def test_a_second_start_is_refused_while_the_first_run_lives(tmp_path: Path, hea
 
 
 def test_a_configuration_error_makes_no_folder_and_is_told(tmp_path: Path, heard: Heard) -> None:
+    looked = threading.Event()
+
     def refuse(config: RunConfig, control: Control) -> Iterator[Event]:
         yield Notice(text="looking")
+        assert looked.wait(BOUND)
         raise ConfigError("data: nothing there.")
 
     session = session_of(refuse, tmp_path / "runs", heard)
     session.start(DEFAULTS)
+    assert session.state == "preparing"
+    looked.set()
     assert session.join(BOUND)
     assert session.refusal == "data: nothing there."
     assert heard.over.is_set()
