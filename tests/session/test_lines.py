@@ -422,6 +422,10 @@ def test_a_run_that_cannot_be_reached_says_why(tmp_path: Path, heard: Heard, mon
         with pytest.raises(RunError, match="belongs to another user"):
             commands.pause(run)
     with monkeypatch.context() as patch:
+        # In another container that shares the folder of sockets.
+        patch.setattr("tuitrain.runs.status._pid_namespace", lambda: 5)
+        commands.reach(catalogue.find(tmp_path, "last"), "pause").close()
+    with monkeypatch.context() as patch:
         patch.setattr(commands, "OBEY_SECONDS", 0.05)
         patch.setattr(session, "_ask", lambda request: None)
         with pytest.raises(RunError, match="has not after"):

@@ -316,6 +316,18 @@ def test_a_run_that_fails_before_it_begins_keeps_its_state(tmp_path: Path, run: 
     assert files(run.path) == before
 
 
+@pytest.mark.parametrize(("state", "left"), [("finished", "finished"), ("running", "stopped")])
+def test_a_run_that_is_stopped_before_it_begins_again_has_ended_as_before(tmp_path: Path, run: RunSummary, state: str, left: str) -> None:
+    # One that was live was handed over, and nobody goes on with it.
+    change_state(run.path, state=state, pid=2**22 + 1)
+
+    def end(config: RunConfig, control: Control) -> Iterator[Event]:
+        yield RunEnded(state="stopped", step=0)
+
+    make(tmp_path, end, run.path)
+    assert the_run(tmp_path).state == left
+
+
 @pytest.mark.parametrize("damage", ["missing", "garbage", "cut", "empty"])
 def test_damaged_metrics_are_set_aside_and_named(tmp_path: Path, run: RunSummary, damage: str) -> None:
     path = run.path / "metrics.sqlite"
