@@ -157,7 +157,11 @@ def test_nonsense_is_answered_and_the_line_stays_open(tmp_path: Path, heard: Hea
     assert session.join(BOUND)
 
 
-@pytest.mark.parametrize("told", [b"x" * (connection.LONGEST_ORDER + 1), b'{"command": "stop"}' + b" " * connection.LONGEST_ORDER + b"\n"])
+@pytest.mark.parametrize(
+    "told",
+    [b"x" * (connection.LONGEST_ORDER + 1), b'{"command": "stop"}' + b" " * connection.LONGEST_ORDER + b"\n"],
+    ids=["endless", "whole"],
+)
 def test_a_message_that_is_too_long_is_refused(tmp_path: Path, heard: Heard, told: bytes) -> None:
     session, folder = running(tmp_path, heard)
     with raw(folder) as line:
