@@ -27,6 +27,7 @@ from tuitrain.devices.doctor.facts import TorchDevice, TorchFacts
 from tuitrain.devices.doctor.model import Report
 from tuitrain.devices.nvml import sentence
 from tuitrain.devices.samples import UNNAMED, ProcessSample
+from tuitrain.devices.visible import with_cuda_indexes
 
 NO_GPUS = "No CUDA GPUs are available"
 UNEXPECTED = "Unexpected error from cudaGetDeviceCount(). Did you run some cuda functions before? Error {}: {}"
@@ -274,6 +275,17 @@ def test_mig_gives_a_process_one_instance(tmp_path: Path) -> None:
     assert named(report, "mig").verdict == "warning"
     assert named(report, "mig").command == "export CUDA_VISIBLE_DEVICES=MIG-1"
     assert "one process sees one instance only" in report.conclusion
+
+
+def test_mig_beside_a_card_of_another_kind(tmp_path: Path) -> None:
+    """How CUDA numbers cards that differ is not known without CUDA_DEVICE_ORDER, and which instance it offers is."""
+    instances = [card(0, uuid=f"MIG-{n}", parent="GPU-00", instance=n) for n in range(2)]
+    rows = with_cuda_indexes([card(0, mig=True), *instances, card(1, name="NVIDIA T4")], {})
+    assert {row.cuda_index for row in rows} == {None}
+    report = report_on(bare_metal(tmp_path), machines.snapshot(*rows), machines.torch_with(1))
+    assert numbers(report)[-3:] == [2, 1, 1]
+    assert named(report, "mig").command == "export CUDA_VISIBLE_DEVICES=MIG-1"
+    assert named(report, "device-order").verdict == "warning"
 
 
 def test_the_mps_daemon_is_not_there(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from tuitrain.devices.doctor.facts import MAKERS, NVIDIA, Adapter, Facts
 from tuitrain.devices.doctor.model import Check, Count
 from tuitrain.devices.doctor.subject import Subject, cards
 from tuitrain.devices.samples import UNNAMED, DeviceSample
-from tuitrain.devices.visible import ORDER, VISIBLE, Visible, resolve
+from tuitrain.devices.visible import ORDER, VISIBLE, Visible, resolve, with_cuda_indexes
 from tuitrain.text import clean
 
 ON_BUS, KNOWN, OPENABLE = "on the PCI bus", "known to the driver", "may be opened"
@@ -73,7 +73,7 @@ def left_by_variable(facts: Facts) -> Count:
     if facts.silent and not facts.cards:
         return Count(step=LEFT, count=None, note=shown)
     if _divided(facts):
-        offered = sum(row.cuda_index is not None for row in facts.snapshot.devices)
+        offered = sum(row.cuda_index is not None for row in _numbered(facts))
         return Count(step=LEFT, count=offered, note=f"{shown}; MIG is on")
     closed = len(facts.cards) - len(_usable(facts))
     return Count(step=LEFT, count=len(_resolved(facts).places), note=shown + (f"; {closed} more may not be opened" if closed else ""))
@@ -82,6 +82,11 @@ def left_by_variable(facts: Facts) -> Count:
 def _divided(facts: Facts) -> bool:
     """MIG decides what CUDA gets."""
     return any(card.mig for card in facts.cards) or facts.environ.get(VISIBLE, "").startswith("MIG-")
+
+
+def _numbered(facts: Facts) -> tuple[DeviceSample, ...]:
+    """The rows with what CUDA offers of them: which instance that is does not hang on how it numbers cards that differ."""
+    return with_cuda_indexes(facts.snapshot.devices, {**facts.environ, ORDER: "PCI_BUS_ID"})
 
 
 def _resolved(facts: Facts) -> Visible:
@@ -137,7 +142,7 @@ def visible_devices(facts: Facts) -> Check:
 
 
 def _mig_named(facts: Facts, shown: str) -> Check:
-    if any(row.cuda_index is not None for row in facts.snapshot.devices):
+    if any(row.cuda_index is not None for row in _numbered(facts)):
         return VARIABLE.ok(f"{shown} names the MIG instance that this process uses")
     return VARIABLE.problem(
         f"{shown} names no MIG instance of this machine", f"{take_instance(facts, 'Name one that is there')}; or: {_UNSET}"
@@ -146,7 +151,7 @@ def _mig_named(facts: Facts, shown: str) -> Check:
 
 def take_instance(facts: Facts, words: str) -> str:
     """How to give CUDA a MIG instance that it does not have, under these words."""
-    found = (row.uuid for row in facts.snapshot.devices if row.instance is not None and row.cuda_index is None)
+    found = (row.uuid for row in _numbered(facts) if row.instance is not None and row.cuda_index is None)
     other = next((uuid for uuid in found if uuid and re.fullmatch(r"MIG-[\w/-]+", uuid)), None)
     return f"{words}: `export {VISIBLE}={other}`" if other else f"Set {VISIBLE} to a MIG UUID of this list: `nvidia-smi -L`"
 
