@@ -178,6 +178,14 @@ def test_a_table_for_people() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("seconds", "said"), [(59.8, "59 s"), (3_599.0, "59 min"), (7 * 3600 + 2_000.0, "7 h"), (86_399.0, "23 h"), (2.9 * 86_400, "2 d")]
+)
+def test_an_age_counts_what_has_gone_by(seconds: float, said: str) -> None:
+    running = ProcessSample(pid=1, name="p", user="u", memory=GIB, kind="C", command="p", started=10_000.0 - seconds)
+    assert f" {said} p" in table(card(0, processes=(running,)))[-1]
+
+
 def test_what_is_wrong_with_a_card_is_a_sentence_under_it() -> None:
     lines = table(
         card(0, status="reset required", reason="this card needs a reset (sudo nvidia-smi --gpu-reset -i 0) or a reboot"),

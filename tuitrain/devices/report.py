@@ -217,10 +217,11 @@ def _unit(value: int | None, unit: str) -> str:
 
 
 def _age(seconds: float) -> str:
+    """Whole units that have gone by, as the GPU screen counts them: what is rounded up would read "60 min" and "24 h"."""
     for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
         if seconds >= size:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{max(seconds, 0):.0f} s"
+            return f"{int(seconds // size)} {unit}"
+    return f"{int(max(seconds, 0))} s"
 
 
 def _cut(text: str, width: int) -> str:
