@@ -22,7 +22,7 @@ from textual.widget import Widget
 from tuitrain import paths
 from tuitrain.config import RunConfig
 from tuitrain.events import Progress
-from tuitrain.recipes import load_recipe
+from tuitrain.recipes import RECIPES, load_recipe
 from tuitrain.tui import format as words
 from tuitrain.tui.app import TuitrainApp
 from tuitrain.tui.launch import last
@@ -181,6 +181,7 @@ async def test_the_strategy_row_and_its_pane_say_the_same(session: FakeSession, 
     ("config", "label", "said"),
     [
         (changed(), "epochs", "2,000 steps, 200 in an epoch"),
+        (changed(epochs=1, batch_size=12_800), "epochs", "1 step, 1 in an epoch"),
         (changed(max_steps=50), "epochs", "max steps ends the run first"),
         (changed(max_steps=2000), "max steps", "the epochs end the run at step 2,000"),
         (changed(max_steps=50), "max steps", "of 2,000 in all epochs"),
@@ -421,8 +422,8 @@ def test_copying_goes_through_tmux_to_the_terminal_around_it(tmp_path: Path, set
 # -- the mouse --------------------------------------------------------------------------------------------------------
 
 
-async def click(pilot: Pilot[None], widget: type[Widget], line: int) -> None:
-    assert await pilot.click(widget, offset=(4, line))
+async def click(pilot: Pilot[None], widget: type[Widget], line: int, column: int = 4) -> None:
+    assert await pilot.click(widget, offset=(column, line))
     await pilot.pause()
 
 
@@ -449,6 +450,28 @@ async def test_a_click_selects_a_row_and_a_second_one_changes_it(session: FakeSe
         # Not on a row: nothing.
         await click(pilot, Launcher, 0)
         assert ROWS[pane.cursor] == "strategy"
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_a_click_on_the_arrow_before_a_choice_takes_the_one_before(
+    session: FakeSession, sampler: FakeSampler, size: tuple[int, int]
+) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=size) as pilot:
+        await looked(pilot)
+        pane = launcher(app)
+        line = 1 + pane.line_of(ROWS.index("recipe"))
+        await click(pilot, Launcher, line)
+        before, after = ("".join(segment.text for segment in pane.render_line(line)).index(arrow) for arrow in "‹›")
+        await click(pilot, Launcher, line, after)
+        assert pane.form.config.recipe == RECIPES[1]
+        for recipe in (RECIPES[0], RECIPES[-1]):
+            await click(pilot, Launcher, line, before)
+            assert pane.form.config.recipe == recipe
+        epochs = 1 + pane.line_of(ROWS.index("epochs"))
+        for _ in range(2):
+            await click(pilot, Launcher, epochs, before)
+        assert pane.editing
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -205,7 +205,7 @@ def _epochs(config: RunConfig, samples: int | None) -> Hint:
     each, total = steps
     if config.max_steps is not None and config.max_steps < total:
         return Hint("max steps ends the run first", idle=True)
-    return Hint(f"{total:,} steps, {each:,} in an epoch")
+    return Hint(f"{total:,} step{'s' * (total != 1)}, {each:,} in an epoch")
 
 
 def _max_steps(config: RunConfig, samples: int | None) -> Hint:

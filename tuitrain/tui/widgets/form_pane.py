@@ -18,6 +18,8 @@ from tuitrain.tui.widgets.strips import Row
 from tuitrain.tui.widgets.wrap import wrap
 
 LABEL = 15
+CHOICE = 3 + LABEL
+"""The column of the pane in which a value begins, behind the border, the cursor's mark and the label: there a choice has its ‹."""
 VALUE = 16
 LONG = ("recipe", "data", "device", "name")
 """Fields whose values may be longer than their column."""

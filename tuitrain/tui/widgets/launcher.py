@@ -18,7 +18,7 @@ from tuitrain.tui.launch.disk import Disk, look
 from tuitrain.tui.launch.fetch import Fetch
 from tuitrain.tui.launch.form import FIELDS, FOLDER, TYPED
 from tuitrain.tui.launch.hints import Machine
-from tuitrain.tui.widgets.form_pane import LABEL, LONG, VALUE, FormPane
+from tuitrain.tui.widgets.form_pane import CHOICE, LABEL, LONG, VALUE, FormPane
 from tuitrain.tui.widgets.line_editor import LineEditor
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ class Launcher(FormPane, can_focus=True):
             self._open_editor(event.character)
 
     def on_click(self, event: events.Click) -> None:
-        """A click selects a row, a second one changes it."""
+        """A click selects a row, a second one changes it; on the ‹ before a choice it takes the one before."""
         rows = [index for index in range(len(FIELDS)) if 1 + self.line_of(index) == event.y]
         if not rows or (self.editing and rows[0] == self.cursor):
             return
@@ -140,7 +140,9 @@ class Launcher(FormPane, can_focus=True):
         again = index == self._clicked == self.cursor
         self._clicked = index
         self.action_move(index - self.cursor)
-        if again:
+        if again and event.x == CHOICE and self._options(FIELDS[index].name):
+            self.action_cycle(-1)
+        elif again:
             self.action_open()
 
     def on_blur(self) -> None:
@@ -236,7 +238,7 @@ class Launcher(FormPane, can_focus=True):
 
     def _editor_place(self) -> tuple[int, int, int]:
         long = FIELDS[self.cursor].name in LONG
-        return 3 + LABEL, 1 + self.line_of(self.cursor), max(self.size.width - LABEL - 5, 8) if long else VALUE
+        return CHOICE, 1 + self.line_of(self.cursor), max(self.size.width - LABEL - 5, 8) if long else VALUE
 
     def _close_editor(self) -> None:
         if not self.editing:
