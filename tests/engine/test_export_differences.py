@@ -8,6 +8,9 @@ from tuitrain.config import with_changes
 from tuitrain.engine.export import script
 from tuitrain.recipes import load_recipe
 from tuitrain.tui.code.script import code_of, on_one_device
+from tuitrain.tui.launch.hints import Machine
+
+NAMED = Machine((), (), 2).named
 
 
 @pytest.mark.parametrize(
@@ -22,7 +25,7 @@ from tuitrain.tui.code.script import code_of, on_one_device
 )
 def test_the_marked_lines_are_what_more_devices_need(device: str, strategy: str, wanted: str) -> None:
     config = with_changes(load_recipe("seed-cnn"), {"device": device, "strategy": strategy, "data": "synthetic"})
-    code = code_of(config, script)
+    code = code_of(config, NAMED, script)
     lines = code.text.removesuffix("\n").split("\n")
     assert ["".join(piece.text for piece in line) for line in code.lines] == lines
     new = [line for one in code.differences for line in range(one.start, one.end)]
@@ -36,5 +39,5 @@ def test_the_marked_lines_are_what_more_devices_need(device: str, strategy: str,
 
 
 def test_one_device_is_compared_with_itself() -> None:
-    code = code_of(with_changes(load_recipe("random-linear"), {"device": "cpu", "strategy": "single"}), script)
+    code = code_of(with_changes(load_recipe("random-linear"), {"device": "cpu", "strategy": "single"}), NAMED, script)
     assert (code.where, code.differences, code.more) == ("single on cpu", (), 0)

@@ -9,23 +9,26 @@ from typing import Any
 import pytest
 from fake_script import LONG, fake_script
 from fakes import FakeSampler, FakeSession, card, screen_text, seed_cnn, settle
-from kept_runs import resize, until, until_shown, until_told
+from kept_runs import keep, resize, until, until_shown, until_told
 from rich.cells import cell_len
 from test_terminal import OnTerminal
 from textual.pilot import Pilot
 from tour import KEPT, SIZES, keep_three
 
 from tuitrain.config import ConfigError, RunConfig, with_changes
+from tuitrain.runs.status import InQueue
 from tuitrain.tui.app import TuitrainApp
 from tuitrain.tui.code.colours import coloured
 from tuitrain.tui.code.rows import rows_of
 from tuitrain.tui.code.script import WriteScript, code_of, on_one_device
+from tuitrain.tui.launch.hints import Machine
 from tuitrain.tui.screens.code import CodeScreen
 from tuitrain.tui.screens.opened import OpenedScreen
 from tuitrain.tui.screens.runs import RunsScreen
 
 SPLIT = {"device": "cpu,cpu", "strategy": "split"}
 PATIENCE = 60.0
+NAMED = Machine((), (), 2).named
 
 
 def make(
@@ -200,6 +203,20 @@ async def test_the_run_that_trains(session: FakeSession, sampler: FakeSampler) -
         await to_code(pilot, "before any run, threads None")
 
 
+@pytest.mark.parametrize(("devices", "where"), [(0, "single on cpu"), (1, "single on cuda:0"), (2, "ddp over cuda:0, cuda:1")])
+async def test_a_run_that_waits_is_the_script_of_what_it_would_take_now(session: FakeSession, devices: int, where: str) -> None:
+    config = with_changes(seed_cnn(), {"device": "auto:2", "strategy": "auto"})
+    queue = InQueue(since=1.0, words="waits for cpu: another run trains there")
+    keep(Path("runs"), KEPT[0], steps=0, config=config, state="queued", strategy="auto", queue=queue)
+    app = make(session, FakeSampler(*map(card, range(devices))))
+    async with app.run_test(size=(120, 40)) as pilot:
+        await settle(pilot)
+        await pilot.press("r")
+        await until_shown(pilot, "Runs 1")
+        text = await to_code(pilot, f"Code  {where}")
+        assert ("the script of one device" in text) == (devices < 2)
+
+
 async def test_a_field_that_is_not_right_is_said(session: FakeSession, sampler: FakeSampler) -> None:
     app = make(session, sampler)
     async with app.run_test(size=(80, 24)) as pilot:
@@ -320,14 +337,14 @@ def test_rows_lose_nothing_and_fit(text: str, width: int) -> None:
 
 def test_several_machines_are_named() -> None:
     several = {"device": "cpu", "strategy": "ddp", "nnodes": "2:3", "rdzv_endpoint": "box:29400"}
-    code = code_of(with_changes(seed_cnn(), several), fake_script)
+    code = code_of(with_changes(seed_cnn(), several), NAMED, fake_script)
     assert code.where == "ddp on cpu on each of 2 to 3 machines"
     assert code.differences
 
 
 def test_what_one_device_has_too_is_not_marked() -> None:
     config = with_changes(seed_cnn(), SPLIT)
-    code = code_of(config, fake_script)
+    code = code_of(config, NAMED, fake_script)
     script, plain = code.text.split("\n"), fake_script(on_one_device(config)).split("\n")
     new = {line for one in code.differences for line in range(one.start, one.end)}
     rest = iter(plain)

@@ -165,11 +165,11 @@ class NavigatedApp(LateKeysApp[None], ToastingApp[None], LastingApp[None]):
 
         front = self.front
         shown = None if front is None else front.shown_run()
-        subject: Subject | None = shown if isinstance(shown, Path) else self.main.proposal(shown)
+        subject: Subject | None = self.main.proposal() if shown is None else shown
         if subject is None:
             self.notify("A field of the launcher is not right yet: see the sentence beside it.", severity="warning")
         else:
-            self.push_screen(CodeScreen(self.subject, subject, self.scripts))
+            self.push_screen(CodeScreen(self.subject, subject, self.main.machine.named, self.scripts))
 
     def action_log(self) -> None:
         """Show the whole log of the run."""

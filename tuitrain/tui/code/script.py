@@ -21,7 +21,9 @@ WriteScript = Callable[[RunConfig, RunStarted | None, Mapping[str, Any]], str]
 It imports torch, so it is called from threads only.
 """
 Subject = RunConfig | Path
-"""What a script is of: a configuration whose devices and strategy are named, or the folder of a run."""
+"""What a script is of: a configuration, or the folder of a run."""
+Name = Callable[[RunConfig], RunConfig]
+"""Names the devices and the strategy that a start would take now: of a configuration that has not been started, and of a run that waits."""
 
 
 class Difference(msgspec.Struct, frozen=True):
@@ -58,7 +60,7 @@ class Code(msgspec.Struct, frozen=True):
         return self.new - self.gone
 
 
-def code_of(subject: Subject, write: WriteScript) -> Code:
+def code_of(subject: Subject, name_devices: Name, write: WriteScript) -> Code:
     """The script of `subject`; it waits for the disk and for `write`.
 
     Raises:
@@ -72,6 +74,7 @@ def code_of(subject: Subject, write: WriteScript) -> Code:
     else:
         config, started, environment = subject, None, {}
         name = config.recipe
+    config = name_devices(config)
     text = write(config, started, environment)
     plain = write(on_one_device(config), started, environment)
     differences, new, gone = _compare(text.split("\n"), plain.split("\n"))

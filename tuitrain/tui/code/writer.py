@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from tuitrain.config import ConfigError
 from tuitrain.text import clean
-from tuitrain.tui.code.script import Code, Subject, WriteScript, code_of
+from tuitrain.tui.code.script import Code, Name, Subject, WriteScript, code_of
 
 Written = Callable[[Code | str], None]
 """Gets the script, or the sentence that says why there is none; it is called from the thread, and must not block."""
@@ -36,12 +36,12 @@ class Writer:
         """Whether torch is yet to be imported."""
         return "torch" not in sys.modules
 
-    def start(self, subject: Subject, written: Written) -> None:
+    def start(self, subject: Subject, name_devices: Name, written: Written) -> None:
         """Write the script of `subject`."""
         if self._write is None:
             return
         # No daemon: it may be inside an import of torch, and a daemon there aborts the interpreter's exit.
-        thread = threading.Thread(target=_run, args=(subject, self._write, written), name="tuitrain-script")
+        thread = threading.Thread(target=_run, args=(subject, name_devices, self._write, written), name="tuitrain-script")
         self._threads = [*(one for one in self._threads if one.is_alive()), thread]
         thread.start()
 
@@ -53,9 +53,9 @@ class Writer:
         return not any(thread.is_alive() for thread in self._threads)
 
 
-def _run(subject: Subject, write: WriteScript, written: Written) -> None:
+def _run(subject: Subject, name_devices: Name, write: WriteScript, written: Written) -> None:
     try:
-        written(code_of(subject, write))
+        written(code_of(subject, name_devices, write))
     except ConfigError as error:
         written(error.reason)
     except Exception as error:  # a broken torch raises what it likes, and the app lives on

@@ -10,7 +10,7 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.widget import Widget
 
-from tuitrain.tui.code.script import Code, Subject
+from tuitrain.tui.code.script import Code, Name, Subject
 from tuitrain.tui.code.writer import Writer
 from tuitrain.tui.run_view import RunLike
 from tuitrain.tui.save import save_text
@@ -25,6 +25,7 @@ class CodeScreen(PaneScreen):
     Args:
         run: the run that the screen below is about.
         subject: what the script is of.
+        name_devices: says what a start would take now.
         writer: writes it.
     """
 
@@ -52,9 +53,10 @@ class CodeScreen(PaneScreen):
             super().__init__()
             self.code = code
 
-    def __init__(self, run: RunLike, subject: Subject, writer: Writer) -> None:
+    def __init__(self, run: RunLike, subject: Subject, name_devices: Name, writer: Writer) -> None:
         super().__init__(run)
         self._subject = subject
+        self._name_devices = name_devices
         self._writer = writer
         self._view = CodeView()
         self._saving = SavePrompt()
@@ -70,7 +72,7 @@ class CodeScreen(PaneScreen):
     def on_mount(self) -> None:
         """Have it written."""
         self._view.say("writing the script… (torch is being imported)" if self._writer.waits_for_torch else "writing the script…")
-        self._writer.start(self._subject, self._written)
+        self._writer.start(self._subject, self._name_devices, self._written)
 
     def _written(self, code: Code | str) -> None:
         """From the writer's thread."""

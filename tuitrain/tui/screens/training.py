@@ -15,6 +15,7 @@ from tuitrain.recipes import command_line
 from tuitrain.runs.logtail import LogTail
 from tuitrain.tui.curve.chart import load as load_plotext
 from tuitrain.tui.launch.fetch import Fetch
+from tuitrain.tui.launch.hints import Machine
 from tuitrain.tui.launch.starts import Start, Starts
 from tuitrain.tui.layout import View
 from tuitrain.tui.messages import GoOn, StartBeside
@@ -305,9 +306,14 @@ class TrainingScreen(PaneScreen):
         """The run, while it is shown."""
         return super().shown_run() if self.view == "run" else None
 
-    def proposal(self, config: RunConfig | None = None) -> RunConfig | None:
-        """What a start of `config`, or of what the launcher holds, would train now; `None` while a field is not right."""
-        return self._choices.proposal(config)
+    @property
+    def machine(self) -> Machine:
+        """The devices that a start could take."""
+        return self._devices.machine
+
+    def proposal(self) -> RunConfig | None:
+        """What the launcher holds; `None` while a field is not right."""
+        return self._launcher.form.config if self._launcher.form.ready else None
 
     def action_log_scale(self) -> None:
         """Another axis of the curve, for the palette; the keys of the curve are its own."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tuitrain.config import RunConfig, parse_device
+from tuitrain.config import parse_device
 from tuitrain.tui.launch.strategies import why_not
 from tuitrain.tui.widgets.devices import Devices
 from tuitrain.tui.widgets.launcher import Launcher
@@ -22,12 +22,6 @@ class Choices:
         self._strategy = strategy
         self._form = launcher.form
         self._panes = (devices, strategy, launcher)
-
-    def proposal(self, config: RunConfig | None = None) -> RunConfig | None:
-        """What a start of `config`, or of what the form holds, would train now; `None` while a field is not right."""
-        if config is None and not self._form.ready:
-            return None
-        return self._devices.machine.named(config or self._form.config)
 
     def take_devices(self, devices: tuple[str, ...]) -> str | None:
         """Train on these, or on what is free where there are none; why the strategy is auto again, where it does not fit them."""
