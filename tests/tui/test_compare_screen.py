@@ -309,6 +309,7 @@ async def test_the_table_scrolls(session: FakeSession, sampler: FakeSampler, pai
         assert "1 short" in text[text.index("Runs and") :]
         text = await pressed(pilot, *["pagedown"] * 5)
         assert "0 rows below" in text
+        assert " 1 row below" in await pressed(pilot, "up")
         assert "│ state" in await pressed(pilot, *["pageup"] * 5)
         await pilot._post_mouse_events([MouseScrollDown], "#differences", offset=(5, 3))
         await pilot.pause()

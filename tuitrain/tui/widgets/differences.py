@@ -124,7 +124,9 @@ class Differences(ScrollingPane):
                 right.add("← → ", palette.key).add(f"runs {self._left + 1}–{self._left + shown} of {len(self._entrants)}", palette.dim)
             if self.scrolls:
                 below = self.line_count() - self.room() - self._top
-                right.add("  " if right.width else "", palette.dim).add("↑ ↓ ", palette.key).add(f"{below} rows below", palette.dim)
+                right.add("  " if right.width else "", palette.dim).add("↑ ↓ ", palette.key).add(
+                    f"{below} row{'s' * (below != 1)} below", palette.dim
+                )
         return Row("Runs and their differences", self.title_style()), right
 
     def body(self, width: int, height: int) -> list[Strip]:
