@@ -162,7 +162,7 @@ def check_field(field: str, value: Any, *, from_text: bool = False) -> Any:
     try:
         result = msgspec.convert(typed, hint, strict=not from_text)
     except msgspec.ValidationError:
-        raise _not_allowed(field, value) from None
+        raise _not_allowed(field, value, "" if from_text else _quotes(field, value)) from None
     if isinstance(result, float) and not math.isfinite(result):
         raise _not_allowed(field, value)
     if isinstance(result, str):
@@ -207,9 +207,25 @@ def _allowed_with_limit(field: str, value: Any) -> str:
     return f"{words}, up to {most}" if in_words == words and isinstance(most, float) else in_words
 
 
-def _not_allowed(field: str, value: Any) -> ConfigError:
-    shown = clean(str(value).lower() if isinstance(value, bool) else str(value))
-    hint = nearest(str(value), choices(field)) if choices(field) else ""
+def _quotes(field: str, value: Any) -> str:
+    """What to write where a file has quotes around what is no text, or none around what is: the value alone looks as it should be."""
+    if not isinstance(value, str):
+        return f' Text is in quotes: {field} = "{_written(value)}".' if field in ("name", "note") and isinstance(value, int | float) else ""
+    try:
+        meant = check_field(field, value, from_text=True)
+    except ConfigError:
+        return ""
+    return "" if isinstance(meant, str) else f" In quotes it is text; write {field} = {_written(meant)}."
+
+
+def _written(value: Any) -> str:
+    """A value as TOML writes it, without the quotes of text."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _not_allowed(field: str, value: Any, how: str = "") -> ConfigError:
+    shown = clean(_written(value))
+    hint = nearest(str(value), choices(field)) if choices(field) else how
     return ConfigError(f"{field}: {shown!r} is not allowed; it must be {_allowed_with_limit(field, value)}.{hint}")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import click
@@ -355,6 +356,47 @@ def test_a_wrong_toml_file_gets_one_sentence_that_names_it(tmp_path: Path, text:
         load_recipe(str(path))
     assert all(word in str(error.value) for word in words)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "mend"),
+    [
+        ("lr = '+.5'", "lr = 0.5"),
+        ("max_steps = '2'", "max_steps = 2"),
+        ("deterministic = 'false'", "deterministic = false"),
+    ],
+)
+def test_a_value_in_quotes_that_would_do_without_them_is_told_so(tmp_path: Path, text: str, mend: str) -> None:
+    path = tmp_path / "bad.toml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigError, match=re.escape(f"In quotes it is text; write {mend}.") + "$"):
+        load_recipe(str(path))
+    path.write_text(mend, encoding="utf-8")
+    load_recipe(str(path))
+
+
+@pytest.mark.parametrize(("value", "mend"), [("3", 'name = "3"'), ("true", 'name = "true"'), ("0.50", 'name = "0.5"')])
+def test_a_name_without_quotes_is_told_so(tmp_path: Path, value: str, mend: str) -> None:
+    path = tmp_path / "bad.toml"
+    path.write_text(f"name = {value}", encoding="utf-8")
+    with pytest.raises(ConfigError, match=re.escape(f"Text is in quotes: {mend}.") + "$"):
+        load_recipe(str(path))
+    path.write_text(mend, encoding="utf-8")
+    assert load_recipe(str(path)).name
+
+
+@pytest.mark.parametrize("text", ["lr = 'x'", "lr = '0'", "epochs = '1.5'", "deterministic = 'yes'", "name = [1]", "max_steps = ''"])
+def test_quotes_are_not_blamed_for_what_is_wrong_without_them_too(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "bad.toml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigError, match="it must be") as error:
+        load_recipe(str(path))
+    assert "quotes" not in str(error.value)
+
+
+def test_what_a_person_types_has_no_quotes_to_blame() -> None:
+    with pytest.raises(ConfigError, match=re.escape("'\"0.1\"' is not allowed; it must be a number above 0.") + "$"):
+        with_changes(load_recipe("seed-cnn"), {"lr": '"0.1"'}, from_text=True)
 
 
 def test_an_unknown_recipe_and_a_missing_file_are_told_apart() -> None:
