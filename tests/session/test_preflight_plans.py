@@ -161,6 +161,14 @@ def test_each_plan_is_measured_once_and_the_table_fits_80_columns() -> None:
     assert not found.failed
 
 
+@pytest.mark.parametrize(
+    ("steps", "said"), [(1, "1 step of seed-cnn, batch 64, synthetic data"), (2, "2 steps of seed-cnn, batch 64, synthetic data")]
+)
+def test_the_table_begins_with_what_was_timed(steps: int, said: str) -> None:
+    found = bench.bench(Canned("cpu"), RunConfig(recipe="seed-cnn"), steps, lambda _: None)
+    assert bench.as_text(found).splitlines()[0] == said
+
+
 def test_the_json_has_null_where_nothing_is_known() -> None:
     trials = Canned("cpu")
     trials.results[TWICE] = Measured(error="no")

@@ -216,6 +216,13 @@ async def test_closing(session: FakeSession, sampler: FakeSampler, key: str) -> 
         await until(pilot, lambda: app.screen is app.main)
 
 
+async def test_one_step_that_was_measured(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await opened(pilot, session, msgspec.structs.replace(times("cpu"), steps=1, samples=64))
+        await until_shown(pilot, " 1 step measured")
+
+
 async def test_a_run_that_is_kept(session: FakeSession, sampler: FakeSampler, tmp_path: Path) -> None:
     """From its folder, with another one to compare with."""
     run = keep(tmp_path, "20261121-0413-seed-cnn-aaa")

@@ -69,7 +69,7 @@ class AnalysisPane(ScrollingView):
         left, right = Row("Analysis", palette.title), Row()
         if times is not None:
             left.add(f"  {_how(times)}", palette.dim)
-            right.add(f"{times.steps:,} steps measured", palette.dim)
+            right.add(f"{times.steps:,} step{'s' * (times.steps != 1)} measured", palette.dim)
             if self.scrolls:
                 right.add(f" · lines {self._top + 1}–{min(self._top + room, len(self._all))} of {len(self._all)}", palette.dim)
         return left, right
