@@ -123,21 +123,19 @@ def test_the_seed_net_learns_the_synthetic_images_within_two_epochs() -> None:
     model = seed_cnn().to(memory_format=torch.channels_last)
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-2)
     losses: list[float] = []
-    accuracy = 0.0
-    for _epoch in range(2):
-        for start in range(0, len(train), 64):
-            inputs, labels = batch(train, slice(start, start + 64), torch.float32, 0)
-            loss = nn.functional.cross_entropy(model(inputs), labels)
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            losses.append(loss.item())
-        with torch.no_grad():
-            parts = [batch(test, slice(start, start + 500), torch.float32, 0) for start in range(0, 2000, 500)]
-            accuracy = sum(int((model(inputs).argmax(1) == labels).sum()) for inputs, labels in parts) / 2000
-        # One epoch is enough here, and half the time.
-        if accuracy >= 0.9:
+    # No further than it takes: that is less than one epoch.
+    for start in 2 * [*range(0, len(train), 64)]:
+        inputs, labels = batch(train, slice(start, start + 64), torch.float32, 0)
+        loss = nn.functional.cross_entropy(model(inputs), labels)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+        if sum(losses[-10:]) / 10 < 0.7 and len(losses) > 110:
             break
+    with torch.no_grad():
+        parts = [batch(test, slice(start, start + 500), torch.float32, 0) for start in range(0, 2000, 500)]
+        accuracy = sum(int((model(inputs).argmax(1) == labels).sum()) for inputs, labels in parts) / 2000
     assert losses[0] == pytest.approx(2.30, abs=0.1)
     assert sum(losses[:10]) / 10 > 2.2
     assert sum(losses[90:110]) / 20 < 2.2
