@@ -29,7 +29,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, str], 
     """A short run of the seed CNN on the synthetic data, and the environment it ran in."""
     home = tmp_path_factory.mktemp("home")
     env = {"TUITRAIN_RUNS": str(home / "runs"), "XDG_CACHE_HOME": str(home / "cache"), "HOME": str(home)}
-    return env, tuitrain(env, "run", "seed-cnn", "--device", "cpu", "--data", "synthetic", "--max-steps", "12", "--json")
+    return env, tuitrain(env, "run", "seed-cnn", "--device", "cpu", "--data", "synthetic", "--max-steps", "3", "--json")
 
 
 def test_json_lines_follow_the_contract(finished: tuple[dict[str, str], subprocess.CompletedProcess[str]]) -> None:
@@ -52,13 +52,13 @@ def test_json_lines_follow_the_contract(finished: tuple[dict[str, str], subproce
     replica = shapes[0]["replicas"][0]
     assert (replica["index"], replica["device"], replica["input"], replica["output"]) == (0, "cpu", [64, 3, 32, 32], [64, 10])
     steps = of("step", lines)
-    assert [step["step"] for step in steps] == list(range(1, 13))
+    assert [step["step"] for step in steps] == [1, 2, 3]
     assert replica["loss"] == steps[0]["loss"]
     assert set(steps[0]) == {"event", "step", "epoch", "loss", "lr", "samples_per_second"}
     assert len(of("eval", lines)) == 1
     assert [checkpoint["kind"] for checkpoint in of("checkpoint", lines) if checkpoint["kind"] != "best"] == ["last"]
     assert Path(of("checkpoint", lines)[0]["path"]).is_dir()
-    assert lines[-1] == {"event": "run_ended", "run": started["run"], "state": "finished", "step": 12, "error": None}
+    assert lines[-1] == {"event": "run_ended", "run": started["run"], "state": "finished", "step": 3, "error": None}
     assert {line["event"] for line in lines} <= {
         "run_started",
         "replicas",
@@ -82,11 +82,11 @@ def test_the_run_can_be_listed_shown_exported_and_deleted(
     row = listed[0]
     keys = "run name recipe state attached device strategy data step epoch loss accuracy started host pid".split()
     assert list(row) == keys
-    assert (row["state"], row["step"], row["device"], row["data"], row["attached"]) == ("finished", 12, ["cpu"], "synthetic", 0)
+    assert (row["state"], row["step"], row["device"], row["data"], row["attached"]) == ("finished", 3, ["cpu"], "synthetic", 0)
     shown = json.loads(tuitrain(env, "show", "last", "--json").stdout)
     assert list(shown) == [*keys, "config", "checkpoints"]
-    assert shown["config"]["max_steps"] == 12
-    assert shown["checkpoints"][0]["step"] == 12
+    assert shown["config"]["max_steps"] == 3
+    assert shown["checkpoints"][0]["step"] == 3
     assert run in tuitrain(env, "runs").stdout
     assert "batch_size = 64" in tuitrain(env, "show", "last").stdout
     exported = json.loads(tuitrain(env, "export", "last", "--format", "json").stdout)
@@ -94,7 +94,7 @@ def test_the_run_can_be_listed_shown_exported_and_deleted(
     assert exported["evals"] == of("eval", events(done.stdout))
     rows = tuitrain(env, "export", run, "--format", "csv").stdout.splitlines()
     assert rows[0].split(",")[0] == "event"
-    assert len([row for row in rows if row.startswith("step,")]) == 12
+    assert len([row for row in rows if row.startswith("step,")]) == 3
     weights = tmp_path / "weights.pt"
     assert tuitrain(env, "export", run, "--format", "pt", "-o", str(weights)).returncode == 0
     assert weights.stat().st_size > 4 * 145_578
@@ -235,7 +235,7 @@ def ended_by(process: subprocess.Popen[str], number: signal.Signals) -> bool:
 
 
 def test_a_failed_run_exits_with_1_and_says_the_step(env: dict[str, str]) -> None:
-    done = tuitrain(env, "run", "seed-cnn", "--device", "cpu", "--data", "synthetic", "--lr", "1e30", "--max-steps", "20", "--json")
+    done = tuitrain(env, "run", "random-linear", "--device", "cpu", "--lr", "1e38", "--max-steps", "20", "--json")
     assert done.returncode == 1
     ended = events(done.stdout)[-1]
     assert ended["state"] == "failed"
