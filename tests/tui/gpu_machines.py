@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 import time
@@ -70,23 +71,43 @@ def full_card(index: int, **changes: object) -> DeviceSample:
 
 def past_of(one: DeviceSample, seconds: int = 3600) -> list[HistoryPoint]:
     """A point a second up to now; with waves, so that graphs have something to show."""
-    now, busy = time.time(), one.utilization or 0
+    now, busy, memory, power, temperature = time.time(), one.utilization or 0, one.memory_used or 0, one.power or 0, one.temperature or 0
     return [
         HistoryPoint(
             time=now - ago,
-            utilization=max(busy - 20 * (0.5 + math.sin(ago / 13) / 2), 0),
-            memory_used=int((one.memory_used or 0) * (0.4 if ago % 900 > 600 else 1.0)),
-            power=(one.power or 0) * (0.9 + 0.1 * math.sin(ago / 17)),
-            temperature=round((one.temperature or 0) - 4 * math.sin(ago / 200) ** 2),
+            utilization=max(busy - less_busy, 0),
+            memory_used=int(memory * in_use),
+            power=power * loaded,
+            temperature=round(temperature - cooler),
+        )
+        for ago, less_busy, in_use, loaded, cooler in _waves(seconds)
+    ]
+
+
+@functools.cache
+def _waves(seconds: int) -> list[tuple[int, float, float, float, float]]:
+    return [
+        (
+            ago,
+            20 * (0.5 + math.sin(ago / 13) / 2),
+            0.4 if ago % 900 > 600 else 1.0,
+            0.9 + 0.1 * math.sin(ago / 17),
+            4 * math.sin(ago / 200) ** 2,
         )
         for ago in range(seconds, -1, -1)
     ]
 
 
-def machine(*cards: DeviceSample) -> FakeSampler:
-    """A sampler of these cards, with their past."""
+def new_machine(*cards: DeviceSample) -> FakeSampler:
+    """A sampler of these cards, for what does not look at their past."""
     sampler = FakeSampler(*cards)
     sampler.driver, sampler.cuda = "570.86.15", "12.8"
+    return sampler
+
+
+def machine(*cards: DeviceSample) -> FakeSampler:
+    """A sampler of these cards, with their past."""
+    sampler = new_machine(*cards)
     sampler.past = {one.key: past_of(one) for one in cards}
     return sampler
 

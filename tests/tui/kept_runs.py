@@ -66,7 +66,8 @@ def keep(runs_dir: Path, run: str, *, steps: int = 40, config: RunConfig | None 
         checkpoint = folder.path / "checkpoints" / f"step-{steps:08}"
         checkpoint.mkdir()
         (checkpoint / "manifest.json").write_bytes(msgspec.json.encode({"step": steps, "kind": "epoch"}))
-        (checkpoint / "model.safetensors").write_bytes(bytes(3 * 2**20))
+        with open(checkpoint / "model.safetensors", "wb") as weights:
+            weights.truncate(3 * 2**20)
     path = runs_dir / run
     folder.path.rename(path)
     return path
@@ -96,8 +97,15 @@ async def resize(pilot: Pilot[None], width: int, height: int) -> None:
 
 async def until_shown(pilot: Pilot[None], *texts: str) -> str:
     """Let the app go on until the screen shows all of `texts`; what it shows then."""
-    await until(pilot, lambda: all(text in screen_text(pilot.app) for text in texts))
-    return screen_text(pilot.app)
+    shown = ""
+
+    def there() -> bool:
+        nonlocal shown
+        shown = screen_text(pilot.app)
+        return all(text in shown for text in texts)
+
+    await until(pilot, there)
+    return shown
 
 
 async def until_told(pilot: Pilot[None], text: str) -> None:

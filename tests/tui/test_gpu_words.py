@@ -9,7 +9,7 @@ from itertools import pairwise
 import msgspec
 import pytest
 from fakes import GIB, HOST, card, cpu_sampler
-from gpu_machines import full_card, machine, process, with_cards
+from gpu_machines import full_card, new_machine, process, with_cards
 from rich.cells import cell_len
 
 from tuitrain.devices import Choice, DeviceSample, HistoryPoint
@@ -24,7 +24,7 @@ NOW = 1_800_000_000.0
 
 
 def choices(*devices: DeviceSample) -> tuple[Choice, ...]:
-    return cards.rows_of(machine(*devices).latest())
+    return cards.rows_of(new_machine(*devices).latest())
 
 
 # -- history --------------------------------------------------------------------------------------------------------------
@@ -130,7 +130,7 @@ def test_numbers_that_are_not_known_are_not_zero() -> None:
     assert cards.held_back(bare) == "n/a"
     names = ("utilization", "temperature", "power", "fan", "state", "clock", "memory utilization", "bus")
     assert [cards.cell(row, name) for name in names] == ["n/a"] * len(names)
-    told = {fact.label: fact.value for fact in facts.facts(row, machine(bare).latest())}
+    told = {fact.label: fact.value for fact in facts.facts(row, new_machine(bare).latest())}
     assert {label: value for label, value in told.items() if any(digit in value for digit in "123456789")} == {
         "driver · CUDA": "570.86.15 · 12.8"
     }
@@ -139,7 +139,7 @@ def test_numbers_that_are_not_known_are_not_zero() -> None:
 
 def test_the_facts_of_a_card() -> None:
     one = full_card(1, ecc_errors=3, throttle=("power cap", "too hot (hardware)"))
-    told = {fact.label: fact for fact in facts.facts(choices(one)[0], machine(one).latest())}
+    told = {fact.label: fact for fact in facts.facts(choices(one)[0], new_machine(one).latest())}
     assert told["held back by"].value == "power cap, too hot (hardware)"
     assert told["ECC"].value == "on, 3 uncorrected"
     assert all(told[label].loud for label in ("held back by", "ECC"))
@@ -153,7 +153,7 @@ def test_the_facts_of_a_card() -> None:
 def gone(seconds_ago: float | None) -> dict[str, facts.Fact]:
     """The facts of a lost card, which was well until then."""
     lost = DeviceSample(nvml_index=1, cuda_index=1, uuid="GPU-1", name="NVIDIA H100", status="lost", reason="it is gone")
-    snapshot = machine(lost).latest()
+    snapshot = new_machine(lost).latest()
     blank = HistoryPoint(time=snapshot.time, utilization=None, memory_used=None, power=None, temperature=None)
     past = [msgspec.structs.replace(blank, time=snapshot.time - ago) for ago in range(3599, 0, -1)]
     if seconds_ago is not None:
@@ -176,7 +176,7 @@ def test_a_lost_card_says_when_it_was_seen_and_what_it_told_and_not_that_nothing
 
 def test_a_card_that_never_answered_was_not_seen() -> None:
     closed = DeviceSample(nvml_index=0, status="no permission", reason="this user may not open this card")
-    told = {fact.label: fact.value for fact in facts.facts(choices(closed)[0], machine(closed).latest())}
+    told = {fact.label: fact.value for fact in facts.facts(choices(closed)[0], new_machine(closed).latest())}
     assert told["last seen"] == "not since tuitrain was opened"
     assert told["status"] == "no permission: this user may not open this card"
 
@@ -324,10 +324,10 @@ def test_a_mig_instance_has_the_name_that_tells_it_apart_and_its_number() -> Non
     one = card(0, name="NVIDIA H100 80GB HBM3 MIG 1g.10gb", instance=2, parent="GPU-x", cuda_index=0)
     assert short_name(one.name) == "MIG 1g.10gb"
     choice, _ = choices(one)
-    known = {fact.label: fact.value for fact in facts.facts(choice, machine(one).latest())}
+    known = {fact.label: fact.value for fact in facts.facts(choice, new_machine(one).latest())}
     assert known["CUDA · NVML"] == "cuda:0 · 0.2"
     assert "NVML tells its memory and its processes only" in known["everything else"]
     assert "PCIe" not in known
-    assert [graph.name for graph in cards.graphs_of(choice, machine(one).latest())] == ["memory"]
+    assert [graph.name for graph in cards.graphs_of(choice, new_machine(one).latest())] == ["memory"]
     assert cards.name(choice, 11) == "MIG 1g.10gb"
     assert cards.name(choice, 10) == "1g.10gb"

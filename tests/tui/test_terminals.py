@@ -27,7 +27,8 @@ FIRST = (200, 60)
 CONTROLS = "\x1b[2J\x1b]52;c;eA==\x07\x9b3;1H\x00\r\n\x07\x85\u202e\u2066"
 MARKUP = "[red]x[/][/bold][@click=app.quit]y[/]"
 WIDE = "深層学習👩‍👩‍👧🙂é́́"
-HOSTILE = {"controls": CONTROLS, "markup": MARKUP, "wide": WIDE, "long": "深x" * 5000}
+HOSTILE = {"controls": CONTROLS, "markup": MARKUP, "wide": WIDE, "long": "深x" * 1000}
+"""The long one fills more than a whole screen."""
 _MADE_HERE = re.compile(r"\x1b\[[0-9]*[AB]\x08{0,3}|\x1b\[[0-9;]*[CDHm]|[^\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 

@@ -195,9 +195,10 @@ def _end_of(text: str, width: int) -> str:
     """The end of a name that is too long: the beginning is what it shares with its neighbours."""
     if cell_len(text) <= width:
         return text
-    while cell_len(text) > width - 1:
-        text = text[1:]
-    return f"…{text}"
+    first, room = len(text), width - 1
+    while (room := room - cell_len(text[first - 1])) >= 0:
+        first -= 1
+    return f"…{text[first:]}"
 
 
 def _shares(rows: tuple[Parameter, ...]) -> list[float]:
