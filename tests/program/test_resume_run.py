@@ -24,15 +24,20 @@ def losses(env: dict[str, str], run: str) -> dict[int, float]:
     return {step["step"]: step["loss"] for step in document["steps"]}
 
 
-def killed_after(env: dict[str, str], step: int, *args: str) -> tuple[dict[str, Any], str]:
-    """What a run began with when it is killed after `step`, and what `resume` said while it was there."""
+def killed_after(env: dict[str, str], step: int, saved: int, *args: str) -> tuple[dict[str, Any], str]:
+    """What a run began with when it is killed after `step`, and after a checkpoint of step `saved` or a later one is on disk, which may
+    take some steps more; and what `resume` said while it was there."""
     process = subprocess.Popen([TUITRAIN, *args, "--json"], env={**os.environ, **env}, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     assert process.stdout is not None
     try:
         began = json.loads(process.stdout.readline())
         assert began["event"] == "run_started"
-        while (event := json.loads(process.stdout.readline()))["event"] != "step" or event["step"] < step:
+        told = {"step": 0, "checkpoint": 0}
+        while told["step"] < step or told["checkpoint"] < saved:
+            event = json.loads(process.stdout.readline())
             assert event["event"] != "run_ended"
+            if event["event"] in told:
+                told[event["event"]] = event["step"]
         process.send_signal(signal.SIGSTOP)
         refused = tuitrain(env, "resume", "last")
         assert refused.returncode == 2
@@ -48,13 +53,13 @@ def test_killed_twice_and_gone_on_with_a_run_is_the_unbroken_one(env: dict[str, 
     unbroken = tuitrain(env, "run", *RUN, "--json")
     whole = json.loads(unbroken.stdout.splitlines()[0])["run"]
 
-    began, refused = killed_after(env, 8, "run", *RUN, *SAVING)
+    began, refused = killed_after(env, 8, 6, "run", *RUN, *SAVING)
     run = began["run"]
     assert refused.startswith(f"tuitrain: RUN: {run} is running (pid ")
     assert refused.count("\n") == 1
     listed = json.loads(tuitrain(env, "runs", "--json").stdout)
     assert (listed[0]["run"], listed[0]["state"]) == (run, "lost")
-    again, _ = killed_after(env, 30, "resume", run)
+    again, _ = killed_after(env, 30, 27, "resume", run)
     assert again["run"] == run
     assert 6 <= again["resumed_from"] < STEPS
     last = tuitrain(env, "resume", "last", "--json")
