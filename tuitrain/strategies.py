@@ -43,3 +43,8 @@ def auto_takes(devices: Sequence[str]) -> str:
     if len(devices) == 1:
         return "single"
     return "ddp" if "cpu" not in devices and misfit("ddp", devices) is None else "split"
+
+
+def stands_for(strategy: str, devices: Sequence[str]) -> str:
+    """The strategy's own name, never "auto", on these devices, one name for each replica."""
+    return auto_takes(devices) if strategy == "auto" else strategy

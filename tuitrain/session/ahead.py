@@ -5,7 +5,7 @@ from __future__ import annotations
 from tuitrain.config import RunConfig, parse_device
 from tuitrain.session.control import Control
 from tuitrain.session.ranks import Ranks
-from tuitrain.strategies import auto_takes
+from tuitrain.strategies import stands_for
 
 
 def ranks_ahead(config: RunConfig, control: Control, agent: str, rank: str) -> Ranks | None:
@@ -17,7 +17,7 @@ def ranks_ahead(config: RunConfig, control: Control, agent: str, rank: str) -> R
         agent, rank: the modules that the launcher and each rank run.
     """
     devices = parse_device(config.device)
-    if not isinstance(devices, tuple) or (auto_takes(devices) if config.strategy == "auto" else config.strategy) != "ddp":
+    if not isinstance(devices, tuple) or stands_for(config.strategy, devices) != "ddp":
         return None
     if config.rdzv_endpoint is not None:
         return None  # other machines would meet one that may be refused

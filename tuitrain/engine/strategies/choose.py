@@ -20,7 +20,7 @@ from tuitrain.engine.strategies.distributed import Distributed
 from tuitrain.engine.strategies.single import Single
 from tuitrain.engine.strategies.split import Replica, Split
 from tuitrain.events import Notice
-from tuitrain.strategies import auto_takes, limit
+from tuitrain.strategies import limit, stands_for
 
 
 def resolve(config: RunConfig, devices: Sequence[torch.device]) -> str:
@@ -30,7 +30,7 @@ def resolve(config: RunConfig, devices: Sequence[torch.device]) -> str:
         ConfigError: it does not fit the devices.
     """
     names = tuple(map(str, devices))
-    strategy = auto_takes(names) if config.strategy == "auto" else config.strategy
+    strategy = stands_for(config.strategy, names)
     if takes := limit(strategy, names):
         mend = "use split, or name one" if strategy == "single" else "use split"
         raise ConfigError(f"strategy: {takes}, and device {config.device!r} takes {', '.join(names)}; {mend}.")

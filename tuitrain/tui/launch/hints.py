@@ -9,7 +9,7 @@ import msgspec
 from tuitrain.config import DATA, MODELS, RECIPES, RunConfig, parse_device
 from tuitrain.devices import Choice, busy_words
 from tuitrain.recipes import load_recipe
-from tuitrain.strategies import STRATEGIES, auto_takes, misfit
+from tuitrain.strategies import STRATEGIES, misfit, stands_for
 from tuitrain.tui import format as words
 from tuitrain.tui.launch.disk import Folder
 from tuitrain.tui.launch.selection import in_words
@@ -51,7 +51,7 @@ class Machine(msgspec.Struct, frozen=True):
 
     def strategy(self, config: RunConfig) -> str:
         """The strategy that a start would take now, never "auto"."""
-        return auto_takes(self.takes(config)) if config.strategy == "auto" else config.strategy
+        return stands_for(config.strategy, self.takes(config))
 
     def named(self, config: RunConfig) -> RunConfig:
         """`config` with the devices and the strategy that a start would take now."""

@@ -8,7 +8,7 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.strip import Strip
 
-from tuitrain.strategies import STRATEGIES, auto_takes
+from tuitrain.strategies import STRATEGIES, auto_takes, stands_for
 from tuitrain.tui.launch.strategies import about, fitting, why_not
 from tuitrain.tui.widgets.lines import Pane
 from tuitrain.tui.widgets.strips import Row
@@ -46,7 +46,7 @@ class Strategy(Pane, can_focus=True):
         """The strategy that the run has, or that a start would take now."""
         if self.in_use is not None:
             return self.in_use[0]
-        return auto_takes(self.devices) if self.picked == "auto" else self.picked
+        return stands_for(self.picked, self.devices)
 
     @property
     def several_fit(self) -> bool:
