@@ -41,6 +41,11 @@ def readable(path: Path) -> str:
     return os.fsencode(path).decode("utf-8", errors="replace")
 
 
+def plural(noun: str, count: int) -> str:
+    """The noun as it stands behind the number."""
+    return noun if count == 1 else f"{noun}s"
+
+
 def nearest(word: str, words: Iterable[str]) -> str:
     """` Did you mean 'x'?` for the closest of `words` (two that are equally close are both named), or nothing; case does not count."""
     import difflib  # not for every command

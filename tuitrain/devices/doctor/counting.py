@@ -9,7 +9,7 @@ from tuitrain.devices.doctor.model import Check, Count
 from tuitrain.devices.doctor.subject import Subject, cards
 from tuitrain.devices.samples import UNNAMED, DeviceSample
 from tuitrain.devices.visible import ORDER, VISIBLE, Visible, resolve, with_cuda_indexes
-from tuitrain.text import clean
+from tuitrain.text import clean, plural
 
 ON_BUS, KNOWN, OPENABLE = "on the PCI bus", "known to the driver", "may be opened"
 SEEN, LEFT, COUNTED = "seen by NVML", "left by CUDA_VISIBLE_DEVICES", "counted by torch"
@@ -62,7 +62,7 @@ def _seen(facts: Facts) -> Count:
     if facts.silent and not facts.cards:
         return Count(step=SEEN, count=None, note="NVML does not answer")
     instances = sum(row.instance is not None for row in snapshot.devices)
-    note = clean(snapshot.error) if snapshot.error else (f"and {instances} MIG instance{'s' * (instances != 1)}" if instances else "")
+    note = clean(snapshot.error) if snapshot.error else (f"and {instances} {plural('MIG instance', instances)}" if instances else "")
     return Count(step=SEEN, count=len(facts.cards), note=note)
 
 

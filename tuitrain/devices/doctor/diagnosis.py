@@ -12,6 +12,7 @@ from tuitrain.devices.doctor import container, counting, cuda_start, driver, log
 from tuitrain.devices.doctor.facts import Facts
 from tuitrain.devices.doctor.model import Check, Count, Report
 from tuitrain.devices.doctor.subject import Subject, cards
+from tuitrain.text import plural
 
 VERSIONS = Subject("versions", "Versions", "the installed packages, NVML and the kernel")
 UNEXPLAINED = Subject("count", "The counting", "the steps from the PCI bus to torch")
@@ -182,7 +183,7 @@ def _healthy(ladder: Sequence[Count], checks: Sequence[Check], loss: _Loss | Non
 def _rest(checks: Sequence[Check]) -> str:
     wrong = sum(check.verdict == "problem" for check in checks)
     doubtful = sum(check.verdict == "warning" for check in checks)
-    words = [f"{number} {word}{'s' * (number != 1)}" for number, word in ((wrong, "problem"), (doubtful, "warning")) if number]
+    words = [f"{number} {plural(word, number)}" for number, word in ((wrong, "problem"), (doubtful, "warning")) if number]
     return f" Beside the GPUs: {' and '.join(words)}, below." if words else ""
 
 

@@ -14,6 +14,7 @@ from tuitrain.config import ConfigError, RunConfig
 from tuitrain.session.preflight.plans import LeftOut, Plan, left_out, plans, pool_of, spec_of
 from tuitrain.session.preflight.results import Row, compare
 from tuitrain.session.preflight.trials import Trials
+from tuitrain.text import plural
 from tuitrain.wire import Measured
 
 NONE = "n/a"
@@ -114,8 +115,8 @@ def _json(row: Row) -> dict[str, Any]:
 def as_text(found: Bench, width: int = 80) -> str:
     """Two tables of `width` columns."""
     head = f"{found.config.recipe}, batch {found.config.batch_size:,}" + (f", {found.data} data" if found.data else "")
-    steps = f"{found.steps:,} step{'s' * (found.steps != 1)}"
-    lines = [f"{steps} of {head}", "", f"{'device':<10} {'steps':>6} {'seconds':>8} {'ms a step':>10} {'samples/s':>10}"]
+    steps = f"{found.steps:,} {plural('step', found.steps)} of {head}"
+    lines = [steps, "", f"{'device':<10} {'steps':>6} {'seconds':>8} {'ms a step':>10} {'samples/s':>10}"]
     lines += [line for row in found.alone for line in _alone(row, width)]
     lines += _fastest(found.alone)
     lines += ["", "The same batch shared by several devices", ""]

@@ -6,7 +6,7 @@ import math
 from typing import Literal
 
 from tuitrain.events import Prediction, Predictions
-from tuitrain.text import clean
+from tuitrain.text import clean, plural
 from tuitrain.tui import format as words
 from tuitrain.tui.browse.pictures import BYTES
 
@@ -95,8 +95,3 @@ def has_picture(sample: Prediction) -> bool:
 def confidence(sample: Prediction) -> str:
     """`97 %`."""
     return words.percent(sample.confidence * 100) if math.isfinite(sample.confidence) else words.NONE
-
-
-def plural(noun: str, count: int) -> str:
-    """The noun as it stands behind the number."""
-    return noun if count == 1 else f"{noun}s"

@@ -10,6 +10,7 @@ from tuitrain.config import DATA, MODELS, RECIPES, RunConfig, parse_device
 from tuitrain.devices import Choice, busy_words
 from tuitrain.recipes import load_recipe
 from tuitrain.strategies import STRATEGIES, misfit, stands_for
+from tuitrain.text import plural
 from tuitrain.tui import format as words
 from tuitrain.tui.launch.disk import Folder
 from tuitrain.tui.launch.selection import in_words
@@ -205,7 +206,7 @@ def _epochs(config: RunConfig, samples: int | None) -> Hint:
     each, total = steps
     if config.max_steps is not None and config.max_steps < total:
         return Hint("max steps ends the run first", idle=True)
-    return Hint(f"{total:,} step{'s' * (total != 1)}, {each:,} in an epoch")
+    return Hint(f"{total:,} {plural('step', total)}, {each:,} in an epoch")
 
 
 def _max_steps(config: RunConfig, samples: int | None) -> Hint:

@@ -7,6 +7,7 @@ from textual.strip import Strip
 from tuitrain.events import StepTimes
 from tuitrain.runs.one_device import OneDevice
 from tuitrain.runs.record import RunRecord
+from tuitrain.text import plural
 from tuitrain.tui import analysis
 from tuitrain.tui import format as words
 from tuitrain.tui.balance import imbalance
@@ -69,7 +70,7 @@ class AnalysisPane(ScrollingView):
         left, right = Row("Analysis", palette.title), Row()
         if times is not None:
             left.add(f"  {_how(times)}", palette.dim)
-            right.add(f"{times.steps:,} step{'s' * (times.steps != 1)} measured", palette.dim)
+            right.add(f"{times.steps:,} {plural('step', times.steps)} measured", palette.dim)
             if self.scrolls:
                 right.add(f" · lines {self._top + 1}–{min(self._top + room, len(self._all))} of {len(self._all)}", palette.dim)
         return left, right

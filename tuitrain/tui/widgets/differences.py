@@ -13,6 +13,7 @@ from textual import events
 from textual.message import Message
 from textual.strip import Strip
 
+from tuitrain.text import plural
 from tuitrain.tui import format as words
 from tuitrain.tui.curve.compare import Entrant
 from tuitrain.tui.differing import compare
@@ -124,9 +125,8 @@ class Differences(ScrollingPane):
                 right.add("← → ", palette.key).add(f"runs {self._left + 1}–{self._left + shown} of {len(self._entrants)}", palette.dim)
             if self.scrolls:
                 below = self.line_count() - self.room() - self._top
-                right.add("  " if right.width else "", palette.dim).add("↑ ↓ ", palette.key).add(
-                    f"{below} row{'s' * (below != 1)} below", palette.dim
-                )
+                right.add("  " if right.width else "", palette.dim).add("↑ ↓ ", palette.key)
+                right.add(f"{below} {plural('row', below)} below", palette.dim)
         return Row("Runs and their differences", self.title_style()), right
 
     def body(self, width: int, height: int) -> list[Strip]:
