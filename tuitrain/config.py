@@ -9,6 +9,7 @@ import math
 import re
 import sys
 from collections.abc import Mapping
+from functools import cache
 from typing import Annotated, Any, Literal, get_type_hints
 
 import msgspec
@@ -116,7 +117,6 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 FIELDS: tuple[str, ...] = RunConfig.__struct_fields__
-_HINTS: dict[str, Any] = get_type_hints(RunConfig, include_extras=True)
 DEFAULTS = RunConfig()
 
 
@@ -147,7 +147,7 @@ def check_field(field: str, value: Any, *, from_text: bool = False) -> Any:
     if field not in FIELDS:
         hint = nearest(field, FIELDS) or f" It must be one of {', '.join(FIELDS)}."
         raise ConfigError(f"{clean(field)}: there is no such field.{hint}")
-    hint = _HINTS[field]
+    hint = _hint(field)
     if from_text and isinstance(value, str) and field not in ("name", "note"):
         value = value.strip()
     # TOML has no null, so a file says it in the same words.
@@ -182,7 +182,7 @@ def allowed(field: str) -> str:
     }
     if field in special:
         return special[field]
-    hint = _HINTS[field]
+    hint = _hint(field)
     for meta in getattr(hint, "__metadata__", ()):
         if meta.description:
             return str(meta.description)
@@ -191,12 +191,22 @@ def allowed(field: str) -> str:
 
 def choices(field: str) -> tuple[str, ...]:
     """The words that `field` allows, where it allows only some."""
-    return field_types.choices(_HINTS[field])
+    return field_types.choices(_hint(field))
+
+
+def _hint(field: str) -> Any:
+    return _hints()[field]
+
+
+@cache
+def _hints() -> dict[str, Any]:
+    """The type of each field. Reading them takes as long as the rest of this module, and a list of runs needs none."""
+    return get_type_hints(RunConfig, include_extras=True)
 
 
 def _allowed_with_limit(field: str, value: Any) -> str:
     """`allowed`, with the upper limit where `value`, which was refused, is over one that `allowed` does not name."""
-    words, hint = allowed(field), _HINTS[field]
+    words, hint = allowed(field), _hint(field)
     if not field_types.is_number(hint) or not field_types.reads_as_number(str(value)):
         return words
     most = field_types.upper_limit(hint) or sys.float_info.max

@@ -38,5 +38,12 @@ def test_a_room_does_not_load_what_it_must_not(statement: str, forbidden: set[st
     assert not loaded_by(statement) & forbidden
 
 
+def test_a_list_of_runs_does_not_wait_for_the_options_of_training() -> None:
+    listing = "from tuitrain.cli.program import commands; commands(['--runs-dir', '/nowhere', 'runs'], standalone_mode=False)"
+    program = f"{listing}\nimport sys; print([name for name in sys.modules if name in ('socket', 'tuitrain.cli.training')])"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
 def test_the_check_sees_a_deferred_import() -> None:
     assert "sqlite3" in loaded_by("def f():\n    import sqlite3\nf()")

@@ -20,7 +20,7 @@ class Lost:
 def recipes(**options):
     Lost()
     print("went on")
-program.commands.commands["recipes"].callback = recipes
+machine.recipes.callback = recipes
 """
 EARLY = "program.open_closed_streams = lambda: signal.raise_signal(signal.SIGINT)"
 
@@ -43,7 +43,7 @@ def test_while_the_commands_are_imported(program: list[str], tmp_path: Path) -> 
 
 @pytest.mark.parametrize("when", [EARLY, LOST], ids=["before the command", "in a finalizer"])
 def test_where_no_command_could_catch_it(when: str) -> None:
-    script = f"import signal\nfrom tuitrain.cli import main\nfrom tuitrain.cli import program\n{when}\nmain()"
+    script = f"import signal\nfrom tuitrain.cli import main\nfrom tuitrain.cli import machine, program\n{when}\nmain()"
     done = ended([sys.executable, "-c", script, "recipes"], PACKAGES)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 

@@ -14,7 +14,7 @@ from tuitrain.python import PACKAGES
 PROGRAM = """
 import atexit, sys, threading
 from tuitrain import cli
-from tuitrain.cli import program
+from tuitrain.cli import machine
 class Module:
     def __del__(self):
         print("taken apart", flush=True)
@@ -23,7 +23,7 @@ def recipes(**options):
     atexit.register(print, "told")
     print("done")
     END
-program.commands.commands["recipes"].callback = recipes
+machine.recipes.callback = recipes
 cli.main()
 """
 

@@ -16,7 +16,7 @@ from tuitrain.python import PACKAGES
 PROGRAM = """
 import os, signal, sys
 from tuitrain import cli, files, paths
-from tuitrain.cli import program
+from tuitrain.cli import machine
 number = int(sys.argv.pop(1))
 if nohup := sys.argv.pop(1):
     signal.signal(number, signal.SIG_IGN)
@@ -26,7 +26,7 @@ def export(**options):
         file.flush()
         CAUGHT
         file.write(b"er")
-program.commands.commands["recipes"].callback = export
+machine.recipes.callback = export
 cli.main()
 """
 HERE = "os.kill(os.getpid(), number)"

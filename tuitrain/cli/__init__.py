@@ -27,8 +27,11 @@ def main() -> None:
     heard = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if heard:
         signal.signal(signal.SIGINT, _end)
-    from tuitrain.cli.program import run_command
+    from tuitrain.python import lasting_imports
 
+    # What is imported here stays, and is looked through for garbage neither now nor later.
+    with lasting_imports():
+        from tuitrain.cli.program import run_command
     try:
         if heard:
             signal.signal(signal.SIGINT, signal.default_int_handler)

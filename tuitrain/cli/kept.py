@@ -7,7 +7,6 @@ from pathlib import Path
 
 import click
 
-from tuitrain.cli.app import open_app
 from tuitrain.cli.options import json_option, runs_dir_option, runs_folder
 from tuitrain.cli.output import terminal_width, write_utf8
 
@@ -41,6 +40,7 @@ def show(parent_runs_dir: str | None, run: str, runs_dir: str | None, as_json: b
 @click.pass_obj
 def attach(parent_runs_dir: str | None, run: str, runs_dir: str | None) -> int:
     """Open the app on RUN. A live one is watched and steered, from any number of terminals."""
+    from tuitrain.cli.app import open_app
     from tuitrain.runs import catalogue
 
     folder = runs_folder(runs_dir, parent_runs_dir)
@@ -147,6 +147,3 @@ def _agreed(question: str) -> bool:
         # The question ends its line.
         click.echo()
         raise click.UsageError("nobody is there to answer whether to delete; use --yes to delete without a question.") from None
-
-
-COMMANDS = (runs, show, attach, pause, stop, export, delete)

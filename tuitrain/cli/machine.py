@@ -83,6 +83,3 @@ def recipes(as_json: bool) -> None:
         for name, summary in summaries.items():
             line = f"{name:<{width}}{summary}"
             click.echo(line if columns is None else click.wrap_text(line, columns - 1, subsequent_indent=" " * width))
-
-
-COMMANDS = (gpus, doctor, bench, recipes)

@@ -8,17 +8,27 @@ from __future__ import annotations
 import os
 import sys
 import time
+from importlib import import_module
 from typing import NoReturn
 
 import click
 
 from tuitrain import signals
-from tuitrain.cli import INTERRUPTED, kept, machine, training
-from tuitrain.cli.app import open_app
+from tuitrain.cli import INTERRUPTED
 from tuitrain.cli.options import USAGE_ERROR, runs_dir_option, runs_folder
 from tuitrain.cli.output import open_closed_streams, standard_output
 from tuitrain.cli.usage import sentence_of
 from tuitrain.text import clean_lines, nearest
+
+_MODULES = {
+    **dict.fromkeys(("run", "resume", "_host", "_check"), "training"),
+    **dict.fromkeys(("runs", "show", "attach", "pause", "stop", "export", "delete"), "kept"),
+    **dict.fromkeys(("gpus", "doctor", "bench", "recipes"), "machine"),
+}
+"""Where each command is, under its own name. Only the module of the one that is asked for is loaded: a list of runs does not wait for the
+options of training."""
+_SHOWN = [name for name in _MODULES if not name.startswith("_")]
+"""The others tuitrain itself starts."""
 
 FIRST_RANK_SECONDS = 5.0
 """How long the first rank may take to say what is wrong, until the others end."""
@@ -62,13 +72,21 @@ def _refuse(sentence: str) -> NoReturn:
 class _Commands(click.Group):
     """Says which command was meant when the name is wrong."""
 
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(_SHOWN)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _MODULES:
+            return None
+        command: click.Command = getattr(import_module(f"tuitrain.cli.{_MODULES[cmd_name]}"), cmd_name)
+        return command
+
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and not args[0].startswith("-") and args[0] not in self.commands:
+        if args and not args[0].startswith("-") and args[0] not in _MODULES:
             from tuitrain.config import RECIPES  # not for every command
 
-            names = ", ".join(name for name, command in self.commands.items() if not command.hidden)
-            hint = f" Did you mean 'run {args[0]}'?" if args[0] in RECIPES else nearest(args[0], self.commands)
-            raise click.UsageError(f"there is no command {args[0]!r}; it must be one of {names}.{hint}")
+            hint = f" Did you mean 'run {args[0]}'?" if args[0] in RECIPES else nearest(args[0], _SHOWN)
+            raise click.UsageError(f"there is no command {args[0]!r}; it must be one of {', '.join(_SHOWN)}.{hint}")
         return super().resolve_command(ctx, args)
 
 
@@ -80,9 +98,7 @@ def commands(ctx: click.Context, runs_dir: str | None) -> int | None:
     """Train PyTorch models and watch the GPUs, in one terminal screen. Without a command: open the app."""
     ctx.obj = runs_dir
     if ctx.invoked_subcommand is None:
+        from tuitrain.cli.app import open_app
+
         return open_app(None, runs_folder(runs_dir, None))
     return None
-
-
-for _command in (*training.COMMANDS, *kept.COMMANDS, *machine.COMMANDS):
-    commands.add_command(_command)

@@ -232,6 +232,3 @@ def _check() -> int:
     from tuitrain.session.hosted import Asker, answer_check
 
     return answer_check(Asker(), check_config)
-
-
-COMMANDS = (run, resume, _host, _check)

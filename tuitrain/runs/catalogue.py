@@ -48,7 +48,7 @@ def is_run(folder: Path) -> bool:
     """Whether a folder holds a run, be it a damaged one. Of one that cannot be looked into the name says so."""
     for name in (STATE, CONFIG):
         try:
-            os.stat(folder / name)
+            os.stat(f"{folder}/{name}")
             return True
         except PermissionError:
             return bool(started_of(folder.name))

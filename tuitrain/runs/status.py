@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import os
-import socket
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -16,9 +16,11 @@ from tuitrain.files import read_in
 from tuitrain.paths import STATE
 from tuitrain.runs.errors import RunError
 from tuitrain.runs.label import read_label
-from tuitrain.runs.record import RunRecord
 from tuitrain.runs.utc import utc
 from tuitrain.text import clean, is_plain_json
+
+if TYPE_CHECKING:
+    from tuitrain.runs.record import RunRecord
 
 HEARTBEAT_SECONDS = 60.0
 """A run out of sight whose heartbeat is older than this is lost."""
@@ -177,9 +179,16 @@ class ThisProcess(msgspec.Struct, frozen=True):
     pid_namespace: int | None = None
 
 
+def host_name() -> str:
+    """What this machine calls itself."""
+    import socket  # a list of runs that have all ended does without
+
+    return socket.gethostname()
+
+
 def this_process() -> ThisProcess:
     """Host, pid and so on of the calling process."""
-    return ThisProcess(socket.gethostname(), os.getpid(), _start_time(os.getpid()), _boot_id(), _pid_namespace())
+    return ThisProcess(host_name(), os.getpid(), _start_time(os.getpid()), _boot_id(), _pid_namespace())
 
 
 def is_lost(status: RunStatus, now: float) -> bool:
@@ -219,7 +228,7 @@ def runs_here(process: ThisProcess) -> bool:
 def is_of_earlier_boot(process: ThisProcess, heard: float) -> bool:
     """Whether this machine has started anew since a process was heard of, or never was that process's machine: one that says something
     after that start is another one."""
-    return process.host == socket.gethostname() and process.boot_id != _boot_id() and heard < _booted()
+    return process.host == host_name() and process.boot_id != _boot_id() and heard < _booted()
 
 
 def uptime() -> float:
@@ -229,7 +238,7 @@ def uptime() -> float:
 
 def is_out_of_sight(process: ThisProcess | RunStatus) -> bool:
     """Whether its pid says nothing here: it is of another host, of another boot or machine of this one's name, or of another container."""
-    if process.host != socket.gethostname():
+    if process.host != host_name():
         return True
     if process.boot_id is None:
         return False

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import socket
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import msgspec
 from tuitrain.events import LIVE_STATES, RunState
 from tuitrain.runs.errors import RunError
 from tuitrain.runs.label import read_label
-from tuitrain.runs.status import InQueue, RunStatus, has_process, is_lost, read_status
+from tuitrain.runs.status import InQueue, RunStatus, has_process, host_name, is_lost, read_status
 from tuitrain.text import clean
 
 _ID_TIME = re.compile(r"(\d{4})(\d{2})(\d{2})-(\d{2})(\d{2})-")
@@ -64,7 +63,7 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def here(self) -> bool:
         """Whether a process of this machine trains it, or was the last to do so."""
-        return self.host == clean(socket.gethostname())
+        return self.host == clean(host_name())
 
     @property
     def of_this_process(self) -> bool:
