@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rich.style import Style
-from textual.geometry import Region
+from textual.geometry import Region, Size
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -32,18 +32,19 @@ class Lines(Widget):
 
     def redraw(self) -> None:
         """Compute the lines again and repaint what changed; costs nothing on the terminal when nothing did."""
-        if not self.is_mounted or not self.size:
+        size = self.size  # which Textual looks up in the layout each time
+        if not self.is_mounted or not size:
             # A hidden widget has no size, and may come back with the one that it had.
             self._shown_size = (0, 0)
             return
-        if self._shown_size != self.size:
+        if self._shown_size != size:
             self.refresh()
             return
-        new = self._lines()
+        new = self._lines(size)
         changed = [y for y, (before, after) in enumerate(zip(self._shown, new, strict=True)) if before != after]
         self._shown = new
         if changed:
-            self.refresh(*(Region(0, y, self.size.width, 1) for y in changed))
+            self.refresh(*(Region(0, y, size.width, 1) for y in changed))
 
     def redraw_all(self) -> None:
         """Repaint every cell, for a new theme."""
@@ -52,14 +53,15 @@ class Lines(Widget):
 
     def render_line(self, y: int) -> Strip:
         """Textual asks for line `y`."""
-        if self._shown_size != self.size:
-            self._shown, self._shown_size = self._lines(), self.size
+        size = self.size
+        if self._shown_size != size:
+            self._shown, self._shown_size = self._lines(size), size
         if y >= len(self._shown):
-            return Strip.blank(self.size.width, self.visual_style.rich_style)
+            return Strip.blank(size.width, self.visual_style.rich_style)
         return self._shown[y].apply_style(self.visual_style.rich_style)
 
-    def _lines(self) -> list[Strip]:
-        width, height = self.size
+    def _lines(self, size: Size) -> list[Strip]:
+        width, height = size
         lines = [line.adjust_cell_length(width, PLAIN) for line in self.content(width, height)[:height]]
         return lines + [Strip.blank(width, PLAIN)] * (height - len(lines))
 
