@@ -141,6 +141,8 @@ def test_the_lists_say_how_queued_runs_stand(tmp_path: Path) -> None:
     assert "queued, nobody waits " in lines[left]
     shown = report.show(tmp_path, second, as_json=False)
     assert "waits for cpu: ·[31m" in shown
+    assert "\nqueued " in shown
+    assert "\nstarted " not in shown, "it has not"
     rows = {row["run"]: row for row in (run.to_json() for run in catalogue.list_runs(tmp_path))}
     assert {row["state"] for row in rows.values()} == {"queued"}
     assert (rows[first]["pid"], rows[left]["pid"]) == (os.getpid(), None)

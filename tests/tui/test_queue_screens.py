@@ -149,9 +149,10 @@ async def test_queued_rows_say_their_place_and_what_they_wait_for(app: TuitrainA
         await pilot.press("down")
         text = await until_shown(pilot, f"○ queued, 1st for cpu · waits for cpu: {TRAINS}")
         assert {len(line) for line in text.splitlines()} == {size[0]}
+        assert f" queued   {SECOND[:4]}-" in text
         assert "R Resume" not in text.splitlines()[-1]
         await pilot.press("down")
-        await until_shown(pilot, "● running", f"run      {TRAINS}")
+        await until_shown(pilot, "● running", f"run      {TRAINS}", " started  ")
         assert "Take out" not in screen_text(app).splitlines()[-1]
         assert "R Resume" not in screen_text(app).splitlines()[-1]
         await pilot.press("x")

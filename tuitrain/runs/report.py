@@ -68,7 +68,7 @@ def show(runs_dir: Path, ref: str, *, as_json: bool) -> str:
         "step": f"{run.step:,} (epoch {run.epoch})",
         "loss": _number(run.loss, ".4f"),
         "accuracy": _number(run.accuracy, ".1%"),
-        "started": run.started,
+        "queued" if run.queue else "started": run.started,
         "process": f"pid {run.pid} on {run.host}" if run.live else "",
         "folder": clean(str(run.path)),
     }

@@ -151,12 +151,13 @@ class RunDetail(Pane):
         name = Row(kept.name, palette.strong) if kept.name else Row("none · e gives it one", palette.dim)
         note = Row(kept.note, palette.text) if kept.note else Row("none · a writes one", palette.dim)
         what = " · ".join(part for part in (kept.recipe, _data(kept.data), ", ".join(kept.device), kept.strategy) if part)
+        when = Row(_when(kept.started), palette.text).add(self._where(run), palette.dim)
         lines = [
             self._labelled("name", name, width),
             self._labelled("note", note, width),
             self._labelled("run", Row(kept.run, palette.text), width),
             self._labelled("trains", Row(what or words.NONE, palette.text), width),
-            self._labelled("started", Row(_when(kept.started), palette.text).add(self._where(run), palette.dim), width),
+            self._labelled("queued" if kept.queue else "started", when, width),
             *self._state(run, width),
         ]
         return lines[:height]
