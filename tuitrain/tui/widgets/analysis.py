@@ -5,7 +5,7 @@ from __future__ import annotations
 from textual.strip import Strip
 
 from tuitrain.events import StepTimes
-from tuitrain.runs.one_device import OneDevice
+from tuitrain.runs.one_device import LEAST_STEPS, OneDevice
 from tuitrain.runs.record import RunRecord
 from tuitrain.text import plural
 from tuitrain.tui import analysis
@@ -121,7 +121,8 @@ class AnalysisPane(ScrollingView):
         if one is None:
             if not self.searched:
                 return "looking for a run to compare with …"
-            return "no run of this training on one such device is kept to compare with: start one, or let p in the launcher measure it"
+            none = f"no run of this training on one such device, with {LEAST_STEPS} measured steps or more, is kept to compare with"
+            return f"{none}: start one, or let p in the launcher measure it"
         speedup = _speedup(times, one) or 0.0
         ratio = f"{speedup:.2f}×" if speedup < 10 else f"{speedup:.1f}×"
         beside = f" ({words.rate(one.samples_per_second)} samples/s on {one.device} in {one.run})"
