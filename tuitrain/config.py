@@ -28,7 +28,7 @@ RECIPES = (
 """The built-in recipes, in the order a newcomer should meet them."""
 
 _IMPORT_STRING = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
-_DEVICE = re.compile(r"cpu|cuda|cuda:\d+")
+_DEVICE = re.compile(r"cpu|cuda|cuda:(0|[1-9][0-9]*)")
 
 LARGEST = 1e38
 """What an optimizer multiplies with must be a number in fp32 too."""
@@ -96,7 +96,7 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     checkpoint_every_minutes: Annotated[float, Meta(gt=0, description="a number above 0")] = 1.0
     keep_checkpoints: Annotated[int, Meta(ge=2, le=2**53, description="a whole number of 2 or more")] = 3
     max_restarts: Annotated[int, Meta(ge=0, le=2**31, description="a whole number of 0 or more")] = 3
-    nnodes: Annotated[str, Meta(pattern=r"^\d{1,4}(:\d{1,4})?$", description="a number of machines, or a range MIN:MAX")] = "1"
+    nnodes: Annotated[str, Meta(pattern=r"^[0-9]{1,4}(:[0-9]{1,4})?$", description="a number of machines, or a range MIN:MAX")] = "1"
     """How many machines train together; the same command is typed on each, and `device` names the devices of the one where it is typed."""
     rdzv_endpoint: str | None = None
     """Where they meet: the machine that HOST names hosts the run."""
@@ -161,7 +161,8 @@ def check_field(field: str, value: Any, *, from_text: bool = False) -> Any:
     typed = field_types.as_in_json(value) if from_text and isinstance(value, str) and field_types.is_number(hint) else value
     try:
         result = msgspec.convert(typed, hint, strict=not from_text)
-    except msgspec.ValidationError:
+    except (msgspec.ValidationError, UnicodeEncodeError):
+        # The latter: what was typed is not UTF-8.
         raise _not_allowed(field, value, "" if from_text else _quotes(field, value)) from None
     if isinstance(result, float) and not math.isfinite(result):
         raise _not_allowed(field, value)
@@ -176,7 +177,7 @@ def allowed(field: str) -> str:
         "recipe": f"one of {', '.join(RECIPES)}, or a TOML file",
         "model": f"one of {', '.join(MODELS)}, or an import string like my_package.nets:make_model",
         "data": f"one of {', '.join(DATA)}, a folder, or an import string like my_package.data:make_data",
-        "device": "auto, auto:N, cpu, cuda, cuda:N, or several of these with commas",
+        "device": "auto, auto:N, auto:all, or one or several of cpu, cuda and cuda:N with commas",
         "output_device": "cpu, cuda or cuda:N, or none",
         "rdzv_endpoint": "HOST:PORT, or none",
     }
@@ -258,7 +259,7 @@ def _check_string(field: str, value: str) -> None:
 
 def _is_endpoint(value: str) -> bool:
     host, _, port = value.rpartition(":")
-    return bool(re.fullmatch(r"[^\s:]+", host) and re.fullmatch(r"\d{1,5}", port)) and 1 <= int(port) <= 65535
+    return bool(re.fullmatch(r"[^\s:]+", host) and re.fullmatch(r"[0-9]{1,5}", port)) and 1 <= int(port) <= 65535
 
 
 def machines(nnodes: str) -> tuple[int, int]:
@@ -285,7 +286,7 @@ def parse_device(spec: str) -> tuple[str, ...] | int | None:
         return 1
     if spec == "auto:all":
         return None
-    if match := re.fullmatch(r"auto:([1-9]\d{0,3})", spec):
+    if match := re.fullmatch(r"auto:([1-9][0-9]{0,3})", spec):
         return int(match[1])
     names = [name.strip() for name in spec.split(",")]
     if not all(_DEVICE.fullmatch(name) for name in names):
