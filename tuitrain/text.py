@@ -47,14 +47,20 @@ def plural(noun: str, count: int) -> str:
 
 
 def nearest(word: str, words: Iterable[str]) -> str:
-    """` Did you mean 'x'?` for the closest of `words` (two that are equally close are both named), or nothing; case does not count."""
+    """` Did you mean 'x'?` for the closest of `words` (two that are equally close are both named), or nothing.
+
+    Neither case nor the dashes count with which every option begins.
+    """
     import difflib  # not for every command
 
     def likeness(other: str) -> float:
         return difflib.SequenceMatcher(None, other, typed).ratio()
 
-    spelt = {other.casefold(): other for other in words}
-    typed = word.casefold()
+    def bare(other: str) -> str:
+        return other.casefold().lstrip("-")
+
+    spelt = {bare(other): other for other in words}
+    typed = bare(word)
     close = difflib.get_close_matches(typed, spelt, n=2, cutoff=0.6)
     as_close = [other for other in close if likeness(other) == likeness(close[0])]
     quoted = " or ".join(f"'{spelt[other]}'" for other in as_close)

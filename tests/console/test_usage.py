@@ -50,6 +50,8 @@ def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
         (run, "--checkpoint-every-steps", "It is a field: --set checkpoint_every_steps=VALUE."),
         (run, "--batch_size", "Did you mean '--batch-size'?"),
         (resume, "--momentum", "It must be one of --device"),
+        (resume, "--lr", "It must be one of --device"),
+        (resume, "--epoch", "Did you mean '--epochs'?"),
     ],
 )
 def test_a_field_that_is_no_option_is_told_how_it_is_set(command: click.Command, option: str, words: str) -> None:
@@ -101,12 +103,19 @@ def test_a_run_is_deleted_only_when_somebody_says_so(
         ("resume last --tui --json", "--tui goes together with neither --json nor --detach"),
         ("resume last --tui --detach", "--tui goes together with neither --json nor --detach"),
         ("run seed-cnn --set lr", "--set: 'lr' is not allowed; it must be FIELD=VALUE, like --set lr=0.01."),
+        ("run seed-cnn --set", "--set needs a value; it must be FIELD=VALUE, like --set lr=0.01."),
+        ("run seed-cnn --max-steps", "--max-steps needs a value; it must be a whole number of 1 or more, or none."),
+        ("export last -o", "-o needs a value."),
+        ("export last --format CSV", "--format: 'CSV' is not allowed; it must be one of csv, json, pt, py. Did you mean 'csv'?"),
+        ("bench --steps 0", "--steps: '0' is not allowed; it must be a whole number of 1 or more."),
+        ("--json runs", "--json stands behind the command that it is for, one of bench, doctor, gpus, recipes, resume, run, runs, show."),
+        ("--jsn runs", "--jsn: there is no such option. It must be one of --version, --runs-dir, --help."),
         ("export last --format pt", "--format pt needs -o FILE"),
         ("export last --format pt -o -", "--format pt needs -o FILE"),
     ],
 )
 @pytest.mark.usefixtures("a_run")
-def test_options_that_do_not_go_together_are_refused(told: Callable[..., tuple[int, str]], words: str, said: str) -> None:
+def test_options_that_are_wrong_or_do_not_go_together_are_refused(told: Callable[..., tuple[int, str]], words: str, said: str) -> None:
     ended, text = told(*words.split())
     assert ended == 2
     assert text.startswith(f"tuitrain: {said}")

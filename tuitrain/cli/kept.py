@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from tuitrain.cli.options import json_option, runs_dir_option, runs_folder
+from tuitrain.cli.options import OneOf, json_option, runs_dir_option, runs_folder
 from tuitrain.cli.output import terminal_width, write_utf8
 
 
@@ -75,7 +75,7 @@ def stop(parent_runs_dir: str | None, run: str, runs_dir: str | None) -> None:
 
 @click.command()
 @click.argument("run", metavar="RUN")
-@click.option("--format", "format_", required=True, type=click.Choice(["csv", "json", "pt", "py"]))
+@click.option("--format", "format_", required=True, type=OneOf(["csv", "json", "pt", "py"]))
 @click.option("-o", "--output", metavar="FILE", help="Where to write it; stdout without, or with -.")
 @runs_dir_option
 @click.pass_obj

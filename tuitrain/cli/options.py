@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from tuitrain.cli.output import write_utf8
+from tuitrain.text import clean, nearest
 
 FC = TypeVar("FC", bound=Callable[..., Any])
 
@@ -24,6 +25,16 @@ class WholeNumber(click.IntRange):
         except click.BadParameter:
             self.fail(f"{value!r} is not allowed; it must be a whole number of {self.min} or more.", param, ctx)
         return number
+
+
+class OneOf(click.Choice):  # type: ignore[type-arg]  # click before 8.2 knows no argument
+    """Says what is allowed as it is said of a field of the configuration."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if value not in self.choices:
+            words = f"it must be one of {', '.join(self.choices)}.{nearest(value, self.choices)}"
+            self.fail(f"{clean(value)!r} is not allowed; {words}", param, ctx)
+        return value
 
 
 def json_flag(help_: str) -> Callable[[FC], FC]:

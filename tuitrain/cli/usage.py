@@ -9,6 +9,7 @@ import click
 from tuitrain.text import clean, nearest
 
 _LEFT_OVER = re.compile(r"Got unexpected extra arguments? \((.*)\)")
+_WITHOUT_ITS_VALUE = re.compile(r"Option '.*' requires an argument\.")
 
 
 def sentence_of(error: click.ClickException) -> str:
@@ -17,7 +18,11 @@ def sentence_of(error: click.ClickException) -> str:
         return _no_such_option(error)
     if isinstance(error, click.MissingParameter):
         return _missing(error)
+    if isinstance(error, click.BadParameter) and isinstance(error.param, click.Option):
+        return f"{error.param.opts[0]}: {' '.join(error.message.split())}"
     message = " ".join(error.format_message().split())
+    if isinstance(error, click.BadOptionUsage) and _WITHOUT_ITS_VALUE.fullmatch(message):
+        return _without_its_value(error.option_name)
     if isinstance(error, click.UsageError) and error.ctx and (found := _LEFT_OVER.match(message)):
         takes = " ".join([error.ctx.command_path, *error.ctx.command.collect_usage_pieces(error.ctx)])
         return f"{clean(found[1])!r} is more than `{takes}` takes."
@@ -25,12 +30,34 @@ def sentence_of(error: click.ClickException) -> str:
 
 
 def _no_such_option(error: click.NoSuchOption) -> str:
-    options = [param for param in error.ctx.command.get_params(error.ctx) if isinstance(param, click.Option)] if error.ctx else []
-    names = [name for option in options for name in option.opts if name.startswith("--")]
+    names = _names(error.ctx.command, error.ctx) if error.ctx else []
     if "--set" in names and (field := _field(error.option_name)) and f"--{field.replace('_', '-')}" not in names:
         return f"{clean(error.option_name)}: there is no such option. It is a field: --set {field}=VALUE."
+    if error.ctx and isinstance(error.ctx.command, click.Group) and (having := _commands_with(error.option_name, error.ctx)):
+        return f"{error.option_name} stands behind the command that it is for, one of {', '.join(having)}."
     hint = nearest(error.option_name, names) or f" It must be one of {', '.join(names)}."
     return f"{clean(error.option_name)}: there is no such option.{hint}"
+
+
+def _commands_with(option: str, ctx: click.Context) -> list[str]:
+    """The commands of a group that have an option."""
+    assert isinstance(ctx.command, click.Group)
+    commands = {name: ctx.command.get_command(ctx, name) for name in ctx.command.list_commands(ctx)}
+    return [name for name, command in commands.items() if command is not None and option in _names(command, ctx)]
+
+
+def _names(command: click.Command, ctx: click.Context) -> list[str]:
+    """The long names of a command's options."""
+    options = (param for param in command.get_params(ctx) if isinstance(param, click.Option))
+    return [name for option in options for name in option.opts if name.startswith("--")]
+
+
+def _without_its_value(option: str) -> str:
+    if field := _field(option):
+        from tuitrain.config import allowed  # not for every command
+
+        return f"{option} needs a value; it must be {allowed(field)}."
+    return f"{option} needs a value{'; it must be FIELD=VALUE, like --set lr=0.01' if option == '--set' else ''}."
 
 
 def _field(option: str) -> str:
