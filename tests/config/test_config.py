@@ -40,9 +40,11 @@ def test_the_readme_tells_what_every_field_allows_and_is_without_it() -> None:
     assert told == {field: (allowed(field).removeprefix("one of "), in_words(getattr(DEFAULTS, field))) for field in FIELDS}
 
 
-def test_the_help_of_run_names_every_field() -> None:
-    text = run.get_help(click.Context(run, info_name="run"))
-    assert " ".join(text.partition("Fields:")[2].split()).strip(".").split(", ") == [*FIELDS]
+@pytest.mark.parametrize("width", [60, 80])
+def test_the_help_of_run_says_of_every_field_what_it_allows(width: int) -> None:
+    text = run.get_help(click.Context(run, info_name="run", terminal_width=width)).partition("Fields:\n")[2]
+    assert max(map(len, text.splitlines())) <= width
+    assert text.split() == [word for field in FIELDS for word in (field, *allowed(field).split())]
 
 
 def test_seed_cnn_is_what_the_seed_material_fixes() -> None:

@@ -121,6 +121,14 @@ def test_options_that_are_wrong_or_do_not_go_together_are_refused(told: Callable
     assert text.startswith(f"tuitrain: {said}")
 
 
+@pytest.mark.parametrize("command", ["resume", "show", "attach", "pause", "stop", "export", "delete"])
+def test_what_takes_a_run_says_in_its_help_what_names_one(command: str) -> None:
+    found = program.commands.get_command(click.Context(program.commands), command)
+    assert found is not None
+    text = found.get_help(click.Context(found))
+    assert text.endswith("RUN is an id, the start of one, or last; `tuitrain runs` lists them.")
+
+
 def test_the_recipes_keep_their_column_on_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert recipes.callback is not None
     recipes.callback(as_json=False)

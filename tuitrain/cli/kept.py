@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from tuitrain.cli.options import OneOf, json_option, runs_dir_option, runs_folder
+from tuitrain.cli.options import RUN_IS, OneOf, json_option, runs_dir_option, runs_folder
 from tuitrain.cli.output import terminal_width, write_utf8
 
 
@@ -22,19 +22,19 @@ def runs(parent_runs_dir: str | None, runs_dir: str | None, as_json: bool) -> No
     click.echo(report.runs(runs_folder(runs_dir, parent_runs_dir), as_json=as_json, width=terminal_width()))
 
 
-@click.command()
+@click.command(epilog=RUN_IS)
 @click.argument("run", metavar="RUN")
 @runs_dir_option
 @json_option
 @click.pass_obj
 def show(parent_runs_dir: str | None, run: str, runs_dir: str | None, as_json: bool) -> None:
-    """Show one RUN. Its configuration, state, last metrics and checkpoints; RUN is an id, the start of one, or `last`."""
+    """Show one RUN. Its configuration, state, last metrics and checkpoints."""
     from tuitrain.runs import report
 
     click.echo(report.show(runs_folder(runs_dir, parent_runs_dir), run, as_json=as_json))
 
 
-@click.command()
+@click.command(epilog=RUN_IS)
 @click.argument("run", metavar="RUN")
 @runs_dir_option
 @click.pass_obj
@@ -47,7 +47,7 @@ def attach(parent_runs_dir: str | None, run: str, runs_dir: str | None) -> int:
     return open_app(None, folder, attach=catalogue.find(folder, run).path)
 
 
-@click.command()
+@click.command(epilog=RUN_IS)
 @click.argument("run", metavar="RUN")
 @runs_dir_option
 @click.pass_obj
@@ -59,7 +59,7 @@ def pause(parent_runs_dir: str | None, run: str, runs_dir: str | None) -> None:
     click.echo(lines.pause(catalogue.find(runs_folder(runs_dir, parent_runs_dir), run)))
 
 
-@click.command()
+@click.command(epilog=RUN_IS)
 @click.argument("run", metavar="RUN")
 @runs_dir_option
 @click.pass_obj
@@ -73,7 +73,7 @@ def stop(parent_runs_dir: str | None, run: str, runs_dir: str | None) -> None:
     click.echo(lines.stop(catalogue.find(runs_folder(runs_dir, parent_runs_dir), run), announced(to_stderr)))
 
 
-@click.command()
+@click.command(epilog=RUN_IS)
 @click.argument("run", metavar="RUN")
 @click.option("--format", "format_", required=True, type=OneOf(["csv", "json", "pt", "py"]))
 @click.option("-o", "--output", metavar="FILE", help="Where to write it; stdout without, or with -.")
@@ -113,13 +113,13 @@ def export(parent_runs_dir: str | None, run: str, format_: str, output: str | No
     write_text(script(*for_script(found.path)), output)
 
 
-@click.command()
+@click.command(epilog=RUN_IS)
 @click.argument("runs", metavar="RUN...", nargs=-1, required=True)
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @runs_dir_option
 @click.pass_obj
 def delete(parent_runs_dir: str | None, runs: tuple[str, ...], yes: bool, runs_dir: str | None) -> int:
-    """Delete each RUN with its checkpoints and metrics. None goes where one of them is live, or not there."""
+    """Delete each RUN with its checkpoints and metrics. Where one of them is live, or is not there, none is deleted."""
     from tuitrain.console.printers import to_stderr
     from tuitrain.runs import catalogue, removal
     from tuitrain.runs.silence import announced

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from tuitrain.cli.app import open_app
-from tuitrain.cli.options import USAGE_ERROR, detach_option, json_flag, runs_dir_option, runs_folder
+from tuitrain.cli.options import RUN_IS, USAGE_ERROR, detach_option, json_flag, runs_dir_option, runs_folder
 from tuitrain.cli.output import printer
 from tuitrain.cli.wiring import check_config, session_and_sampler
 
@@ -27,9 +28,11 @@ if TYPE_CHECKING:
 def _run_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options of `run` that are fields of the configuration."""
     options = [
-        click.option("--data", metavar="auto|cifar10|synthetic|PATH", help="What to train on."),
+        click.option("--data", metavar="auto|cifar10|synthetic|random|PATH", help="What to train on."),
         click.option(
-            "--device", metavar="auto|auto:N|cpu|cuda:N|LIST", help="Where to train: one device, or several with commas, such as cpu,cpu."
+            "--device",
+            metavar="auto|auto:N|cpu|cuda|cuda:N|LIST",
+            help="Where to train: one device, or several with commas, such as cpu,cpu.",
         ),
         click.option("--strategy", metavar="auto|single|dp|split|ddp", help="How the devices share the work."),
         click.option("--epochs", metavar="N", help="How often to go through the training data."),
@@ -46,14 +49,18 @@ def _run_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class _WithFields(click.Command):
-    """Its help ends with the names of all fields."""
+    """Its help ends with all fields."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write them; only who asks for help waits for the configuration."""
-        from tuitrain.config import FIELDS
+        """Write what each of them allows; only who asks for help waits for the configuration."""
+        from tuitrain.config import FIELDS, allowed
 
+        column = max(map(len, FIELDS)) + 4
+        # Click's own list cuts names at their hyphens.
+        lines = textwrap.TextWrapper(formatter.width, subsequent_indent=" " * column, break_on_hyphens=False)
         with formatter.section("Fields"):
-            formatter.write_text(f"{', '.join(FIELDS)}.")
+            for field in FIELDS:
+                formatter.write(f"{lines.fill(f'  {field:<{column - 2}}{allowed(field)}')}\n")
 
 
 @click.command(cls=_WithFields)
@@ -78,7 +85,7 @@ def run(
     queue: bool,
     **options: str | None,
 ) -> int:
-    """Train RECIPE without the app. A built-in one or a TOML file."""
+    """Train RECIPE without the app. It is a built-in one, which `tuitrain recipes` lists, or a TOML file."""
     if as_json and tui:
         raise click.UsageError("--json and --tui cannot go together: the app has the terminal to itself.")
     if detach and tui:
@@ -153,7 +160,7 @@ def _run_as_rank(world: World, config: RunConfig, runs_dir: Path, *, as_json: bo
     os._exit(code)
 
 
-@click.command()
+@click.command(epilog=RUN_IS)
 @click.argument("run", metavar="RUN")
 @click.option("--device", metavar="LIST", help="Other devices than before.")
 @click.option("--strategy", metavar="auto|single|dp|split|ddp", help="Another strategy than before.")

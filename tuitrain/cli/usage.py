@@ -6,6 +6,7 @@ import re
 
 import click
 
+from tuitrain.cli.options import RUN_IS
 from tuitrain.text import clean, nearest
 
 _LEFT_OVER = re.compile(r"Got unexpected extra arguments? \((.*)\)")
@@ -78,5 +79,5 @@ def _missing(error: click.MissingParameter) -> str:
 
         return f"RECIPE is missing; it must be {allowed('recipe')}."
     if name in ("RUN", "RUN..."):
-        return "RUN is missing; it must be an id, the start of one, or last; `tuitrain runs` lists them."
+        return f"RUN is missing; it must be {RUN_IS.removeprefix('RUN is ')}"
     return " ".join(error.format_message().split())
