@@ -17,7 +17,7 @@ from msgspec import Meta
 
 from tuitrain import field_types
 from tuitrain.strategies import limit
-from tuitrain.text import clean, nearest
+from tuitrain.text import clean, is_utf8, nearest
 
 MODELS = ("seed-cnn", "linear", "rnn", "transformer", "resnet18", "speedrun")
 DATA = ("auto", "cifar10", "synthetic", "random")
@@ -242,7 +242,8 @@ def _not_allowed(field: str, value: Any, how: str = "") -> ConfigError:
 
 def _check_string(field: str, value: str) -> None:
     if clean(value) != value:
-        raise ConfigError(f"{field}: {clean(value)!r} holds control characters; it must be {allowed(field)}.")
+        what = "holds control characters" if is_utf8(value) else "is not UTF-8"
+        raise ConfigError(f"{field}: {clean(value)!r} {what}; it must be {allowed(field)}.")
     if field == "model" and value not in MODELS and not _IMPORT_STRING.fullmatch(value):
         raise ConfigError(f"model: {value!r} is not known; it must be {allowed('model')}.{nearest(value, MODELS)}")
     if field in ("data", "on_end") and not value.strip():

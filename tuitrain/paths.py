@@ -45,7 +45,7 @@ def runs_dir(option: str | None = None) -> Path:
     Raises:
         ConfigError: nobody can tell which folder that is.
     """
-    if option:
+    if option is not None:
         return _runs_dir("--runs-dir", option)
     if chosen := os.environ.get("TUITRAIN_RUNS"):
         return _runs_dir("TUITRAIN_RUNS", chosen)
@@ -76,6 +76,8 @@ def working_directory_is_gone() -> bool:
 
 
 def _runs_dir(given_as: str, value: str) -> Path:
+    if not value:
+        raise ConfigError(f"{given_as}: '' is not allowed; it must be the path of a folder.")
     try:
         return Path(value).expanduser().absolute()
     except RuntimeError:

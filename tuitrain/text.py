@@ -19,6 +19,15 @@ def clean(text: str) -> str:
     return _UNSAFE.sub("·", text)
 
 
+def is_utf8(text: str) -> bool:
+    """Whether an argument or a file's name was UTF-8; what was not is a surrogate in it."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def is_plain_json(content: bytes) -> bool:
     """Whether no text in this JSON can hold what `clean` replaces: it is printable ASCII without escapes."""
     return _PLAIN_JSON.fullmatch(content) is not None

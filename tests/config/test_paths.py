@@ -12,6 +12,7 @@ import platformdirs
 import pytest
 
 from tuitrain import paths
+from tuitrain.cli.options import runs_folder
 from tuitrain.config import ConfigError
 
 
@@ -62,13 +63,22 @@ def test_any_other_folder_holds_images_and_is_named_by_its_absolute_path(here: P
     assert paths.expected_data("pictures") == (str(here / "pictures"), "imagefolder")
 
 
-@pytest.mark.parametrize(("name", "shown"), [("a\u202eb", "a·b"), ("a\x1bb", "a·b"), (os.fsdecode(b"a\xffb"), "a·b")])
-def test_a_folder_below_a_name_that_no_file_may_hold_is_refused(here: Path, monkeypatch: pytest.MonkeyPatch, name: str, shown: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "shown", "what"),
+    [
+        ("a\u202eb", "a·b", "holds control characters"),
+        ("a\x1bb", "a·b", "holds control characters"),
+        (os.fsdecode(b"a\xffb"), "a·b", "is not UTF-8"),
+    ],
+)
+def test_a_folder_below_a_name_that_no_file_may_hold_is_refused(
+    here: Path, monkeypatch: pytest.MonkeyPatch, name: str, shown: str, what: str
+) -> None:
     put(here / name / "pictures" / "train")
     monkeypatch.chdir(here / name)
     with pytest.raises(ConfigError) as raised:
         paths.data_folder("./pictures")
-    assert str(raised.value).startswith(f"data: '{here / shown / 'pictures'}' holds control characters; it must be ")
+    assert str(raised.value).startswith(f"data: '{here / shown / 'pictures'}' {what}; it must be ")
 
 
 # -- folders of the user --------------------------------------------------------------------------------------------------
@@ -104,6 +114,16 @@ def test_a_home_that_nobody_knows_is_a_sentence(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("TUITRAIN_RUNS", "~no-such-user/y")
     with pytest.raises(ConfigError, match=r"^TUITRAIN_RUNS: '~no-such-user/y' begins with "):
         paths.runs_dir()
+
+
+def test_a_folder_of_the_runs_without_a_name_is_not_the_one_without_an_option(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ConfigError, match=r"^--runs-dir: '' is not allowed; it must be the path of a folder\.$"):
+        paths.runs_dir("")
+    with pytest.raises(ConfigError, match=r"^--runs-dir: '' is not allowed"):
+        runs_folder("", "/there")
+    assert runs_folder(None, "/there") == Path("/there")
+    monkeypatch.setenv("TUITRAIN_RUNS", "")
+    assert paths.runs_dir().name == "runs"
 
 
 def test_a_relative_folder_below_one_that_has_gone_is_a_sentence(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,6 +36,13 @@ def create(runs_dir, **changes):
     return RunFolder.create(runs_dir, config, STARTED, {"threads": 2, "torch": "2.15.0"})
 
 
+@pytest.mark.parametrize("make", [lambda path: path.touch(), lambda path: path.symlink_to("nowhere")], ids=["file", "link"])
+def test_a_file_in_the_place_of_the_runs_folder_is_said_to_be_no_folder(tmp_path, make):
+    make(tmp_path / "runs")
+    with pytest.raises(ConfigError, match=r"^--runs-dir: .*/runs cannot be written: it is no folder\.$"):
+        create(tmp_path / "runs")
+
+
 @pytest.mark.parametrize(
     ("name", "slug"),
     [
@@ -130,12 +137,6 @@ def test_what_a_killed_process_left_beside_a_file_goes_when_the_run_is_taken(run
     (made.path / ".label.json.4711").touch()
     RunFolder.open(made.path)
     assert sorted(os.listdir(made.path)) == sorted([".label.json.4711", *before])
-
-
-def test_a_runs_dir_that_is_a_file_is_a_sentence(tmp_path):
-    (tmp_path / "file").touch()
-    with pytest.raises(ConfigError, match="cannot be written"):
-        create(tmp_path / "file")
 
 
 def test_state_is_replaced_whole(runs_dir, monkeypatch):

@@ -58,4 +58,4 @@ def runs_folder(option: str | None, of_the_group: str | None) -> Path:
     """The folder of the runs: `--runs-dir` of the command, of `tuitrain`, or where they are kept without one."""
     from tuitrain import paths
 
-    return paths.runs_dir(option or of_the_group)
+    return paths.runs_dir(of_the_group if option is None else option)

@@ -89,7 +89,8 @@ def _load_file(path: Path) -> RunConfig:
     base = table.pop("recipe", "custom")
     if base not in ("custom", *RECIPES):
         raise ConfigError(
-            f"{clean(path.name)}: recipe: {clean(str(base))!r} is not one of {', '.join(RECIPES)}.{nearest(str(base), RECIPES)}"
+            f"{clean(path.name)}: recipe: {clean(str(base))!r} is not allowed in a file; "
+            f"it must be one of {', '.join(RECIPES)}.{nearest(str(base), RECIPES)}"
         )
     start = DEFAULTS if base == "custom" else load_recipe(base)
     # It is called by its file, and not by what it starts from, unless it says another name.
@@ -99,7 +100,8 @@ def _load_file(path: Path) -> RunConfig:
 def _parse(text: str, where: str) -> dict[str, Any]:
     try:
         return dict(_table(text))
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:
+        # Of a number with thousands of digits and of lists in lists in lists, Python itself has enough.
         raise ConfigError(f"{clean(where)}: this is not valid TOML: {_toml_mistake(text, str(error))}.") from None
 
 

@@ -90,7 +90,8 @@ class RunFolder:
                 if _make(runs_dir, status, to_toml(config, environment)):
                     return cls(runs_dir / run, status)
         except OSError as error:
-            raise ConfigError(f"--runs-dir: {clean(str(runs_dir))} cannot be written: {clean(error.strerror or str(error))}.") from None
+            reason = "it is no folder" if isinstance(error, FileExistsError) else clean(error.strerror or str(error))
+            raise ConfigError(f"--runs-dir: {clean(str(runs_dir))} cannot be written: {reason}.") from None
         raise ConfigError(f"--runs-dir: {clean(str(runs_dir))} has no free name for this run.")
 
     @classmethod
