@@ -34,6 +34,17 @@ def test_torchrun_says_which_rank_this_is() -> None:
     assert world.parent[1] == os.getppid()
 
 
+def test_what_a_launcher_leaves_out_is_told_to_the_rank() -> None:
+    environment = {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "box", "MASTER_PORT": "1"}
+    world = world_of(environment)
+    assert world is not None
+    tell_torch(world, environment)
+    assert environment["LOCAL_RANK"] == "1"
+    given = dict(TORCHRUN)
+    tell_torch(world, given)
+    assert given == TORCHRUN
+
+
 def test_srun_says_which_rank_this_is_and_where_all_meet() -> None:
     world = world_of(SRUN)
     assert world == World("srun", 2, 3, 0, 1, "4711.0")
@@ -60,6 +71,12 @@ def test_srun_says_which_rank_this_is_and_where_all_meet() -> None:
 )
 def test_without_a_launcher_there_is_no_world(environment: dict[str, str]) -> None:
     assert world_of(environment) is None
+
+
+@pytest.mark.parametrize(("rank", "size"), [("4", "4"), ("0", "0")])
+def test_a_rank_that_its_world_has_not_is_refused(rank: str, size: str) -> None:
+    with pytest.raises(ConfigError, match=rf"^RANK: {rank} in the environment is not below WORLD_SIZE, which is {size}; "):
+        world_of(TORCHRUN | {"RANK": rank, "WORLD_SIZE": size})
 
 
 def test_half_a_world_is_refused() -> None:

@@ -75,6 +75,8 @@ def world_of(environment: Mapping[str, str]) -> World | None:
 def _of_torchrun(environment: Mapping[str, str]) -> World:
     """By the variables that torch's `env://` reads, whoever set them."""
     rank, size = _number(environment, "RANK"), _number(environment, "WORLD_SIZE")
+    if rank >= size:
+        raise ConfigError(f"RANK: {rank} in the environment is not below WORLD_SIZE, which is {size}; let torchrun or srun set them.")
     elastic = "TORCHELASTIC_RUN_ID" in environment
     job = environment.get("TORCHELASTIC_RUN_ID", "none")
     return World(
@@ -150,11 +152,12 @@ def _parent() -> tuple[str, int, float] | None:
 
 
 def tell_torch(world: World, environment: MutableMapping[str, str]) -> None:
-    """Set what torch's `env://` reads, where srun started the ranks.
+    """Set what a rank reads of its place: where srun started the ranks all of it, elsewhere what not every launcher sets.
 
     Raises:
         ConfigError: nothing says where they meet.
     """
+    environment.setdefault("LOCAL_RANK", str(world.local_rank))
     if world.launcher != "srun":
         return
     nodes = environment.get("SLURM_STEP_NODELIST", environment.get("SLURM_JOB_NODELIST"))
