@@ -154,7 +154,7 @@ def check_field(field: str, value: Any, *, from_text: bool = False) -> Any:
     if isinstance(value, str) and value.lower() in ("none", "null") and field_types.is_optional(hint):
         return None
     if field in ("name", "note") and isinstance(value, str):
-        return clean(value)
+        return clean(value.strip())
     # In a file a number of machines is a number.
     if field == "nnodes" and type(value) is int:
         value = str(value)

@@ -119,6 +119,8 @@ def test_every_recipe_says_in_one_line_what_it_is(name: str) -> None:
         ("precision", "bf16", "bf16"),
         ("name", "null", "null"),
         ("name", "7", "7"),
+        ("name", " my net ", "my net"),
+        ("note", "  ", ""),
         ("data", "/some/folder", "/some/folder"),
         ("model", "nets.small:make_model", "nets.small:make_model"),
         ("on_end", "echo $TUITRAIN_RUN >> done.txt", "echo $TUITRAIN_RUN >> done.txt"),

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
 import pytest
+from rich.cells import cell_len
 
-from tuitrain.runs.report import short_devices
+from tuitrain.runs.report import _fitting, _table, short_devices
+
+_TITLES = ("RUN", "STATE", "DEVICE", "DATA", "STEP", "EPOCH", "LOSS", "ACCURACY", "STARTED (UTC)", "NAME")
 
 
 @pytest.mark.parametrize(
@@ -20,3 +23,15 @@ from tuitrain.runs.report import short_devices
 )
 def test_many_devices_take_few_cells(names: tuple[str, ...], shown: str) -> None:
     assert short_devices(names) == shown
+
+
+@pytest.mark.parametrize("name", ["y" * 300, "网" * 300], ids=["narrow letters", "wide letters"])
+@pytest.mark.parametrize("width", [80, 81, 120, 200])
+def test_a_long_name_is_cut_and_takes_no_more_columns_away_than_a_shorter_one(name: str, width: int) -> None:
+    row = ("20261123-1405-seed-cnn-abc", "finished", "cpu", "synthetic", "100", "1", "1.1204", "99.9%", "2026-11-23 14:05")
+    titles, values = _fitting([_TITLES, (*row, name)], width)
+    assert titles == _fitting([_TITLES, (*row, "y" * 20)], width)[0]
+    assert values[-1].endswith("…")
+    _, line = _table([titles, values])
+    assert width - 1 <= cell_len(line) <= width
+    assert _fitting([_TITLES, (*row, name)], None)[1][-1] == name

@@ -19,6 +19,9 @@ _NUMBERS = ("STEP", "EPOCH", "LOSS", "ACCURACY")
 _GAP = "  "
 _SPARED = ("STARTED (UTC)", "EPOCH", "DATA", "DEVICE", "STEP")
 """What a narrow terminal does without, the first before the next; when a run began is in its id too."""
+_NAME = "NAME"
+_OF_A_NAME = 20
+"""The columns of a long name for which a narrow terminal does without others."""
 
 
 def runs(runs_dir: Path, *, as_json: bool, width: int | None = None) -> str:
@@ -104,13 +107,32 @@ def _next_ordinal(name: str) -> str | None:
 
 
 def _fitting(rows: Sequence[Sequence[str]], width: int | None) -> Sequence[Sequence[str]]:
-    """The rows without the columns for which a terminal of `width` has no room."""
+    """The rows without the columns for which a terminal of `width` has no room, and with as much of long names as it has room for."""
+    if width is None:
+        return rows
     columns = {column[0]: column for column in zip(*rows, strict=True)}
+    widths = {title: _widest(column) for title, column in columns.items()}
+    name = widths.pop(_NAME, 0)
+
+    def room_for_names() -> int:
+        return width - sum(widths.values()) - len(_GAP) * (len(columns) - 1)
+
     for title in _SPARED:
-        if width is None or sum(map(_widest, columns.values())) + len(_GAP) * (len(columns) - 1) <= width:
+        if room_for_names() >= min(name, _OF_A_NAME):
             break
-        del columns[title]
+        del columns[title], widths[title]
+    if name > (room := max(room_for_names(), _OF_A_NAME)):
+        columns[_NAME] = tuple(_cut(cell, room) for cell in columns[_NAME])
     return list(zip(*columns.values(), strict=True))
+
+
+def _cut(cell: str, width: int) -> str:
+    """What fits `width` columns of a terminal, with a sign where there is more."""
+    if _width(cell) <= width:
+        return cell
+    from rich.cells import set_cell_size  # as for `_width`
+
+    return set_cell_size(cell, width - 1).rstrip() + "…"
 
 
 def _table(rows: Sequence[Sequence[str]]) -> list[str]:
