@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from tuitrain.cli.training import run
 from tuitrain.config import DEFAULTS, FIELDS, RECIPES, ConfigError, RunConfig, allowed, parse_device, with_changes
+from tuitrain.events import PUBLIC, Step
 from tuitrain.recipes import command_line, load_recipe, recipe_summary, recipe_text, to_toml
 from tuitrain.text import clean, clean_lines
 
@@ -38,6 +39,20 @@ def test_the_readme_tells_what_every_field_allows_and_is_without_it() -> None:
 
     assert list(told) == list(FIELDS)
     assert told == {field: (allowed(field).removeprefix("one of "), in_words(getattr(DEFAULTS, field))) for field in FIELDS}
+
+
+def test_the_readme_names_every_event_and_the_numbers_of_a_step() -> None:
+    text = (
+        (Path(__file__).parents[2] / "README.md")
+        .read_text(encoding="utf-8")
+        .partition("The events of `--json` are ")[2]
+        .partition("\n\n")[0]
+    )
+    named = set(re.findall(r"`(\w+)`", text))
+    assert {event.__struct_config__.tag for event in PUBLIC} <= named
+    assert set(Step.__struct_fields__) | {"loss_sum", "accuracy", "path", "kind", "state", "error"} <= named
+    fields = {field for event in PUBLIC for field in event.__struct_fields__}
+    assert named <= fields | {event.__struct_config__.tag for event in PUBLIC} | {"null"}
 
 
 @pytest.mark.parametrize("width", [60, 80])
