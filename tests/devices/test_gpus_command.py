@@ -93,6 +93,7 @@ def test_without_a_driver_the_error_says_why() -> None:
     assert said["devices"] == []
     assert said["error"] == "no NVIDIA driver found (libnvidia-ml.so.1 is missing)"
     assert said["host"]["cores"] >= 1
+    assert 0 <= said["host"]["cpu_percent"] <= 100
     assert "No NVIDIA driver found (libnvidia-ml.so.1 is missing)." in gpus({}).splitlines()
 
 
@@ -166,7 +167,7 @@ def test_a_table_for_people() -> None:
     )
     foreign = ProcessSample(pid=4194305, name=None, user=None, memory=None, foreign=True)
     assert table(card(0, processes=(python, foreign)), card(1, utilization=None, power=None, pci_bus_id="0000000F:01:00.0")) == [
-        "driver 570.86.15 · CUDA 12.8 · 64 cores · RAM 31/512 GiB",
+        "driver 570.86.15 · CUDA 12.8 · 64 cores · 12 % · RAM 31/512 GiB",
         "",
         "cuda    nvml bus       name              mem GiB   gpu   temp      power status",
         "cuda:0  0    10:00.0   H100 80GB HBM3      70/80 100 % 101 °C  700/700 W ok",

@@ -22,7 +22,7 @@ def gpus(as_json: bool) -> None:
 
     # The numbers are those that a run sees.
     os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
-    snapshot = report.one_sample()
+    snapshot = report.one_sample_with_load()
     click.echo(report.as_json(snapshot) if as_json else report.as_text(snapshot, get_terminal_size().columns))
 
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
+from tuitrain.devices.host import HostReader
 from tuitrain.devices.inventory import device_name
 from tuitrain.devices.sampler import Sampler
 from tuitrain.devices.samples import DeviceSample, DeviceSnapshot, HostSample, ProcessSample
 
 WAIT_SECONDS = 5.0
 """How long a driver may take for its first answer."""
+LOAD_SECONDS = 0.1
+"""How long the CPU is watched for its load."""
 
 NONE = "–"
 _GIB = 2**30
@@ -34,6 +38,15 @@ def one_sample() -> DeviceSnapshot:
         # Many slow calls, of which none hangs for long enough to be called so.
         snapshot = msgspec.structs.replace(snapshot, error=f"NVML not responding for {WAIT_SECONDS:.0f} s")
     return snapshot
+
+
+def one_sample_with_load() -> DeviceSnapshot:
+    """What the devices say now, and how busy the CPU is, which takes `LOAD_SECONDS` to see."""
+    reader, begin = HostReader(), time.monotonic()
+    reader.read()
+    snapshot = one_sample()
+    time.sleep(max(LOAD_SECONDS - (time.monotonic() - begin), 0.0))
+    return msgspec.structs.replace(snapshot, host=reader.read())
 
 
 # -- for scripts ----------------------------------------------------------------------------------------------------------
@@ -134,7 +147,8 @@ def _head(snapshot: DeviceSnapshot) -> str:
 
 
 def _host(host: HostSample) -> str:
-    return f"{host.cores} core{'s' if host.cores != 1 else ''} · RAM {_pair(host.ram_used, host.ram_total)} GiB"
+    load = "" if host.cpu_percent is None else f"{host.cpu_percent:.0f} % · "
+    return f"{host.cores} core{'s' if host.cores != 1 else ''} · {load}RAM {_pair(host.ram_used, host.ram_total)} GiB"
 
 
 def _card(card: DeviceSample, names: int, width: int) -> list[str]:
