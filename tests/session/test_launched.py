@@ -79,9 +79,10 @@ def test_a_rank_that_its_world_has_not_is_refused(rank: str, size: str) -> None:
         world_of(TORCHRUN | {"RANK": rank, "WORLD_SIZE": size})
 
 
-def test_half_a_world_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"RANK: 'x' in the environment is no number"):
-        world_of(TORCHRUN | {"RANK": "x"})
+@pytest.mark.parametrize(("name", "value"), [("RANK", "x"), ("WORLD_SIZE", "²"), ("MASTER_PORT", "")])
+def test_half_a_world_is_refused(name: str, value: str) -> None:
+    with pytest.raises(ConfigError, match=rf"^{name}: '{value}' in the environment is no number"):
+        world_of(TORCHRUN | {name: value})
 
 
 @pytest.mark.parametrize(("nodes", "first"), [("gpu[03-07,12],login", "gpu03"), ("box", "box"), ("a,b", "a"), ("n[7,9-10]", "n7")])

@@ -77,6 +77,7 @@ def _of_torchrun(environment: Mapping[str, str]) -> World:
     rank, size = _number(environment, "RANK"), _number(environment, "WORLD_SIZE")
     if rank >= size:
         raise ConfigError(f"RANK: {rank} in the environment is not below WORLD_SIZE, which is {size}; let torchrun or srun set them.")
+    _number(environment, "MASTER_PORT")
     elastic = "TORCHELASTIC_RUN_ID" in environment
     job = environment.get("TORCHELASTIC_RUN_ID", "none")
     return World(
@@ -122,7 +123,7 @@ def _number(environment: Mapping[str, str], name: str, default: int | None = Non
     value = environment.get(name)
     if value is None and default is not None:
         return default
-    if value is None or not value.isdigit():
+    if value is None or not (value.isascii() and value.isdigit()):
         raise ConfigError(f"{name}: {value!r} in the environment is no number; let torchrun or srun set it.")
     return int(value)
 
