@@ -144,6 +144,16 @@ def test_the_recipes_keep_their_column_on_a_narrow_terminal(monkeypatch: pytest.
     assert {line[:column].strip() for line in shown.splitlines()} == {*RECIPES, ""}
 
 
+@pytest.mark.parametrize(("given", "instead"), [("", "run RECIPE"), ("resume", "resume RUN"), ("attach", "show RUN")])
+def test_without_a_terminal_the_command_is_named_that_does_without(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, given: str, instead: str
+) -> None:
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(isatty=lambda: False))
+    with pytest.raises(click.UsageError) as refused:
+        open_app(None, tmp_path, **({given: tmp_path} if given else {}))
+    assert sentence_of(refused.value) == f"the app needs a terminal; without one use `tuitrain {instead}`."
+
+
 @pytest.mark.parametrize("term", ["dumb", "unknown"])
 def test_the_app_is_not_drawn_where_the_cursor_stays_in_its_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, term: str) -> None:
     for stream in ("stdin", "stderr"):
