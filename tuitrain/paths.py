@@ -30,6 +30,9 @@ MANIFEST = "manifest.json"
 BEST = "best"
 """Beside the checkpoints: the name of the best one."""
 
+ANOTHER_RUNS_DIR = "--runs-dir or TUITRAIN_RUNS names another"
+"""For a sentence about the folder of the runs, whichever of the two has named it, or none."""
+
 _BUILT_IN: dict[str, DataKind] = {"cifar10": "cifar10", "synthetic": "synthetic", "random": "random"}
 _LONGEST_SOCKET_PATH = 107
 

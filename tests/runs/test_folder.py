@@ -17,6 +17,7 @@ from small_runs import STARTED, evaluation, losses, make_run
 
 from tuitrain.config import DEFAULTS, ConfigError
 from tuitrain.events import RunEnded, State
+from tuitrain.paths import ANOTHER_RUNS_DIR
 from tuitrain.recipes import load_recipe
 from tuitrain.runs import folder as folder_module
 from tuitrain.runs import status as status_module
@@ -39,7 +40,7 @@ def create(runs_dir, **changes):
 @pytest.mark.parametrize("make", [lambda path: path.touch(), lambda path: path.symlink_to("nowhere")], ids=["file", "link"])
 def test_a_file_in_the_place_of_the_runs_folder_is_said_to_be_no_folder(tmp_path, make):
     make(tmp_path / "runs")
-    with pytest.raises(ConfigError, match=r"^--runs-dir: .*/runs cannot be written: it is no folder\.$"):
+    with pytest.raises(ConfigError, match=rf"^the runs folder .*/runs cannot be written: it is no folder; {ANOTHER_RUNS_DIR}\.$"):
         create(tmp_path / "runs")
 
 
@@ -115,7 +116,7 @@ def test_a_folder_that_cannot_be_made_leaves_nothing(runs_dir, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(folder_module, "write_atomically", full)
-    with pytest.raises(ConfigError, match=r"--runs-dir: .*/runs cannot be written: No space left on device\."):
+    with pytest.raises(ConfigError, match=rf"^the runs folder .*/runs cannot be written: No space left on device; {ANOTHER_RUNS_DIR}\.$"):
         create(runs_dir)
     assert os.listdir(runs_dir) == []
 

@@ -114,7 +114,7 @@ async def test_a_folder_that_cannot_be_read_is_a_sentence(session: FakeSession, 
     runs_dir.write_text("a file")
     app = make(session, sampler, Path(os.path.relpath(runs_dir)))
     async with app.run_test(size=WIDE) as pilot:
-        await opened(pilot, "cannot be read: Not a directory.")
+        await opened(pilot, "cannot be read: Not a directory; --runs-dir or", "TUITRAIN_RUNS names another.")
 
 
 async def test_states_that_need_words(session: FakeSession, sampler: FakeSampler, runs_dir: Path) -> None:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from tuitrain.paths import CONFIG, STATE
+from tuitrain.paths import ANOTHER_RUNS_DIR, CONFIG, STATE
 from tuitrain.runs.errors import RunError
 from tuitrain.runs.summary import RunSummary, started_of, summarize
 from tuitrain.text import clean, nearest
@@ -41,7 +41,7 @@ def folders(runs_dir: Path) -> list[str]:
     except FileNotFoundError:
         return []
     except OSError as error:
-        raise RunError(f"--runs-dir: {clean(str(runs_dir))} cannot be read: {error.strerror}.") from None
+        raise RunError(f"the runs folder {clean(str(runs_dir))} cannot be read: {error.strerror}; {ANOTHER_RUNS_DIR}.") from None
 
 
 def is_run(folder: Path) -> bool:

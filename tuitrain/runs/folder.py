@@ -20,7 +20,7 @@ import msgspec
 from tuitrain.config import ConfigError, RunConfig
 from tuitrain.events import END_STATES, RunStarted
 from tuitrain.files import sweep, sync_folder, write_atomically
-from tuitrain.paths import CHECKPOINTS, CONFIG, LOG, METRICS, STATE, TENSORBOARD
+from tuitrain.paths import ANOTHER_RUNS_DIR, CHECKPOINTS, CONFIG, LOG, METRICS, STATE, TENSORBOARD
 from tuitrain.recipes import to_toml
 from tuitrain.runs.logtail import LogLine
 from tuitrain.runs.network import PARAMETERS, PREDICTIONS
@@ -91,8 +91,8 @@ class RunFolder:
                     return cls(runs_dir / run, status)
         except OSError as error:
             reason = "it is no folder" if isinstance(error, FileExistsError) else clean(error.strerror or str(error))
-            raise ConfigError(f"--runs-dir: {clean(str(runs_dir))} cannot be written: {reason}.") from None
-        raise ConfigError(f"--runs-dir: {clean(str(runs_dir))} has no free name for this run.")
+            raise ConfigError(f"the runs folder {clean(str(runs_dir))} cannot be written: {reason}; {ANOTHER_RUNS_DIR}.") from None
+        raise ConfigError(f"the runs folder {clean(str(runs_dir))} has no free name for this run; {ANOTHER_RUNS_DIR}.")
 
     @classmethod
     def open(cls, path: Path) -> RunFolder:
