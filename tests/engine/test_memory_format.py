@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 import torch
-from engine_small import STARTED, FakeControl, LeNet, go_on, losses_of, make_large_images, of, run, small_config
+from engine_small import CLASSES, STARTED, FakeControl, LeNet, go_on, losses_of, make_large_images, of, run, small_config
 from test_export_script import compare, executed, exported
 from torch import nn
 
 from tuitrain.config import ConfigError
+from tuitrain.engine import prepare
 from tuitrain.engine.check import check
 from tuitrain.engine.export import script
 from tuitrain.events import RunEnded
@@ -96,3 +97,28 @@ def test_a_view_of_the_wrong_size_is_told_its_size(tmp_path: Path) -> None:
 
 def test_it_may_wait_in_the_queue() -> None:
     check(small_config(model="engine_small:make_lenet", data="synthetic"))
+
+
+class Deep(nn.Module):
+    """Looks at the colours of an image as at layers, which takes weights with five axes beside those with four."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.flat, self.deep, self.layer = nn.Conv2d(3, 4, 3), nn.Conv3d(1, 2, 3), nn.Linear(2, CLASSES)
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        scores: torch.Tensor = self.layer(self.deep(self.flat(inputs)[:, None]).mean((2, 3, 4)))
+        return scores
+
+
+def make_deep(config: Any) -> nn.Module:
+    return Deep()
+
+
+def test_weights_with_five_axes_stay_as_they_are_and_those_with_four_do_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    models: list[Any] = []
+    prepared = prepare.copies
+    monkeypatch.setattr(prepare, "copies", lambda config, model, devices: models.append(model) or prepared(config, model, devices))
+    assert ended(run(small_config(model="test_memory_format:make_deep"), FakeControl(tmp_path))).state == "finished"
+    assert models[0].flat.weight.is_contiguous(memory_format=torch.channels_last)
+    assert models[0].deep.weight.is_contiguous()

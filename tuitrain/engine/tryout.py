@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
 
 import torch
 from torch import nn
@@ -30,6 +31,7 @@ def tried(model: nn.Module, dataset: Dataset, config: RunConfig, device: torch.d
 
     Raises:
         ConfigError: the model does not take these inputs, or does not give one score for each class.
+        RuntimeError: the device has no room, or cannot be used.
     """
     images = dataset.train.inputs.dim() == 4 and not dataset.train.as_rows
     # Convolutions in double precision are no faster with it.
@@ -96,10 +98,12 @@ class _Misfit(ConfigError):
 
 
 def _in_memory(model: nn.Module, memory_format: torch.memory_format) -> nn.Module:
-    if memory_format == torch.preserve_format:
-        return model
-    moved: nn.Module = model.to(memory_format=memory_format)  # type: ignore[call-overload]
-    return moved
+    """The same model, with what it holds of images, which has four axes, in this memory; `Module.to` fails where something has five."""
+    if memory_format != torch.preserve_format:
+        for tensor in chain(model.parameters(), model.buffers()):
+            if tensor.dim() == 4:
+                tensor.data = tensor.data.to(memory_format=memory_format)
+    return model
 
 
 def _contiguous(dataset: Dataset) -> Dataset:
