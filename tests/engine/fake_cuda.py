@@ -11,6 +11,7 @@ torch's own `FakeTensorMode` cannot do this: on a build for the CPU it ends the 
 from __future__ import annotations
 
 import sys
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -52,6 +53,9 @@ class Cards:
         touched: those on which something was made or asked for: a real one has a context then.
         queued: how many copies to the host and events the host has asked for, on all cards.
         done: how many of these have happened.
+        broken: what CUDA answers to everything from now on.
+        aborted: how often the process would have ended, because a destructor of torch's asked CUDA for something then.
+        without_kernels: those for which torch has no kernels.
     """
 
     def __init__(self, count: int) -> None:
@@ -61,6 +65,9 @@ class Cards:
         self.waits: list[str] = []
         self.touched: set[int] = set()
         self.queued = self.done = 0
+        self.broken: str | None = None
+        self.aborted = 0
+        self.without_kernels: set[int] = set()
         self._flying: list[tuple[int, Tensor, Tensor]] = []
 
     def ordinal(self, device: Any = None) -> int:
@@ -76,6 +83,21 @@ class Cards:
         self.touched.add(ordinal)
         return ordinal
 
+    @property
+    def sending(self) -> bool:
+        """Something is on its way to the host."""
+        return bool(self._flying)
+
+    def fail(self, answer: str) -> None:
+        """What a card computes fails; nothing that is queued will happen any more."""
+        self.broken = answer
+        self._flying.clear()
+
+    def ask(self) -> None:
+        """CUDA is asked for something."""
+        if self.broken is not None:
+            raise RuntimeError(self.broken)
+
     def pin(self) -> None:
         """Memory of the host is pinned: on the current card, unless there is a context already."""
         if not self.touched:
@@ -83,6 +105,7 @@ class Cards:
 
     def wait(self, what: str) -> None:
         """The host waits for all that it asked of the cards."""
+        self.ask()
         if self.operators.recording is not None:
             raise RuntimeError(f"CUDA error: operation not permitted when stream is capturing ({what})")
         self.waits.append(f"{what} in {_asking()}")
@@ -101,6 +124,11 @@ class Cards:
         self.queued += 1
         self._flying.append((self.queued, host, host.clone()))
         host.fill_(float("nan") if host.is_floating_point() else 111)
+        weakref.finalize(host.untyped_storage(), self._free).atexit = False
+
+    def _free(self) -> None:
+        """Pinned memory to which something was copied: CUDA is asked first, and an exception is none that anybody could catch."""
+        self.aborted += self.broken is not None
 
     @contextmanager
     def drawing(self, card: int) -> Iterator[None]:

@@ -166,17 +166,20 @@ def _patch_cuda(patch: pytest.MonkeyPatch, cards: Cards) -> None:
             self.timed, self.asked, self.number = enable_timing, 0, 0
 
         def record(self, stream: Any = None) -> None:
+            cards.ask()
             self.card = cards.touch() if stream is None else stream.device_index
             cards.queued += 1
             self.number, self.time, self.asked = cards.queued, time.perf_counter(), 0
 
         def query(self) -> bool:
+            cards.ask()
             self.asked += 1
             if self.asked > 1:
                 cards.finish(self.number)
             return self.number <= cards.done
 
         def synchronize(self) -> None:
+            cards.ask()
             if self.number > cards.done:
                 cards.wait("Event.synchronize")
 

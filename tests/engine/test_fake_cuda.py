@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -258,6 +259,28 @@ def test_a_trial_looks_for_the_largest_batch(tmp_path: Path, cards: Cards) -> No
     assert (answer.error, answer.devices, answer.steps, answer.largest, answer.largest_by) == (None, ("cuda:2",), 2, 50, "data")
     assert answer.memory == (torch.cuda.max_memory_allocated("cuda:2"),)
     assert cards.touched == {2}
+
+
+# -- cards that fail ------------------------------------------------------------------------------------------------------
+
+
+def test_a_computation_that_breaks_cuda_ends_the_run_and_not_the_process(
+    tmp_path: Path, cards: Cards, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Losses are on their way to the host then, into memory that torch cannot free any more."""
+
+    def breaking(scores: Tensor) -> Tensor:
+        if cards.sending:
+            cards.fail("CUDA error: device-side assert triggered")
+            cards.ask()
+        return scores
+
+    monkeypatch.setattr("engine_small.make_net", lambda config: Wrong(breaking))
+    ended = of(RunEnded, run(small_config(device="cuda:1"), FakeControl(tmp_path)))[0]
+    assert (ended.state, ended.step) == ("failed", 2)
+    assert "CUDA error: device-side assert triggered" in ended.error
+    gc.collect()
+    assert cards.aborted == 0
 
 
 # -- whether the cards that are made believe see what a step must not do ---------------------------------------------------

@@ -10,6 +10,7 @@ import math
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
@@ -26,6 +27,13 @@ from tuitrain.events import Event, Losses, ReplicaStat, ReplicaStats, Step
 DRAIN_SECONDS = 0.1
 STATS_SECONDS = 1.0
 ALWAYS_EVERY = 100
+
+_never_landed: list[Tensor] = []
+"""Pinned memory that a GPU was to write to when CUDA failed, until the process ends.
+
+Before torch frees such memory it asks CUDA to note the moment. Where CUDA answers nothing but the failure any more, the answer is an
+exception out of a destructor, which ends the whole process (pytorch#178154).
+"""
 
 
 @dataclass(frozen=True)
@@ -55,14 +63,28 @@ class _Flight:
     landed: torch.cuda.Event | None
 
     def has_landed(self) -> bool:
-        return self.landed is None or bool(self.landed.query())  # type: ignore[no-untyped-call]
+        if self.landed is None:
+            return True
+        with _kept_where_cuda_fails(self.host):
+            return bool(self.landed.query())  # type: ignore[no-untyped-call]
 
     def losses(self) -> Iterator[tuple[_Done, list[float]]]:
         if self.landed is not None:
-            self.landed.synchronize()
+            with _kept_where_cuda_fails(self.host):
+                self.landed.synchronize()
         values = iter(self.host.tolist())
         for done in self.block:
             yield done, [next(values) for _ in done.values]
+
+
+@contextmanager
+def _kept_where_cuda_fails(host: Tensor) -> Iterator[None]:
+    """See `_never_landed`."""
+    try:
+        yield
+    except RuntimeError:
+        _never_landed.append(host)
+        raise
 
 
 @dataclass
@@ -199,9 +221,10 @@ class LossLog:
             self._flight = _Flight(block, gathered, None)
             return
         host = torch.empty(gathered.shape, dtype=gathered.dtype, pin_memory=True)
-        host.copy_(gathered, non_blocking=True)
-        landed = torch.cuda.Event()  # type: ignore[no-untyped-call]
-        landed.record()
+        with _kept_where_cuda_fails(host):
+            host.copy_(gathered, non_blocking=True)
+            landed = torch.cuda.Event()  # type: ignore[no-untyped-call]
+            landed.record()
         self._flight = _Flight(block, host, landed)
 
     def _arrive(self) -> Iterator[Event]:
