@@ -185,6 +185,23 @@ def test_a_second_card_that_takes_none_is_one_too(tmp_path: Path, monkeypatch: p
     assert said == "device: cpu cannot be used: CUDA error: all CUDA-capable devices are busy or unavailable."
 
 
+def test_what_was_put_off_until_cuda_starts_and_fails_then_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def start() -> None:
+        try:
+            raise RuntimeError("device=1, num_gpus=1")
+        except RuntimeError as error:
+            raise torch.cuda.DeferredCudaCallError(f"CUDA call failed lazily at initialization with error: {error}\n\nat: line 1") from error
+
+    monkeypatch.setattr(prepare, "to_device", lambda dataset, device: start())
+    assert refusal(small_config(), tmp_path) == "device: cpu cannot be used: device=1, num_gpus=1."
+
+
+def test_no_room_to_try_the_model_is_a_refusal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tuitrain.engine.tryout._in_memory", raising(torch.OutOfMemoryError(OF_TORCH)))
+    said = refusal(small_config(), tmp_path)
+    assert said.startswith("device: cpu has no room for the model and the data (CUDA out of memory. Tried to allocate 2.00 GiB);")
+
+
 def test_no_room_to_fit_the_model_is_a_refusal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prepare, "fit", raising(torch.OutOfMemoryError(OF_TORCH)))
     said = refusal(small_config(), tmp_path)

@@ -17,7 +17,7 @@ from fake_recorder import count_as_built_in
 from test_export_script import compare, executed, exported
 from torch import Tensor, nn
 
-from tuitrain.config import RECIPES, RunConfig, with_changes
+from tuitrain.config import RECIPES, ConfigError, RunConfig, with_changes
 from tuitrain.engine import train as train_module
 from tuitrain.engine.graphs import WARM_UP
 from tuitrain.engine.trial import measure
@@ -281,6 +281,15 @@ def test_a_computation_that_breaks_cuda_ends_the_run_and_not_the_process(
     assert "CUDA error: device-side assert triggered" in ended.error
     gc.collect()
     assert cards.aborted == 0
+
+
+@pytest.mark.parametrize("device", ["cuda:1", "cuda:0,cuda:1", "cpu,cuda:1"])
+def test_a_card_for_which_torch_has_no_kernels_is_refused_before_the_run_begins(tmp_path: Path, cards: Cards, device: str) -> None:
+    cards.without_kernels = {1}
+    with pytest.raises(ConfigError) as refused:
+        run(small_config(device=device, strategy="split"), FakeControl(tmp_path))
+    reason = "this torch has no kernels for it; `tuitrain doctor` says which one has"
+    assert str(refused.value) == f"device: cuda:1 cannot be used: {reason}."
 
 
 # -- whether the cards that are made believe see what a step must not do ---------------------------------------------------

@@ -24,6 +24,7 @@ _BROKEN = re.compile(
     r"CUDA error: (device-side assert triggered|an illegal memory access|an illegal instruction|misaligned address|invalid program counter"
     r"|operation not supported on global/shared address space|unspecified launch failure|hardware stack error|the launch timed out)"
 )
+_NO_KERNELS = "no kernel image is available"
 _NO_GRADIENT = "does not require grad and does not have a grad_fn"
 # What torch says of NCCL's errors: where it called, what kind of error that is, and what NCCL itself said last, where it said anything.
 _NCCL = re.compile(r"^(?P<kind>nccl\w+Error|ncclInvalid\w+): (?P<meaning>.*?)\s*(\nLast error:\s*(?P<last>.*))?$", re.MULTILINE)
@@ -84,6 +85,8 @@ def unusable(error: BaseException, devices: Sequence[torch.device]) -> ConfigErr
         return ConfigError(
             f"device: this process cannot train any more, because a computation failed on a GPU ({reason}); start tuitrain again."
         )
+    if _NO_KERNELS in str(error):
+        return ConfigError(f"device: {names} cannot be used: this torch has no kernels for it; `tuitrain doctor` says which one has.")
     if is_out_of_memory(error):
         return ConfigError(
             f"device: {names} has no room for the model and the data ({reason}); free some memory there or choose another device."
@@ -100,6 +103,8 @@ def reaching(devices: Sequence[torch.device]) -> Iterator[None]:
     """
     try:
         yield
+    except torch.cuda.DeferredCudaCallError as error:  # what was asked for before CUDA had started failed when it did
+        raise unusable(error.__cause__ or error, devices) from error
     except RuntimeError as error:
         raise unusable(error, devices) from error
 

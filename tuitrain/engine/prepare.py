@@ -190,25 +190,31 @@ def _placed(
         ConfigError: there is no room for them, a device cannot be used, or model and data do not fit each other.
     """
     first = devices[0]
-    with reaching(devices):
-        _reset_peaks([device for device in devices if device.type == "cuda"])
+    _wake([device for device in dict.fromkeys(devices) if device.type == "cuda"])
+    with reaching([first]):
         dataset = to_device(dataset, first)
         model = model.to(first, model_dtype(config))
         # A person's own train() may have forgotten to return the module.
         model.train()
-    model, dataset = tried(model, dataset, config, first)
+        model, dataset = tried(model, dataset, config, first)
     with reaching(devices):
         modules = copies(config, model, devices)
         seed_replicas(config.seed, devices)
     return dataset, modules
 
 
-def _reset_peaks(cards: Sequence[torch.device]) -> None:
-    if cards:
-        # With the CPU as the first device nothing has started CUDA yet, and torch keeps no peaks before.
-        torch.cuda.init()  # type: ignore[no-untyped-call]
+def _wake(cards: Sequence[torch.device]) -> None:
+    """Have each card do something, and forget its peak of memory.
+
+    Raises:
+        ConfigError: a card cannot be used; one for which torch has no kernels is counted all the same, and says so only when asked for one.
+    """
     for card in cards:
-        torch.cuda.reset_peak_memory_stats(card)
+        with reaching([card]):
+            # With the CPU as the first device nothing has started CUDA yet, and torch keeps no peaks before.
+            torch.cuda.init()  # type: ignore[no-untyped-call]
+            _ = torch.ones(1, device=card) + 1
+            torch.cuda.reset_peak_memory_stats(card)
 
 
 def _warm_up(model: nn.Module, batches: Batches, total_steps: int, config: RunConfig, device: torch.device) -> None:
