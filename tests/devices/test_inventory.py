@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import msgspec
 
@@ -48,6 +49,29 @@ def test_the_freest_card_comes_first_and_only_healthy_ones_count() -> None:
     )
     assert free_cuda_devices(seen) == [1, 4, 0, 3]
     assert free_cuda_devices(snapshot()) == []
+
+
+def test_a_card_that_lets_nobody_compute_is_not_offered_and_one_that_somebody_has_alone_comes_last() -> None:
+    def process(pid: int, **changes: Any) -> ProcessSample:
+        return ProcessSample(pid=pid, name=None, user=None, memory=None, **changes)
+
+    def alone(number: int, *processes: ProcessSample) -> DeviceSample:
+        mode = "exclusive process"
+        return DeviceSample(nvml_index=number, cuda_index=number, memory_free=30, compute_mode=mode, processes=processes)
+
+    theirs, drawing, ours = process(7), process(7, kind="G"), process(os.getpid())
+    seen = snapshot(
+        DeviceSample(nvml_index=0, cuda_index=0, memory_free=99, compute_mode="prohibited"),
+        alone(1, theirs),
+        alone(2, process(os.getpid(), foreign=True)),
+        alone(3, ours),
+        alone(4, drawing),
+        DeviceSample(nvml_index=5, cuda_index=5, memory_free=10, compute_mode="default", processes=(theirs,)),
+    )
+    assert free_cuda_devices(seen) == [3, 4, 5, 1, 2]
+    first, *others, _ = choices(seen)
+    assert (first.selectable, first.reason) == (False, "its compute mode lets nobody compute (sudo nvidia-smi -i 0 -c DEFAULT)")
+    assert all(choice.selectable for choice in others)
 
 
 def test_instances_stand_under_their_card_wherever_cuda_counts_it() -> None:

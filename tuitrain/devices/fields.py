@@ -18,7 +18,9 @@ _MOST_LANES = 36
 _MOST_UNSIGNED = 2**32 - 1
 """NVML's way to say "not available" in a number of 32 bits; for 64 bits it is the same with 64 ones."""
 
-_COMPUTE_MODES = {0: "default", 1: "exclusive thread", 2: "prohibited", 3: "exclusive process"}
+PROHIBITED = "prohibited"
+"""The compute mode in which CUDA counts a card and lets nobody use it."""
+_COMPUTE_MODES = {0: "default", 1: "exclusive thread", 2: PROHIBITED, 3: "exclusive process"}
 
 _HARDWARE_SLOWDOWN = 0x8
 _THROTTLE = {

@@ -6,6 +6,7 @@ import os
 
 import msgspec
 
+from tuitrain.devices.fields import PROHIBITED
 from tuitrain.devices.samples import DeviceSample, DeviceSnapshot, ProcessSample
 from tuitrain.events import GpuSample
 
@@ -49,19 +50,29 @@ def device_name(card: DeviceSample) -> str:
 
 
 def _card_choice(card: DeviceSample) -> Choice:
-    selectable = card.cuda_index is not None and card.status == "ok"
-    reason = None if selectable else card.reason or card.status
+    selectable = card.cuda_index is not None and card.status == "ok" and card.compute_mode != PROHIBITED
+    closed = f"its compute mode lets nobody compute (sudo nvidia-smi -i {card.nvml_index} -c DEFAULT)" if card.status == "ok" else card.status
+    reason = None if selectable else card.reason or closed
     return Choice(name=device_name(card), title=card.name, selectable=selectable, reason=reason, device=card)
 
 
 def free_cuda_devices(snapshot: DeviceSnapshot) -> list[int]:
-    """CUDA ordinals of the healthy cards, most free memory first; a card that does not say how much is free comes last."""
+    """CUDA ordinals of the healthy cards that let processes compute, most free memory first.
+
+    A card that does not say how much is free comes after those, and then one that somebody has for himself, by its compute mode.
+    """
     healthy = [
-        (card.cuda_index, -1 if card.memory_free is None else card.memory_free)
+        (_is_taken(card), 1 if card.memory_free is None else -card.memory_free, card.cuda_index)
         for card in snapshot.devices
-        if card.cuda_index is not None and card.status == "ok"
+        if card.cuda_index is not None and card.status == "ok" and card.compute_mode != PROHIBITED
     ]
-    return [ordinal for ordinal, _ in sorted(healthy, key=lambda pair: (-pair[1], pair[0]))]
+    return [ordinal for *_, ordinal in sorted(healthy)]
+
+
+def _is_taken(card: DeviceSample) -> bool:
+    """Whether another process keeps ours from the card."""
+    exclusive = (card.compute_mode or "").startswith("exclusive")
+    return exclusive and any("C" in one.kind and (one.foreign or one.pid != os.getpid()) for one in card.processes or ())
 
 
 def busy_words(device: DeviceSample) -> str | None:

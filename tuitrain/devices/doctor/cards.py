@@ -7,6 +7,7 @@ from tuitrain.devices.doctor.driver import LAST_LINES
 from tuitrain.devices.doctor.facts import Facts
 from tuitrain.devices.doctor.model import Check
 from tuitrain.devices.doctor.subject import Subject, cards
+from tuitrain.devices.fields import PROHIBITED
 from tuitrain.devices.samples import UNNAMED, DeviceSample, Status
 
 STATE = Subject("cards", "State of the cards", "NVML's answer for each card, and a small sum that torch does on it")
@@ -61,7 +62,7 @@ def _sums(facts: Facts) -> Check:
 
 def compute_mode(facts: Facts) -> Check | None:
     """Cards that let nobody compute, or one process only."""
-    prohibited = [card for card in facts.cards if card.compute_mode == "prohibited"]
+    prohibited = [card for card in facts.cards if card.compute_mode == PROHIBITED]
     if prohibited:
         numbers = ",".join(str(card.nvml_index) for card in prohibited)
         return MODE.problem(f"{_named(prohibited)}: compute mode is prohibited, so no CUDA program may use it", _default_mode(numbers))
