@@ -102,6 +102,6 @@ def test_functions_of_a_persons_own_are_not_called_for_data(monkeypatch: pytest.
 
 def test_a_persons_own_model_is_not_tried_on_the_cpu_in_the_place_of_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    monkeypatch.setattr("tuitrain.engine.placement.cuda_count", lambda: 1)
     check(small_config(model="engine_small:make_net", data="synthetic", device="cuda:0"))
     assert "does not take inputs" in refusal(model="linear", data="synthetic", device="cuda:0")

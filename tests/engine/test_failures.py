@@ -148,7 +148,7 @@ def raising(error: Exception) -> Callable[..., Any]:
 @pytest.fixture
 def _two_cards(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr("tuitrain.engine.placement.cuda_count", lambda: 2)
 
 
 def refusal(config: Any, folder: Path) -> str:
@@ -190,7 +190,9 @@ def test_what_was_put_off_until_cuda_starts_and_fails_then_is_one_sentence(tmp_p
         try:
             raise RuntimeError("device=1, num_gpus=1")
         except RuntimeError as error:
-            raise torch.cuda.DeferredCudaCallError(f"CUDA call failed lazily at initialization with error: {error}\n\nat: line 1") from error
+            raise torch.cuda.DeferredCudaCallError(
+                f"CUDA call failed lazily at initialization with error: {error}\n\nat: line 1"
+            ) from error
 
     monkeypatch.setattr(prepare, "to_device", lambda dataset, device: start())
     assert refusal(small_config(), tmp_path) == "device: cpu cannot be used: device=1, num_gpus=1."

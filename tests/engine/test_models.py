@@ -87,13 +87,13 @@ def test_each_gpu_is_asked_for_bf16_itself(monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.fixture
 def two_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr("tuitrain.engine.placement.cuda_count", lambda: 2)
 
 
 @pytest.fixture
 def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
+    monkeypatch.setattr("tuitrain.engine.placement.cuda_count", lambda: 0)
 
 
 @pytest.mark.usefixtures("no_gpu")
@@ -104,22 +104,30 @@ def test_without_a_gpu_auto_is_the_cpu_and_says_why() -> None:
     assert place("cpu", lambda: []).notices == ()
 
 
+NO_DRIVER = "Found no NVIDIA driver on your system.\nPlease check"
+
+
 @pytest.mark.usefixtures("no_gpu")
 @pytest.mark.parametrize(
-    ("cuda", "visible", "reason"),
+    ("cuda", "visible", "error", "reason"),
     [
-        (None, None, "is built for the CPU only"),
-        ("13.0", "", "torch sees no GPU with CUDA_VISIBLE_DEVICES=''"),
-        ("13.0", None, "torch cannot use a GPU (Found no NVIDIA driver on your system)"),
+        (None, None, RuntimeError("not asked"), "is built for the CPU only"),
+        ("13.0", "", RuntimeError("No CUDA GPUs are available"), "torch sees no GPU with CUDA_VISIBLE_DEVICES=''"),
+        ("13.0", None, RuntimeError("No CUDA GPUs are available"), "torch cannot use a GPU (No CUDA GPUs are available)"),
+        ("13.0", None, RuntimeError(NO_DRIVER), "torch cannot use a GPU (Found no NVIDIA driver on your system)"),
+        ("13.0", "0", RuntimeError(NO_DRIVER), "torch cannot use a GPU (Found no NVIDIA driver on your system)"),
+        ("13.0", "0", torch.cuda.DeferredCudaCallError("CUDA call failed lazily"), "torch cannot use a GPU (CUDA call failed lazily)"),
     ],
 )
-def test_cuda_without_a_gpu_says_why(monkeypatch: pytest.MonkeyPatch, cuda: str | None, visible: str | None, reason: str) -> None:
-    def no_driver() -> None:
-        raise RuntimeError("Found no NVIDIA driver on your system.\nPlease check")
+def test_cuda_without_a_gpu_says_why(
+    monkeypatch: pytest.MonkeyPatch, cuda: str | None, visible: str | None, error: Exception, reason: str
+) -> None:
+    def fail() -> None:
+        raise error
 
     monkeypatch.setattr(torch.version, "cuda", cuda)
     monkeypatch.setattr(torch.version, "hip", None)
-    monkeypatch.setattr(torch.cuda, "init", no_driver)
+    monkeypatch.setattr(torch.cuda, "init", fail)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     if visible is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
@@ -150,6 +158,17 @@ def test_which_gpus_are_taken(spec: str, free: list[int], devices: list[str], no
     assert [str(device) for device in placement.devices] == devices
     assert str(placement.device) == devices[0]
     assert len(placement.notices) == notices
+
+
+@pytest.mark.parametrize("spec", ["auto:all", "auto:2", "auto"])
+def test_cards_in_mig_mode_count_as_the_one_instance_that_cuda_gives(monkeypatch: pytest.MonkeyPatch, spec: str) -> None:
+    """Before CUDA has started, torch's own number is that of NVML's cards."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 8)
+    monkeypatch.setattr(torch._C, "_cuda_getDeviceCount", lambda: 1, raising=False)
+    assert [str(device) for device in place(spec, lambda: [0]).devices] == ["cuda:0"]
+    with pytest.raises(ConfigError, match=r"device: 'cuda:1' is not there: torch sees 1 GPU \(cuda:0\)"):
+        place("cuda:1", list)
 
 
 @pytest.mark.usefixtures("two_gpus")

@@ -222,7 +222,7 @@ def test_cuda_is_started_before_it_is_asked_also_where_the_cpu_comes_first(tmp_p
         raise Reached(devices)
 
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    monkeypatch.setattr("tuitrain.engine.placement.cuda_count", lambda: 1)
     monkeypatch.setattr(torch.cuda, "init", lambda: started.append(True))
     monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", reset)
     monkeypatch.setattr(torch, "ones", lambda *sizes, device, ones=torch.ones: ones(*sizes))

@@ -51,8 +51,9 @@ def device_name(card: DeviceSample) -> str:
 
 def _card_choice(card: DeviceSample) -> Choice:
     selectable = card.cuda_index is not None and card.status == "ok" and card.compute_mode != PROHIBITED
-    closed = f"its compute mode lets nobody compute (sudo nvidia-smi -i {card.nvml_index} -c DEFAULT)" if card.status == "ok" else card.status
-    reason = None if selectable else card.reason or closed
+    opening = f"sudo nvidia-smi -i {card.nvml_index} -c DEFAULT"
+    why = f"its compute mode lets nobody compute ({opening})" if card.status == "ok" else card.status
+    reason = None if selectable else card.reason or why
     return Choice(name=device_name(card), title=card.name, selectable=selectable, reason=reason, device=card)
 
 

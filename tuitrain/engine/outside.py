@@ -15,6 +15,7 @@ from tuitrain.engine.control import Control
 from tuitrain.engine.failures import first_line
 from tuitrain.engine.group import Group, is_lost_peer
 from tuitrain.engine.interfaces import interface_of, own_address_towards
+from tuitrain.engine.placement import cuda_count
 from tuitrain.engine.world import World
 from tuitrain.events import Event, Progress, RunEnded
 
@@ -55,7 +56,7 @@ def _devices(spec: str, local_size: int) -> tuple[str, ...]:
     wanted = parse_device(spec)
     if isinstance(wanted, tuple):
         return wanted
-    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    count = cuda_count() if torch.cuda.is_available() else 0
     if count == 0:
         return ("cpu",) * local_size
     if 1 < count < local_size:

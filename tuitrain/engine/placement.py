@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -12,6 +13,8 @@ from tuitrain.config import ConfigError, parse_device
 from tuitrain.engine.failures import first_line
 from tuitrain.events import Notice
 from tuitrain.text import clean
+
+_NONE_LEFT = re.compile(r"No (CUDA|HIP) GPUs are available")
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,7 @@ def place(spec: str, free_cuda_devices: Callable[[], Sequence[int]]) -> Placemen
         return Placement(tuple(_named(name, spec) for name in wanted))
     if not torch.cuda.is_available():
         return Placement((torch.device("cpu"),), (Notice(text=f"Training on the CPU: {_why_no_cuda()}."),))
-    count = torch.cuda.device_count()
+    count = cuda_count()
     freest = [ordinal for ordinal in dict.fromkeys((*free_cuda_devices(), *range(count))) if 0 <= ordinal < count]
     devices = tuple(torch.device("cuda", ordinal) for ordinal in freest[:wanted])
     if wanted is not None and wanted > count:
@@ -56,7 +59,7 @@ def _named(name: str, spec: str) -> torch.device:
         return torch.device("cpu")
     if not torch.cuda.is_available():
         raise ConfigError(f"device: {spec!r} cannot be used: {_why_no_cuda()}; choose cpu or auto.")
-    count = torch.cuda.device_count()
+    count = cuda_count()
     ordinal = int(name.removeprefix("cuda:"))
     if ordinal >= count:
         seen = "1 GPU (cuda:0)" if count == 1 else f"{count} GPUs (cuda:0 to cuda:{count - 1})"
@@ -68,10 +71,19 @@ def _why_no_cuda() -> str:
     if torch.version.cuda is None and torch.version.hip is None:
         return f"this torch ({torch.__version__}) is built for the CPU only"
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if visible is not None and torch.cuda.device_count() == 0:
-        return f"torch sees no GPU with CUDA_VISIBLE_DEVICES={clean(visible)!r}"
     try:
         torch.cuda.init()  # type: ignore[no-untyped-call]
-    except (RuntimeError, AssertionError) as error:
-        return f"torch cannot use a GPU ({first_line(error).rstrip('.')})"
-    return "torch sees no GPU"
+    except (RuntimeError, AssertionError, torch.cuda.DeferredCudaCallError) as error:
+        # A driver that does not work is no matter of what the variable hides.
+        if visible is None or not _NONE_LEFT.search(str(error)):
+            return f"torch cannot use a GPU ({first_line(error).rstrip('.')})"
+    return "torch sees no GPU" + ("" if visible is None else f" with CUDA_VISIBLE_DEVICES={clean(visible)!r}")
+
+
+def cuda_count() -> int:
+    """How many GPUs there are for CUDA, without making a context.
+
+    Until CUDA has started, torch counts the cards that NVML knows; of those in MIG mode CUDA gives a process one instance in all.
+    """
+    count: Callable[[], int] = getattr(torch._C, "_cuda_getDeviceCount", torch.cuda.device_count)
+    return count()

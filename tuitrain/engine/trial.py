@@ -14,7 +14,7 @@ import torch
 
 from tuitrain.config import ConfigError, RunConfig
 from tuitrain.engine.control import Control
-from tuitrain.engine.placement import place
+from tuitrain.engine.placement import cuda_count, place
 from tuitrain.engine.train import Spread, train
 from tuitrain.events import Event, ReplicaStats, Request, RunEnded, RunStarted, Step
 from tuitrain.wire import Measured, Trial
@@ -62,7 +62,7 @@ def measure(ask: Trial, spread: Spread | None = None) -> Measured:
     """
     try:
         devices = tuple(map(str, place(ask.config.device, lambda: ask.free).devices))
-        answer = Measured(devices=devices, gpus=torch.cuda.device_count() if torch.cuda.is_available() else 0)
+        answer = Measured(devices=devices, gpus=cuda_count() if torch.cuda.is_available() else 0)
         if ask.steps == 0:
             return answer
         answer = _timed(ask, answer, spread)
