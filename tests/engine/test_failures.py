@@ -224,8 +224,9 @@ def test_what_fails_in_the_warm_up_is_a_refusal(monkeypatch: pytest.MonkeyPatch,
             return [8]
 
     monkeypatch.setattr(prepare, "warm_up", raising(error))
+    prepared: Any = SimpleNamespace(model=None, batches=Whole(), total_steps=9, config=small_config(), devices=[torch.device("cuda:0")])
     with pytest.raises(ConfigError) as refused:
-        prepare._warm_up(torch.nn.Linear(1, 1), Whole(), 9, small_config(), torch.device("cuda:0"))  # type: ignore[arg-type]
+        prepare._warm_up(prepared, FakeControl(Path()))
     assert str(refused.value).startswith(said)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import msgspec
 import numpy as np
 import pytest
 import torch
-from engine_small import FakeControl, go_on, losses_of, of, run, small_config
+from engine_small import SAMPLES, FakeControl, go_on, losses_of, of, run, small_config
 from test_export_devices import STARTED
 from test_export_script import compare, executed, exported
 from torch import nn
@@ -25,12 +26,13 @@ from tuitrain.engine.batches import Batches
 from tuitrain.engine.data import Split
 from tuitrain.engine.models import build_model
 from tuitrain.engine.optim import make_optimizer, trained_parameters
+from tuitrain.engine.run import Run
 from tuitrain.engine.schedule import make_schedule, triangle
 from tuitrain.engine.speedrun import SpeedrunNet
 from tuitrain.engine.synthetic import synthetic_images
 from tuitrain.engine.views import six_views
 from tuitrain.engine.warm_up import fit, warm_up
-from tuitrain.events import Clock, Eval, Notice, Step
+from tuitrain.events import Clock, Eval, Event, Notice, Progress, RunEnded, Step
 from tuitrain.recipes import load_recipe
 
 CPU = torch.device("cpu")
@@ -384,6 +386,57 @@ def test_warming_up_leaves_no_trace() -> None:
     assert torch.equal(torch.get_rng_state(), generator)
     assert net.training
     assert all(parameter.grad is None for parameter in net.parameters())
+
+
+class Compiled(nn.Module):
+    """As torch.compile gives a model; notes each kind of call, for which a compiler works anew."""
+
+    def __init__(self, model: nn.Module, calls: list[tuple[bool, int]]) -> None:
+        super().__init__()
+        self.model, self.calls = model, calls
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        self.calls.append((self.model.training, len(inputs)))
+        scores: torch.Tensor = self.model(inputs)
+        return scores
+
+
+@pytest.mark.parametrize(
+    "changes", [{}, {"model": "engine_small:make_dropout_net", "batch_size": 12, "shuffle": True}], ids=["net", "drops"]
+)
+def test_what_is_compiled_for_a_clock_is_compiled_before_it_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any]
+) -> None:
+    config = small_config(target_accuracy=0.01, **changes)
+    expected = losses_of(run(config, FakeControl(tmp_path / "plain")))
+    calls: list[tuple[bool, int]] = []
+    monkeypatch.setattr(torch, "compile", lambda model: Compiled(model, calls))
+    warm: list[set[tuple[bool, int]]] = []
+
+    class Clocked(Run):
+        def clock(self) -> Iterator[Event]:
+            warm.append(set(calls))
+            yield from super().clock()
+
+    monkeypatch.setattr("tuitrain.engine.train.Run", Clocked)
+    events = run(with_changes(config, {"compile": True}), FakeControl(tmp_path / "compiled"))
+    assert losses_of(events) == expected
+    size, last = config.batch_size, SAMPLES % config.batch_size
+    assert warm == [{(True, size), (True, last), (False, size)}]
+    assert of(Progress, events)[0].phase == "compiling"
+
+
+def test_asked_to_end_while_it_is_compiled_a_run_does_not_begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    control = FakeControl(tmp_path)
+
+    def interrupted(model: nn.Module) -> nn.Module:
+        control.ending = True
+        raise RuntimeError("the C++ compiler was interrupted")
+
+    monkeypatch.setattr(torch, "compile", interrupted)
+    control.queue, control.fresh = ["interrupt"], False
+    events = run(small_config(target_accuracy=0.01, compile=True), control)
+    assert events[-1] == RunEnded(state="interrupted", step=0)
 
 
 # -- what is refused ----------------------------------------------------------------------------------------------------

@@ -99,7 +99,9 @@ def precision_notices(config: RunConfig, device: torch.device) -> list[Notice]:
         text = f"{device} has no bf16 instructions: bf16 is emulated there, and slower than fp32."
         notices.append(Notice(level="warning", text=text))
     if config.compile:
-        notices.append(Notice(text="torch.compile compiles the model in the first step, which can take a minute."))
+        # The clock of a run with a target accuracy starts when that is done.
+        when = "in" if config.target_accuracy is None else "before"
+        notices.append(Notice(text=f"torch.compile compiles the model {when} the first step, which can take a minute."))
     return notices
 
 

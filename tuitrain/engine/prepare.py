@@ -7,7 +7,8 @@ import zlib
 from collections.abc import Generator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, cast
 
 import msgspec
 import torch
@@ -17,7 +18,7 @@ from tuitrain import version
 from tuitrain.config import ConfigError, RunConfig
 from tuitrain.engine.batches import Batches
 from tuitrain.engine.control import Control
-from tuitrain.engine.data import Dataset, batch, load_data, rows_of, to_device
+from tuitrain.engine.data import Dataset, Interrupted, batch, load_data, rows_of, to_device
 from tuitrain.engine.failures import describe, is_out_of_memory, reaching
 from tuitrain.engine.group import Group
 from tuitrain.engine.models import build_model, model_dtype, takes_rows
@@ -58,6 +59,13 @@ class Prepared:
     def model(self) -> nn.Module:
         """The one whose parameters are updated."""
         return self.modules[self.devices[0]]
+
+    @cached_property
+    def trained(self) -> dict[torch.device, nn.Module]:
+        """`modules`, compiled where that is asked for."""
+        if not self.config.compile:
+            return self.modules
+        return {device: cast(nn.Module, torch.compile(module)) for device, module in self.modules.items()}
 
     @property
     def where(self) -> str:
@@ -128,10 +136,11 @@ def prepare(
     control.resolved = resolved
     control.environment = environment(devices) | ({"memory_format": "contiguous"} if dataset.train.contiguous else {})
     batches = Batches(dataset.train, resolved)
-    if config.target_accuracy is not None and own[0].type == "cuda":
-        yield Progress(phase="warming up")
-        _warm_up(modules[own[0]], batches, total, config, own[0])
-    return Prepared(resolved, own, dataset, modules, batches, total, control.environment, fit_seconds, group)
+    prepared = Prepared(resolved, own, dataset, modules, batches, total, control.environment, fit_seconds, group)
+    if config.target_accuracy is not None and (own[0].type == "cuda" or config.compile):
+        yield Progress(phase="compiling" if config.compile else "warming up")
+        _warm_up(prepared, control)
+    return prepared
 
 
 def _load(config: RunConfig, control: Control) -> Generator[Event, None, Dataset]:
@@ -217,10 +226,17 @@ def _wake(cards: Sequence[torch.device]) -> None:
             torch.cuda.reset_peak_memory_stats(card)
 
 
-def _warm_up(model: nn.Module, batches: Batches, total_steps: int, config: RunConfig, device: torch.device) -> None:
-    """Raises: ConfigError: there is no room for a whole batch, or the model cannot be trained with one."""
+def _warm_up(prepared: Prepared, control: Control) -> None:
+    """Raises: ConfigError: there is no room for a whole batch, or the model cannot be trained with one.
+
+    data.Interrupted: the person asked to end, and Ctrl+C reaches the processes of torch's compiler too.
+    """
+    config, device, batches = prepared.config, prepared.devices[0], prepared.batches
     try:
-        warm_up(model, batches, batches.sizes(total_steps), config, device)
+        compiled = prepared.trained[device] if config.compile else None
+        warm_up(prepared.model, batches, batches.sizes(prepared.total_steps), config, device, compiled)
     except Exception as error:  # the model's first whole batches: whatever it raises would end the run
+        if config.compile and control.ending:
+            raise Interrupted from error
         field = "device" if is_out_of_memory(error) else "model"
         raise ConfigError(f"{field}: {describe(error, 'warming up', device)}") from error

@@ -5,10 +5,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator
-from typing import cast
-
-import torch
-from torch import nn
 
 from tuitrain.engine.averaging import Lookahead
 from tuitrain.engine.checkpoint import Contents, Position, restore
@@ -57,9 +53,7 @@ class Run:
         self._averaging = Lookahead(model, prepared.total_steps) if config.averaging == "lookahead" else None
         self.update = update(self.optimizer)
         criterion = make_criterion(config)
-        modules = prepared.modules
-        if config.compile:
-            modules = {device: cast(nn.Module, torch.compile(module)) for device, module in modules.items()}
+        modules = prepared.trained
         self.strategy: Strategy = make_strategy(config, devices, modules, criterion, prepared.group)
         self._graphs = step_graphs(config, self.strategy, model, self.optimizer, self.update, devices[0])
         if self._graphs is not None:

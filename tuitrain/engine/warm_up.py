@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 
 import torch
 from torch import nn
@@ -48,17 +49,21 @@ def fit(model: nn.Module, train: Split, config: RunConfig) -> float:
     return seconds
 
 
-def warm_up(model: nn.Module, batches: Batches, sizes: Iterable[int], config: RunConfig, device: torch.device) -> None:
-    """A few steps and an evaluation with a copy of the model: a GPU loads its kernels, and chooses them for each size of batch.
+def warm_up(
+    model: nn.Module, batches: Batches, sizes: Iterable[int], config: RunConfig, device: torch.device, compiled: nn.Module | None = None
+) -> None:
+    """A few steps and an evaluation: a GPU loads its kernels, and chooses them for each size of batch, and a compiler makes its own.
 
     Neither the model nor any random generator is another one afterwards.
 
     Args:
         model: in training mode, on `device`.
         sizes: how many samples the run's batches have, each number once.
+        compiled: the model as `torch.compile` gave it. It is warm itself then, where otherwise a copy of the model does the steps.
     """
-    with untouched_random(device):
-        twin, criterion = copy.deepcopy(model), make_criterion(config)
+    with untouched_random(device), nullcontext() if compiled is None else _put_back(model):
+        twin, criterion = copy.deepcopy(model) if compiled is None else model, make_criterion(config)
+        scores = twin if compiled is None else compiled
         optimizer = make_optimizer(config, trained_parameters(config, twin), fused=may_fuse(twin))
         step = update(optimizer)
         whole, labels = batches.get(1, 0, 1)
@@ -66,12 +71,25 @@ def warm_up(model: nn.Module, batches: Batches, sizes: Iterable[int], config: Ru
             inputs = whole.narrow(config.batch_dim, 0, size)
             for _ in range(_TIMES):
                 with autocast(config, device):
-                    outputs = twin(inputs)
+                    outputs = scores(inputs)
                 criterion(logits(outputs), labels[:size]).backward()
                 step()
                 optimizer.zero_grad()
         twin.eval()
         with torch.no_grad(), autocast(config, device):
-            _ = six_views(twin, whole) if config.tta else twin(whole)
+            _ = six_views(scores, whole) if config.tta else scores(whole)
     if device.type == "cuda":
         torch.cuda.synchronize(device)
+
+
+@contextmanager
+def _put_back(model: nn.Module) -> Iterator[None]:
+    """What steps inside do to a model in training mode is undone."""
+    values = [*model.parameters(), *model.buffers()]
+    before = [value.detach().clone() for value in values]
+    yield
+    with torch.no_grad():
+        for value, was in zip(values, before, strict=True):
+            value.copy_(was)
+    model.zero_grad()
+    model.train()
