@@ -15,7 +15,7 @@ from torch import nn
 
 from tuitrain.config import ConfigError
 from tuitrain.engine import prepare
-from tuitrain.engine.failures import describe, is_out_of_memory
+from tuitrain.engine.failures import breaks_cuda, describe, is_out_of_memory
 from tuitrain.engine.group import is_lost_peer
 from tuitrain.engine.run import Run
 from tuitrain.engine.train import train
@@ -242,6 +242,22 @@ def test_after_a_failed_computation_the_next_run_says_to_start_again(tmp_path: P
     monkeypatch.setattr(torch.cuda, "manual_seed_all", raising(RuntimeError(ASSERT)))
     said = "device: this process cannot train any more, because a computation failed on a GPU (CUDA error: device-side assert triggered)"
     assert refusal(small_config(device=device), tmp_path) == f"{said}; start tuitrain again."
+
+
+@pytest.mark.parametrize(
+    ("text", "broken"),
+    [
+        ("an illegal memory access was encountered", True),
+        ("uncorrectable ECC error encountered", True),
+        ("uncorrectable NVLink error detected during the execution", True),
+        ("Invalid access of peer GPU memory over nvlink or a hardware error", True),
+        ("out of memory", False),
+        ("CUDA-capable device(s) is/are busy or unavailable", False),
+        ("invalid device ordinal", False),
+    ],
+)
+def test_after_what_cuda_answers_nothing_else_in_a_process(text: str, broken: bool) -> None:
+    assert breaks_cuda(RuntimeError(CUDAS_OWN.format(text))) is broken
 
 
 class OutOfRange(nn.Linear):

@@ -22,7 +22,8 @@ _NO_MEMORY = re.compile(
 # After one of these CUDA answers nothing else in the process that had it, whatever is asked.
 _BROKEN = re.compile(
     r"CUDA error: (device-side assert triggered|an illegal memory access|an illegal instruction|misaligned address|invalid program counter"
-    r"|operation not supported on global/shared address space|unspecified launch failure|hardware stack error|the launch timed out)"
+    r"|operation not supported on global/shared address space|unspecified launch failure|hardware stack error|the launch timed out"
+    r"|uncorrectable (ECC|NVLink) error|Invalid access of peer GPU memory over nvlink or a hardware error)"
 )
 _NO_KERNELS = "no kernel image is available"
 _NO_GRADIENT = "does not require grad and does not have a grad_fn"
