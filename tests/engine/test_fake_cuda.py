@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from tuitrain.config import RECIPES, ConfigError, RunConfig, with_changes
 from tuitrain.engine import train as train_module
 from tuitrain.engine.graphs import WARM_UP
+from tuitrain.engine.seeding import run_settings
 from tuitrain.engine.trial import measure
 from tuitrain.engine.vision import import_torchvision
 from tuitrain.engine.world import World
@@ -167,6 +168,20 @@ def test_replicas_on_several_cards_learn_what_one_device_learns(
     assert [replica.output and replica.output[0] for replica in shown.replicas] == last
     assert [stat.memory is not None for stat in of(ReplicaStats, found)[0].replicas] == [True] * len(names)
     assert of(StepTimes, found)[0].devices == tuple(names)
+
+
+@pytest.mark.usefixtures("cards")
+@pytest.mark.parametrize(
+    ("device", "strategy", "tries"),
+    [("cuda:0", "single", True), ("cuda:0,cuda:1", "split", True), ("cuda:0", "dp", True), ("cuda:0,cuda:1", "dp", False)],
+)
+def test_cudnn_tries_its_algorithms_where_what_it_finds_lasts(device: str, strategy: str, tries: bool) -> None:
+    """It keeps that for a thread, and nn.DataParallel makes new threads in each step."""
+    config = small_config(device=device, strategy=strategy, deterministic=False)
+    with run_settings(config, list(map(torch.device, device.split(",")))):
+        assert torch.backends.cudnn.benchmark is tries
+    with run_settings(with_changes(config, {"deterministic": True}), [torch.device("cuda:0")]):
+        assert torch.backends.cudnn.benchmark is False
 
 
 @pytest.mark.parametrize("device", ["cpu,cuda:1", "cuda:1,cpu,cuda:1"])

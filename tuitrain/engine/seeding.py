@@ -57,7 +57,9 @@ def run_settings(config: RunConfig, devices: Sequence[torch.device]) -> Iterator
         # Where CUDA was used before in this process its generators are seeded at once, whatever the run's device is.
         seed_everything(config.seed)
     torch.backends.cudnn.deterministic = config.deterministic
-    torch.backends.cudnn.benchmark = not config.deterministic
+    # What cuDNN finds out about its algorithms it keeps for a thread, and nn.DataParallel makes new ones in each step.
+    threads_of_a_step = config.strategy == "dp" and len(devices) > 1
+    torch.backends.cudnn.benchmark = not config.deterministic and not threads_of_a_step
     # The current device decides where contexts are made: nothing may touch cuda:0 while a run is on cuda:1.
     current = torch.cuda.device(devices[0]) if devices[0].type == "cuda" else kept_memory()
     try:
