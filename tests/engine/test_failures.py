@@ -37,6 +37,8 @@ FULL = [
     "CUDA driver error: out of memory",
     "HIP error: out of memory",
     "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
+    "CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate(handle)`",
+    "cusolver error: CUSOLVER_STATUS_NOT_INITIALIZED, when calling `cusolverDnCreate(handle)`",
     "CUDA error: CUSOLVER_STATUS_ALLOC_FAILED, when calling `cusolverDnCreate(handle)`",
     "cuDNN error: CUDNN_STATUS_ALLOC_FAILED",
     "cuDNN error: CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED",
@@ -196,6 +198,31 @@ def test_what_was_put_off_until_cuda_starts_and_fails_then_is_one_sentence(tmp_p
 
     monkeypatch.setattr(prepare, "to_device", lambda dataset, device: start())
     assert refusal(small_config(), tmp_path) == "device: cpu cannot be used: device=1, num_gpus=1."
+
+
+class Computing(nn.Linear):
+    """Fails on its device."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(192, 4)
+        self.text = text
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        raise RuntimeError(self.text)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate(handle)`", "has no room for the model and the data (CUDA "),
+        ("cuDNN error: CUDNN_STATUS_NOT_INITIALIZED", "cannot be used: cuDNN error: CUDNN_STATUS_NOT_INITIALIZED."),
+        ("CUDA error: CUBLAS_STATUS_ARCH_MISMATCH when calling `cublasCreate(handle)`", "cannot be used: CUDA error: CUBLAS_STATUS_ARCH"),
+        (CUDAS_OWN.format("no kernel image is available for execution on the device"), "cannot be used: this torch has no kernels for it;"),
+    ],
+)
+def test_what_is_the_devices_is_not_said_of_the_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, said: str) -> None:
+    monkeypatch.setattr("engine_small.make_net", lambda config: Computing(text))
+    assert refusal(small_config(), tmp_path).startswith(f"device: cpu {said}")
 
 
 def test_no_room_to_try_the_model_is_a_refusal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

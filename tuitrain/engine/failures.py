@@ -18,7 +18,10 @@ _LONGEST = 300
 # torch has a kind of error for its own allocator alone; a context, a graph, and the libraries of CUDA take memory without it.
 _NO_MEMORY = re.compile(
     r"can't allocate memory|error: out of memory|Cuda failure (\d+ )?'out of memory'|CU[A-Z]+_STATUS_([A-Z_]*_)?ALLOC(ATION)?_FAILED"
+    r"|CU[A-Z]+_STATUS_NOT_INITIALIZED,? when calling `cu\w+Create"
 )
+# What a library of CUDA says of a card with which it does not work, whatever is computed there.
+_NOT_FOR_IT = re.compile(r"CU[A-Z]+_STATUS_(NOT_INITIALIZED|ARCH_MISMATCH)|no kernel image is available")
 # After one of these CUDA answers nothing else in the process that had it, whatever is asked.
 _BROKEN = re.compile(
     r"CUDA error: (device-side assert triggered|an illegal memory access|an illegal instruction|misaligned address|invalid program counter"
@@ -72,6 +75,11 @@ def first_line(error: BaseException) -> str:
 def is_out_of_memory(error: BaseException) -> bool:
     """Whether `error` says that a device, or the machine, has no memory left."""
     return isinstance(error, (torch.OutOfMemoryError, MemoryError)) or _NO_MEMORY.search(str(error)) is not None
+
+
+def is_of_the_device(error: BaseException) -> bool:
+    """Whether `error` is the device's, which has no room or with which CUDA's libraries do not work, and not that of what was computed."""
+    return is_out_of_memory(error) or _NOT_FOR_IT.search(str(error)) is not None
 
 
 def breaks_cuda(error: BaseException) -> bool:

@@ -12,7 +12,7 @@ from torch import nn
 
 from tuitrain.config import MODELS, ConfigError, RunConfig
 from tuitrain.engine.data import Dataset, Split, batch
-from tuitrain.engine.failures import breaks_cuda, first_line, is_out_of_memory, unusable
+from tuitrain.engine.failures import breaks_cuda, first_line, is_of_the_device, is_out_of_memory, unusable
 from tuitrain.engine.models import model_dtype
 from tuitrain.engine.optim import autocast, make_criterion
 from tuitrain.engine.outputs import logits, named_logits, tensors
@@ -129,7 +129,7 @@ def _try_forward(model: nn.Module, dataset: Dataset, config: RunConfig, device: 
         shapes = [list(tensor.shape) for tensor in tensors(outputs)]
         output = logits(outputs) if shapes else None
     except Exception as error:  # whatever the model raises says that the two do not fit
-        if is_out_of_memory(error):
+        if is_of_the_device(error):
             raise unusable(error, [device]) from error
         # Where CUDA is broken now, another memory format cannot be tried.
         kind = ConfigError if breaks_cuda(error) else _Misfit
