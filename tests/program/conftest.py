@@ -16,4 +16,4 @@ def env(tmp_path: Path) -> dict[str, str]:
     The programs are those of this tree, and find `small_net`.
     """
     folders = {"TUITRAIN_RUNS": str(tmp_path / "runs"), "XDG_CACHE_HOME": str(tmp_path / "cache"), "HOME": str(tmp_path)}
-    return folders | {"PYTHONPATH": f"{Path(__file__).parent}:{PACKAGES}"}
+    return folders | {"PYTHONPATH": f"{Path(__file__).parent}:{PACKAGES}", "CUDA_VISIBLE_DEVICES": ""}
