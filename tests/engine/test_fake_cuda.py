@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import importlib.util
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from torch import Tensor, nn
 from tuitrain.config import RECIPES, ConfigError, RunConfig, with_changes
 from tuitrain.engine import train as train_module
 from tuitrain.engine.graphs import WARM_UP
+from tuitrain.engine.models import build_model
 from tuitrain.engine.seeding import run_settings
 from tuitrain.engine.trial import measure
 from tuitrain.engine.vision import import_torchvision
@@ -296,6 +298,29 @@ def test_a_computation_that_breaks_cuda_ends_the_run_and_not_the_process(
     assert "CUDA error: device-side assert triggered" in ended.error
     gc.collect()
     assert cards.aborted == 0
+
+
+@pytest.mark.usefixtures("cards")
+@pytest.mark.parametrize("fails", ["tryout._in_memory", "prepare.copies", "prepare.warm_up"])
+def test_what_a_refused_run_has_made_on_a_card_is_given_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: str) -> None:
+    """The error that refuses it goes through the frames that hold it."""
+    made: list[Any] = []
+    left: list[bool] = []
+
+    def build(config: Any) -> nn.Module:
+        model = build_model(config)
+        made.append(weakref.ref(model.get_parameter("0.weight")))
+        return model
+
+    def full(*given: Any) -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
+
+    monkeypatch.setattr("tuitrain.engine.prepare.build_model", build)
+    monkeypatch.setattr(f"tuitrain.engine.{fails}", full)
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: left.append(made[0]() is not None))
+    with pytest.raises(ConfigError, match=r"device: cuda:1 (has no room|ran out of memory)"):
+        run(small_config(device="cuda:1", target_accuracy=0.5), FakeControl(tmp_path))
+    assert left == [False]
 
 
 @pytest.mark.parametrize("device", ["cuda:1", "cuda:0,cuda:1", "cpu,cuda:1"])

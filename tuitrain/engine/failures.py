@@ -103,6 +103,17 @@ def unusable(error: BaseException, devices: Sequence[torch.device]) -> ConfigErr
     return ConfigError(f"device: {names} cannot be used: {reason}.")
 
 
+def empty_frames(error: BaseException) -> None:
+    """Take away the variables of what has ended with `error`, and with those that led to it; they would live as long as it does."""
+    errors, seen = [error], set[int]()
+    while errors:
+        one = errors.pop()
+        if id(one) not in seen:
+            seen.add(id(one))
+            traceback.clear_frames(one.__traceback__)
+            errors += [each for each in (one.__cause__, one.__context__) if each is not None]
+
+
 @contextmanager
 def reaching(devices: Sequence[torch.device]) -> Iterator[None]:
     """What is inside is the first that needs `devices`, or much of their memory.

@@ -13,7 +13,7 @@ import torch
 
 from tuitrain.config import RunConfig
 from tuitrain.engine.allocator import kept_memory
-from tuitrain.engine.failures import reaching
+from tuitrain.engine.failures import empty_frames, reaching
 
 
 def seed_everything(seed: int) -> None:
@@ -67,6 +67,10 @@ def run_settings(config: RunConfig, devices: Sequence[torch.device]) -> Iterator
             with reaching(devices[:1]):
                 settings.enter_context(current)
             yield
+    except BaseException as error:
+        # Else what was made on the devices is still held when their memory is given back.
+        empty_frames(error)
+        raise
     finally:
         torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark = deterministic, benchmark
         torch.set_num_threads(threads)
