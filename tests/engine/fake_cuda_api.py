@@ -210,6 +210,7 @@ def _patch_cuda(patch: pytest.MonkeyPatch, cards: Cards) -> None:
                 generator.set_state(state)
 
     def exchange(device: int) -> int:
+        cards.ask()
         before = cards.current
         if device >= 0:
             cards.current = device

@@ -61,7 +61,7 @@ def run_settings(config: RunConfig, devices: Sequence[torch.device]) -> Iterator
     threads_of_a_step = config.strategy == "dp" and len(devices) > 1
     torch.backends.cudnn.benchmark = not config.deterministic and not threads_of_a_step
     # The current device decides where contexts are made: nothing may touch cuda:0 while a run is on cuda:1.
-    current = torch.cuda.device(devices[0]) if devices[0].type == "cuda" else kept_memory()
+    current = _current(devices[0]) if devices[0].type == "cuda" else kept_memory()
     try:
         with ExitStack() as settings:
             with reaching(devices[:1]):
@@ -78,6 +78,18 @@ def run_settings(config: RunConfig, devices: Sequence[torch.device]) -> Iterator
             gc.collect()
             with suppress(RuntimeError):  # a broken CUDA context has nothing to give back
                 torch.cuda.empty_cache()
+
+
+@contextmanager
+def _current(device: torch.device) -> Iterator[None]:
+    """CUDA's current device is this one inside, and afterwards that of before."""
+    guard = torch.cuda.device(device)
+    guard.__enter__()  # type: ignore[no-untyped-call]
+    try:
+        yield
+    finally:
+        with suppress(RuntimeError):  # where CUDA is broken it may not even say which is the current one
+            guard.__exit__(None, None, None)
 
 
 @contextmanager
