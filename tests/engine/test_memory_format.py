@@ -122,3 +122,8 @@ def test_weights_with_five_axes_stay_as_they_are_and_those_with_four_do_not(tmp_
     assert ended(run(small_config(model="test_memory_format:make_deep"), FakeControl(tmp_path))).state == "finished"
     assert models[0].flat.weight.is_contiguous(memory_format=torch.channels_last)
     assert models[0].deep.weight.is_contiguous()
+
+
+def test_the_script_of_a_model_with_weights_of_five_axes_does_the_same(tmp_path: Path) -> None:
+    text, losses, evals = exported(small_config(model="test_memory_format:make_deep"), tmp_path)
+    compare(executed(text), losses, evals, 1e-6, 0.1)

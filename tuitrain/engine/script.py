@@ -56,9 +56,9 @@ def model_part(config: RunConfig, kind: DataKind, *, contiguous: bool | None) ->
     in_channels_last = config.precision != "fp64" and not contiguous
     wide: list[str] = []
     if in_channels_last and kind == "custom":
-        wide = ["if train_inputs.dim() == 4:", "    model = model.to(memory_format=torch.channels_last)"]
+        wide = ["if train_inputs.dim() == 4:", *(f"    {line}" for line in _in_channels_last(own=built_in is None))]
     elif in_channels_last and kind != "random" and not takes_rows(config):
-        wide = ["model = model.to(memory_format=torch.channels_last)  # faster: the colours of a pixel side by side in memory"]
+        wide = _in_channels_last(own=built_in is None)
     if wide and built_in is None and contiguous is None:
         wide.insert(0, "# In this memory a .view() after a convolution may be refused; .reshape() does the same, and is not.")
     lines += wide
@@ -163,6 +163,15 @@ def _forward(config: RunConfig, indent: str, outputs: str | None = None) -> list
         lines.append("labels = labels.to(outputs.device)")
     lines.append(f"loss = criterion({'outputs.float()' if config.precision == 'bf16' else 'outputs'}, labels)")
     return [indent + line for line in lines]
+
+
+def _in_channels_last(*, own: bool) -> list[str]:
+    why = "  # faster: the colours of a pixel side by side in memory"
+    if not own:
+        return [f"model = model.to(memory_format=torch.channels_last){why}"]
+    # Where a tensor has five axes, the model's own `to` would fail.
+    move = "        tensor.data = tensor.data.to(memory_format=torch.channels_last)"
+    return [f"for tensor in [*model.parameters(), *model.buffers()]:{why}", "    if tensor.dim() == 4:", move]
 
 
 def _imports(config: RunConfig, kind: DataKind) -> list[str]:
