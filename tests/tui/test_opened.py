@@ -13,9 +13,10 @@ from kept_runs import here, keep, resize, until, until_shown, until_told
 from textual.pilot import Pilot
 
 from tuitrain.config import with_changes
-from tuitrain.events import GpuSample
+from tuitrain.events import GpuSample, Parameter, Parameters, Predictions
 from tuitrain.paths import METRICS
 from tuitrain.runs.label import annotate
+from tuitrain.runs.network import write_network
 from tuitrain.runs.store import MetricsWriter
 from tuitrain.tui.app import TuitrainApp
 from tuitrain.tui.browse.opened_run import OpenedRun
@@ -132,6 +133,36 @@ async def test_a_run_of_another_process_is_followed(session: FakeSession, sample
         await until_shown(pilot, "✗ failed", "step 40: out of memory", "o shows the log")
         await pilot.press("space", "x", "escape")
         assert not session.asked
+
+
+async def test_what_shows_more_of_a_run_of_another_process_follows_it(
+    session: FakeSession, sampler: FakeSampler, runs_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The log, the predictions and the parameters lie over the screen that reads the run."""
+    monkeypatch.setattr("tuitrain.tui.screens.base.BEAT_SECONDS", 0.1)
+    path = keep(runs_dir, ID, **here())
+    state = msgspec.json.decode((path / "state.json").read_bytes())
+    app = make(session, sampler, runs_dir)
+
+    def trains_for(minutes: int) -> str:
+        (path / "state.json").write_bytes(msgspec.json.encode({**state, "running_seconds": 60.0 * minutes}))
+        return f"running 00:{minutes:02}:00"
+
+    async with app.run_test(size=(80, 24)) as pilot:
+        await open_first(pilot, f"● {ID}  running")
+        await pilot.press("o")
+        await until_shown(pilot, "following", "step 40")
+        with (path / "log.txt").open("a") as log:
+            log.write("2026-11-21T04:13:00.000Z output printed by the other process\n")
+        await until_shown(pilot, "printed by the other process", trains_for(1))
+        await pilot.press("escape", "p")
+        await until_shown(pilot, "The next evaluation")
+        write_network(path, Predictions(step=80, epoch=2, classes=("cat", "dog"), confusion=((3, 1), (0, 4)), samples=()))
+        await until_shown(pilot, "after epoch 2 · step 80", trains_for(2))
+        await pilot.press("escape", "w")
+        await until_shown(pilot, "Parameters")
+        write_network(path, Parameters(rows=(Parameter(name="head.weight", shape=(10, 64), count=640, device="cpu", trainable=True),)))
+        await until_shown(pilot, "head.weight", trains_for(3))
 
 
 async def test_what_the_devices_of_a_long_run_did_is_read_on_while_the_run_is_shown(

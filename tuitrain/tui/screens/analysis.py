@@ -11,7 +11,6 @@ from textual.message import Message
 from textual.widget import Widget
 
 from tuitrain.runs.one_device import OneDevice, find_one_device
-from tuitrain.tui.browse.opened_run import OpenedRun, Reading
 from tuitrain.tui.run_view import RunLike
 from tuitrain.tui.screens.base import Help, PaneScreen
 from tuitrain.tui.widgets.analysis import AnalysisPane
@@ -45,13 +44,6 @@ class AnalysisScreen(PaneScreen):
             super().__init__()
             self.one_device = one_device
 
-    class Read(Message, bubble=False):
-        """The thread has read the run's folder again."""
-
-        def __init__(self, reading: Reading) -> None:
-            super().__init__()
-            self.reading = reading
-
     def __init__(self, run: RunLike) -> None:
         super().__init__(run)
         self._pane = AnalysisPane(run)
@@ -74,7 +66,6 @@ class AnalysisScreen(PaneScreen):
 
     def beat(self) -> None:
         """The times grow while the run trains."""
-        self._follow()
         self._search()
         self._redraw()
 
@@ -89,19 +80,6 @@ class AnalysisScreen(PaneScreen):
         if self._pane.scrolls != self._scrolled:
             self._scrolled = self._pane.scrolls
             self.refresh_bindings()
-
-    def _follow(self) -> None:
-        """Read a run again that another process trains; the screen below does that only while it is on top."""
-        run = self.run
-        if isinstance(run, OpenedRun) and run.alive and not self._busy:
-            self._read_apart(lambda: self.post_message(self.Read(run.read())))
-
-    def on_analysis_screen_read(self, message: Read) -> None:
-        """Show what was read."""
-        self._busy = False
-        if isinstance(self.run, OpenedRun):
-            self.run.take(message.reading)
-        self._redraw()
 
     def _search(self) -> None:
         """Once for each run: of several devices, when its folder and its first times are there."""

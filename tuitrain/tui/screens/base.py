@@ -74,8 +74,11 @@ class PaneScreen(Screen[None]):
     def beat(self) -> None:
         """Once a second while the screen is on top: redraw what lives."""
 
+    def beat_below(self) -> None:
+        """Once a second while another screen is on top."""
+
     def run_changed(self) -> None:
-        """The app's run has something new, of which the header tells."""
+        """The run has something new, of which the header tells."""
         self._header.redraw()
 
     def help_lines(self) -> Help:
@@ -177,3 +180,5 @@ class PaneScreen(Screen[None]):
             self._header.redraw()
             self._too_small.redraw()
             self.beat()
+        else:
+            self.beat_below()

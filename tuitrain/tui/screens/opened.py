@@ -175,6 +175,17 @@ class OpenedScreen(PaneScreen):
             # Otherwise they are painted together with what is read.
             self._devices.sample()
 
+    def beat_below(self) -> None:
+        """What shows more of this run, such as its log, lives on what is read here."""
+        if self._more_of_it is not None:
+            self.beat()
+
+    @property
+    def _more_of_it(self) -> PaneScreen | None:
+        """The screen on top, where it is another one about this run; while the app closes there may be none any more."""
+        top = self.app.screen_stack[-1] if self.app.screen_stack else None
+        return top if isinstance(top, PaneScreen) and top is not self and top.run is self.opened else None
+
     def on_opened_screen_told(self, message: Told) -> None:
         """Look at once: a person waits for a key to show, or for a run to end."""
         self._read()
@@ -215,6 +226,8 @@ class OpenedScreen(PaneScreen):
         if message.ahead is not None:
             self._curve.take_over(message.ahead)
         self._redraw()
+        if (more := self._more_of_it) is not None:
+            more.run_changed()
         await self._look_further()
         if self._could != (could := self._steering):
             self._could = could
