@@ -2,6 +2,7 @@
 
 from tuitrain.runs import logfile
 from tuitrain.runs.logfile import LogFile
+from tuitrain.runs.logtail import LOG_LINES
 
 TIME = "2026-11-21T04:13:00.000Z"
 
@@ -26,6 +27,7 @@ def test_new_lines_are_added_to_the_same_log(tmp_path):
     file.follow()
     assert (texts(log), log.total) == (["one", "two", "三", "four"], 4)
     assert [line.level for line in log.tail(4)] == ["info", "output", "warning", "info"]
+    assert not log.cut
 
 
 def test_a_file_that_was_cut_or_is_gone_starts_anew(tmp_path):
@@ -43,7 +45,16 @@ def test_only_the_end_of_a_long_file_is_read(tmp_path, monkeypatch):
     monkeypatch.setattr(logfile, "_NEWEST_BYTES", 200)
     path = tmp_path / "log.txt"
     path.write_text("".join(f"{TIME} info line {number}\n" for number in range(1000)), encoding="utf-8")
-    found = texts(LogFile(path).follow())
+    log = LogFile(path).follow()
+    found = texts(log)
+    assert log.cut
     assert found[-1] == "line 999"
     assert 1 < len(found) < 10
     assert all(text.startswith("line ") for text in found)
+
+
+def test_of_many_lines_the_newest_are_kept_and_that_there_are_older_ones_is_known(tmp_path):
+    path = tmp_path / "log.txt"
+    path.write_text(f"{TIME} info x\n" * (LOG_LINES + 1), encoding="utf-8")
+    log = LogFile(path).follow()
+    assert (len(log.tail(LOG_LINES + 1)), log.cut) == (LOG_LINES, True)

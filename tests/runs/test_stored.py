@@ -11,6 +11,7 @@ from small_runs import STARTED, losses, make_run, step, write
 from tuitrain.events import GpuSample, State
 from tuitrain.paths import METRICS
 from tuitrain.runs.errors import RunError
+from tuitrain.runs.logtail import LOG_LINES
 from tuitrain.runs.reader import MetricsReader
 from tuitrain.runs.record import RunRecord
 from tuitrain.runs.saved import load_record, take_up
@@ -129,6 +130,16 @@ def test_the_devices_of_a_long_run_are_read_piece_by_piece(runs_dir, monkeypatch
     resumed = RunRecord(None)
     take_up(resumed, folder)
     assert len(resumed.devices["cpu"].memory) == 25
+
+
+def test_a_run_that_goes_on_knows_that_its_log_has_older_lines(runs_dir):
+    folder = make_run(runs_dir).path
+    resumed = [RunRecord(None), RunRecord(None)]
+    take_up(resumed[0], folder)
+    with (folder / "log.txt").open("a") as log:
+        log.write("2026-11-21T04:13:00.000Z output x\n" * (LOG_LINES + 1))
+    take_up(resumed[1], folder)
+    assert [record.log.cut for record in resumed] == [False, True]
 
 
 def test_devices_of_a_hostile_file_are_cleaned(runs_dir):

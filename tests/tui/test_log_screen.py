@@ -160,6 +160,35 @@ async def test_no_match_says_so_and_new_lines_are_searched(session: FakeSession,
         assert "no line has it" in screen_text(app)
 
 
+async def test_what_is_too_old_to_be_shown_is_not_said_to_be_nowhere(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=SMALL) as pilot:
+        await opened(pilot, session, "the oldest line", *(f"line {index}" for index in range(LOG_LINES)))
+        await pilot.press("home")
+        await pilot.pause()
+        assert "older lines are only in the file · 1,980 rows back · End follows" in screen_text(app)
+        await pilot.press("down")
+        await pilot.pause()
+        assert " 1,979 rows back · End follows" in screen_text(app)
+        assert "older lines" not in screen_text(app)
+        await pilot.press("slash", *"oldest")
+        await pilot.pause()
+        assert "none of the newest 2,000 lines has it" in screen_text(app)
+
+
+async def test_where_the_match_goes_with_the_oldest_lines_the_next_one_comes_into_view(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=SMALL) as pilot:
+        view = await opened(pilot, session, *(f"Needle {index}" if index in (0, 100) else f"hay {index}" for index in range(LOG_LINES)))
+        await pilot.press("slash", *"needle", "down", "enter")
+        await pilot.pause()
+        assert marked(view)[0].endswith("Needle 0")
+        session.say(Notice(text="one more"))
+        await settle(pilot)
+        assert "1 of 1" in screen_text(app)
+        assert marked(view)[0].endswith("Needle 100")
+
+
 async def test_a_match_over_the_end_of_a_row_is_highlighted_in_both(session: FakeSession, sampler: FakeSampler) -> None:
     app = make(session, sampler)
     async with app.run_test(size=SMALL) as pilot:

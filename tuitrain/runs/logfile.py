@@ -26,7 +26,8 @@ class LogFile:
                 size = file.seek(0, 2)
                 if size < self._read:
                     self._read, self._log = 0, LogTail()
-                file.seek(max(size - _NEWEST_BYTES, self._read))
+                before = self._read
+                start = file.seek(max(size - _NEWEST_BYTES, self._read))
                 content = file.read()
                 self._read = file.tell()
         except OSError:
@@ -35,7 +36,10 @@ class LogFile:
         # A line that is being written right now is taken when it is whole.
         whole = content[: content.rfind(b"\n") + 1]
         self._read -= len(content) - len(whole)
-        for line in whole.decode("utf-8", errors="replace").splitlines()[-LOG_LINES:]:
+        lines = whole.decode("utf-8", errors="replace").splitlines()
+        if start > before or len(lines) > LOG_LINES:
+            self._log.leave_out()
+        for line in lines[-LOG_LINES:]:
             self._add(line)
         return self._log
 

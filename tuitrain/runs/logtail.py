@@ -34,6 +34,7 @@ class LogTail:
         self._lock = threading.Lock()
         self.total = 0
         """How many lines were ever added."""
+        self._begins_late = False
 
     def add(self, level: LogLevel, text: str, now: float | None = None) -> LogLine:
         """Add one line, stamped `now` (Unix seconds, the present when `None`); control characters are replaced."""
@@ -42,6 +43,15 @@ class LogTail:
             self._lines.append(line)
             self.total += 1
         return line
+
+    def leave_out(self) -> None:
+        """The log has lines that are older than all that are added."""
+        self._begins_late = True
+
+    @property
+    def cut(self) -> bool:
+        """Whether the log has older lines than those that are kept here."""
+        return self._begins_late or self.total > (self._lines.maxlen or 0)
 
     def since(self, seen: int) -> tuple[list[LogLine], int]:
         """The kept lines that were added after the first `seen` ones, and the `total` that belongs to them."""

@@ -74,8 +74,11 @@ def take_up(record: RunRecord, path: Path) -> int:
     while kept.behind:
         record.devices = kept.devices()
     record.parameters, record.predictions = kept.parameters.get(), kept.predictions.get()
-    for line in kept.log().tail(LOG_LINES):
+    log = kept.log()
+    for line in log.tail(LOG_LINES):
         record.log.add(line.level, line.text, line.time)
+    if log.cut:
+        record.log.leave_out()
     return record.log.total
 
 

@@ -33,7 +33,7 @@ class LogScreen(PaneScreen):
         ("Home  End", "the oldest line, follow the newest"),
         ("/", "search, in any case of letters; Enter keeps the search"),
         ("> <", "next and previous match; ↓ and ↑ while one types"),
-        ("s", "save the whole log to a file"),
+        ("s", "save the whole log to a file, with lines too old to show"),
         ("Esc", "leave the search, then the log"),
     )
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -105,7 +105,8 @@ class LogScreen(PaneScreen):
         if not search.text:
             self._prompt.say("Enter keeps it · Esc leaves")
         elif not search.matches:
-            self._prompt.say("no line has it", bad=True)
+            newest = self._log.newest
+            self._prompt.say("no line has it" if newest is None else f"none of the newest {newest:,} lines has it", bad=True)
         else:
             keys = "↓ ↑ Enter keeps it" if self._prompt.editing else "> next  < previous  Esc ends"
             self._prompt.say(f"{search.place} of {len(search.matches)} · {keys}")

@@ -81,9 +81,14 @@ class LogView(LogPane, can_focus=True):
     def _can(self) -> tuple[bool, bool]:
         return len(self._text) > self.body_height(), self.back > 0
 
+    @property
+    def _farthest(self) -> int:
+        """How many rows one can scroll back."""
+        return max(len(self._text) - self.body_height(), 0)
+
     def action_scroll_by(self, rows: int) -> None:
         """Scroll back (positive) or forth."""
-        self.back = min(max(self.back + rows, 0), max(len(self._text) - self.body_height(), 0))
+        self.back = min(max(self.back + rows, 0), self._farthest)
         self.redraw()
 
     def action_scroll_page(self, pages: int) -> None:
@@ -105,6 +110,11 @@ class LogView(LogPane, can_focus=True):
         event.stop()
         self.action_scroll_by(-WHEEL_ROWS)
 
+    @property
+    def newest(self) -> int | None:
+        """How many of the log's newest lines these are, where it has older ones."""
+        return len(self._text.lines) if self._log().cut else None
+
     def find(self, text: str) -> None:
         """Look for another text, from what one sees backwards; without a text, for nothing."""
         end = len(self._text) - self.back
@@ -117,20 +127,27 @@ class LogView(LogPane, can_focus=True):
         self._show_match()
 
     def _show_match(self) -> None:
+        self._scroll_to_match()
+        self.redraw()
+
+    def _scroll_to_match(self) -> None:
         """Scroll so that the match is in view, to its middle where it was not."""
         if self.search.at is not None:
             start, end = self._text.rows_of(self.search.at)
             bottom, height = len(self._text) - self.back, self.body_height()
             if not bottom - height <= start < end <= bottom:
-                self.back = min(max(len(self._text) - start - height // 2, 0), max(len(self._text) - height, 0))
-        self.redraw()
+                self.back = min(max(len(self._text) - start - height // 2, 0), self._farthest)
 
     def content(self, width: int, height: int) -> list[Strip]:
         """Take in the new lines first: while scrolled back, the rows in view stay where they are, and the heading says so."""
+        match = self.search.at
         added = self._text.update(self._log(), _text_width(width - 4))
         self.search.update(self._text)
         if self.back:
-            self.back = min(self.back + added, max(len(self._text) - self.body_height(), 0))
+            self.back = min(self.back + added, self._farthest)
+            if match is not None and match < self._text.first and self.back == self._farthest:
+                # The match went with the oldest lines, and its place is taken by the next one.
+                self._scroll_to_match()
         if self._could != (could := self._can()):
             self._could = could
             self.call_later(self.refresh_bindings)
@@ -139,6 +156,8 @@ class LogView(LogPane, can_focus=True):
     def heading(self) -> tuple[Row, Row]:
         """The title, and where one is."""
         place = f"{self.back:,} rows back · End follows" if self.back else "following"
+        if self.newest is not None and 0 < self.back == self._farthest:
+            place = f"older lines are only in the file · {place}"
         return Row("Log", self.title_style()), Row(place, self.palette.dim)
 
     def body(self, width: int, height: int) -> list[Strip]:
