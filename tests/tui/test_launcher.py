@@ -21,6 +21,7 @@ from textual.widget import Widget
 
 from tuitrain import paths
 from tuitrain.config import RunConfig
+from tuitrain.devices import DeviceSample
 from tuitrain.events import Progress
 from tuitrain.recipes import RECIPES, load_recipe
 from tuitrain.tui import format as words
@@ -316,6 +317,28 @@ async def test_the_last_launch_is_kept_as_it_was_asked_for_and_offered_again(ses
         await pilot.press("down", "down", "down", "down", "3")
         await pilot.pause()
         assert "uses the last launch" in screen_text(app)
+
+
+@pytest.mark.parametrize(
+    ("cards", "config", "taken", "told"),
+    [
+        ((card(0), card(1)), changed(), "cpu", True),
+        ((card(0), card(1)), changed(), "cuda:1", False),
+        ((card(0), card(1)), changed(device="cpu"), "cpu", False),
+        ((), changed(), "cpu", False),
+    ],
+)
+async def test_a_run_on_the_cpu_where_a_gpu_was_promised_is_said(
+    session: FakeSession, cards: tuple[DeviceSample, ...], config: RunConfig, taken: str, told: bool
+) -> None:
+    app = make(session, FakeSampler(*cards), config)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await looked(pilot)
+        await pilot.press("enter")
+        session.begin(device=(taken,))
+        await looked(pilot)
+        said = "It trains on the CPU: torch cannot use the GPUs of this machine. d says why."
+        assert [one.message for one in app._notifications] == [said] * told
 
 
 async def test_a_start_that_is_refused_again_says_why_again_and_is_no_last_launch(session: FakeSession, sampler: FakeSampler) -> None:

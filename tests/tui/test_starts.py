@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -22,10 +23,14 @@ class Heard:
 
     def __init__(self) -> None:
         self.begun: list[RunConfig] = []
+        self.taken: list[tuple[RunConfig, Sequence[str]]] = []
         self.refused: list[tuple[RunConfig | None, str, str]] = []
 
     def launched(self, config: RunConfig) -> None:
         self.begun.append(config)
+
+    def took(self, config: RunConfig, devices: Sequence[str]) -> None:
+        self.taken.append((config, devices))
 
     def refuse(self, config: RunConfig | None, reason: str, sentence: str) -> None:
         self.refused.append((config, reason, sentence))
@@ -46,7 +51,7 @@ def test_a_launch_is_remembered_once_when_it_has_begun(session: FakeSession, sta
     assert (starts.look(), heard.begun) == (None, [])
     session.begin()
     assert [starts.look(), starts.look()] == [None, None]
-    assert (heard.begun, heard.refused) == ([MINE], [])
+    assert (heard.begun, heard.taken, heard.refused) == ([MINE], [(MINE, ("cpu",))], [])
 
 
 def test_going_on_is_no_launch(session: FakeSession, starts: Starts, heard: Heard) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -29,6 +30,10 @@ class Origin(Protocol):
 
     def launched(self, config: RunConfig) -> None:
         """A run of `config` has begun: remember it."""
+        ...
+
+    def took(self, config: RunConfig, devices: Sequence[str]) -> None:
+        """The devices on which it has begun."""
         ...
 
     def refuse(self, config: RunConfig | None, reason: str, sentence: str) -> None:
@@ -65,6 +70,7 @@ class Starts:
         record, refusal = self._run.record, self._run.session.refusal
         if record is not None and record.started is not None and self._launch is not None:
             self._origin.launched(self._launch)
+            self._origin.took(self._launch, record.started.device)
             self._launch = None
         if self._last is None or record is not None or refusal is None:
             return None

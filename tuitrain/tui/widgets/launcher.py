@@ -220,6 +220,11 @@ class Launcher(FormPane, can_focus=True):
         self._last_launch = last.LastLaunch(config, time.time())
         self.run_worker(partial(_keep, config), thread=True, group="last launch")
 
+    def took(self, config: RunConfig, devices: Sequence[str]) -> None:
+        """Where the run takes no GPU and one was promised, say so."""
+        if set(devices) == {"cpu"} and "cpu" not in self._machine().takes(config):
+            self.notify("It trains on the CPU: torch cannot use the GPUs of this machine. d says why.", severity="warning", timeout=10)
+
     def refuse(self, config: RunConfig | None, reason: str, sentence: str) -> None:
         """Say why a start was refused: `reason` beside its field, or `sentence` where the rows hold something else than `config` by now."""
         self.form.refuse(reason if config == self.form.config else sentence)
