@@ -16,6 +16,7 @@ from tuitrain.config import RunConfig, with_changes
 from tuitrain.tui.app import TuitrainApp
 from tuitrain.tui.hosts.going_on import More
 from tuitrain.tui.screens.more import MoreDialog
+from tuitrain.tui.screens.training import TrainingScreen
 
 WIDE = (120, 40)
 SIZES = [(80, 24), (120, 40), (200, 60)]
@@ -336,6 +337,31 @@ async def test_q_waits_for_a_start_in_the_background(app: TuitrainApp, outside: 
         outside.may_go_on.set()
         await until(pilot, lambda: app._exit)
     assert outside.started
+
+
+@pytest.mark.parametrize("answer", [["enter"], ["down", "enter"]], ids=["stop", "background"])
+async def test_whoever_leaves_the_run_that_trains_here_waits_for_a_start_in_the_background_too(
+    app: TuitrainApp, session: FakeSession, outside: FakeOutside, monkeypatch: pytest.MonkeyPatch, answer: list[str]
+) -> None:
+    def hand_over(handed: object) -> str:
+        session.end("stopped")
+        return RUN
+
+    monkeypatch.setattr(outside, "hand_over", hand_over)
+    outside.may_go_on.clear()
+    async with app.run_test(size=WIDE) as pilot:
+        await train(pilot, session)
+        await pilot.press("n", "b")
+        await until(pilot, lambda: app.beside.starting == 1)
+        await pilot.press("q")
+        await until_shown(pilot, "▸ Stop and save")
+        await pilot.press(*answer)
+        await until(pilot, lambda: app._exit or any("q again leaves without it" in one.message for one in app._notifications))
+        assert not app._exit
+        assert isinstance(app.screen, TrainingScreen)
+        outside.may_go_on.set()
+        await until(pilot, lambda: app._exit)
+    assert outside.started == [(seed_cnn(), None)]
 
 
 async def test_q_twice_does_not_wait_for_it(app: TuitrainApp, outside: FakeOutside) -> None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _POLL_SECONDS = 0.1
 _LONG = 30.0
 _STOPPING = "Stopping: tuitrain closes when the last checkpoint is written."
+_STARTING = "tuitrain closes when the run in the background has begun; q again leaves without it."
 _STOPPING_UNBEGUN = "Stopping before the next step: tuitrain then closes, and there is nothing to save."
 
 
@@ -54,13 +55,10 @@ class Leaving:
             if self._dialog is None:
                 self._dialog = QuitDialog(self._view.state)
                 self._app.push_screen(self._dialog, self._answered)
-        elif self._beside.starting and not self._waits_for:
-            self._wait(
-                "tuitrain closes when the run in the background has begun; q again leaves without it.",
-                lambda: self._beside.starting > 0,
-            )
-        else:
+        elif self._waits_for:
             self._app.exit()
+        else:
+            self._end()
 
     def run_changed(self) -> None:
         """What is asked is about what the run does now."""
@@ -117,9 +115,17 @@ class Leaving:
         def look() -> None:
             self._app.main.run_changed()
             if not lasts():
-                self._app.exit(return_code=128 + self._signal if self._signal else 0)
+                timer.stop()
+                self._end()
 
-        self._app.set_interval(_POLL_SECONDS, look)
+        timer = self._app.set_interval(_POLL_SECONDS, look)
+
+    def _end(self) -> None:
+        """End the app, but not before a run that was asked for has begun in the background: it would not begin without the app."""
+        if self._beside.starting and not (self._signal or self.hung_up):
+            self._wait(_STARTING, lambda: self._beside.starting > 0)
+        else:
+            self._app.exit(return_code=128 + self._signal if self._signal else 0)
 
     async def _hand_over(self) -> None:
         from tuitrain.tui.screens.ask import Patience
@@ -147,6 +153,8 @@ class Leaving:
             number, self._signal = self._signal, 0
             self.terminate(number)
         elif self.farewell or self._signal or self.hung_up:
-            self._app.exit(return_code=128 + self._signal if self._signal else 0)
+            if self._beside.starting:
+                patience.dismiss()
+            self._end()
         else:
             patience.dismiss()
