@@ -6,10 +6,11 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 
+import msgspec
 import pytest
 
 from tuitrain.console.printers import BarPrinter, JsonPrinter, PlainPrinter, Preparations, Printer, printer_for
-from tuitrain.events import BYTES, Notice, Progress, RunEnded, RunStarted, Step
+from tuitrain.events import BYTES, Checkpoint, Notice, Progress, RunEnded, RunStarted, Step
 
 
 @contextmanager
@@ -60,6 +61,24 @@ def test_the_bar_shows_what_stands_in_brackets(capsys: pytest.CaptureFixture[str
     shown = capsys.readouterr().out
     assert "reading [red]pets[/red]" in shown
     assert "1/2 [b]files[/b]" in shown
+
+
+def test_on_a_terminal_the_line_of_a_run_breaks_between_words_and_that_of_a_path_nowhere(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    path = "/a/folder/" + "long-name/" * 9 + "step-00000040"
+    printer = BarPrinter()
+    printer.show(
+        [
+            msgspec.structs.replace(started(total_steps=12_800), run="20261121-0413-seed-cnn-k3f"),
+            Checkpoint(step=40, path=path, kind="last"),
+        ]
+    )
+    printer.close()
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[:2] == ["run 20261121-0413-seed-cnn-k3f: seed-cnn on cpu, synthetic ", "data (12,800 train, 0 test), 10 parameters"]
+    assert f"checkpoint {path}" in lines
 
 
 def test_plain_lines_tell_the_first_step_each_hundredth_and_the_last(capsys: pytest.CaptureFixture[str]) -> None:

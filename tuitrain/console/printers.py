@@ -110,7 +110,9 @@ class BarPrinter:
                 if self._clock is not None:
                     self._progress.console.print(clock_line(self._clock), markup=False, highlight=False)
             if not isinstance(event, Step) and (line := _line(event, self._started)) is not None:
-                self._progress.console.print(line, markup=False, highlight=False, soft_wrap=True)
+                # A path is printed on one line, so that it can be copied; the terminal would break the run's numbers too.
+                soft_wrap = not isinstance(event, RunStarted)
+                self._progress.console.print(line, markup=False, highlight=False, soft_wrap=soft_wrap)
             notice_to_stderr(event)
 
     def close(self) -> None:
