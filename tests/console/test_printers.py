@@ -76,8 +76,8 @@ def test_on_a_terminal_the_line_of_a_run_breaks_between_words_and_that_of_a_path
         ]
     )
     printer.close()
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[:2] == ["run 20261121-0413-seed-cnn-k3f: seed-cnn on cpu, synthetic ", "data (12,800 train, 0 test), 10 parameters"]
+    lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    assert lines[:2] == ["run 20261121-0413-seed-cnn-k3f: seed-cnn on cpu, synthetic", "data (12,800 train, 0 test), 10 parameters"]
     assert f"checkpoint {path}" in lines
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
@@ -376,6 +377,24 @@ async def test_training_shows_progress_curve_and_shapes(session: FakeSession, sa
         assert any("\u2801" <= char <= "\u28ff" for char in text), "no braille curve"
         assert "●" in text
         assert {len(line) for line in text.splitlines()} == {size[0]}
+
+
+async def test_no_number_of_a_run_is_cut_where_two_columns_are_narrow(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=(100, 24)) as pilot:
+        await pilot.press("enter")
+        session.begin(total=1_000_000)
+        session.steps(120)
+        session.evaluate()
+        await settle(pilot)
+        text = screen_text(app)
+        assert re.search(r"41,200/s · loss +[\d.]+ · test +[\d.]+ · acc 54.2 % +│", text)
+        assert re.search(r"epoch  1/10 step +120/1,000,000 ETA +[\d:]+ +│", text)
+        session.end()
+        await settle(pilot)
+        text = screen_text(app)
+        assert re.search(r"│ loss +[\d.]+ · test +[\d.]+ · acc 54.2 %  best 54.2 % +│", text)
+        assert re.search(r"step +120/1,000,000 took 00:00:\d\d +│", text)
 
 
 async def test_pause_and_go_on_are_one_key_each(session: FakeSession, sampler: FakeSampler) -> None:

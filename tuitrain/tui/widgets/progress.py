@@ -13,13 +13,14 @@ from tuitrain.tui import format as words
 from tuitrain.tui.look import state_look
 from tuitrain.tui.run_view import RunLike
 from tuitrain.tui.widgets.lines import Pane
-from tuitrain.tui.widgets.strips import PLAIN, Row, rail
+from tuitrain.tui.widgets.strips import Row, rail
 from tuitrain.tui.widgets.wrap import wrap_into
 
 if TYPE_CHECKING:
     from tuitrain.runs.record import RunRecord
 
 _RULE_MARKS = 10  # corners, spaces and a piece of the rule between the two ends of a heading
+_LEAST_RAIL = 3
 _NEXT = {
     "paused": "space goes on",
     "stopping": "a last checkpoint is written",
@@ -110,34 +111,43 @@ class Progress(Pane):
         total = started.total_steps if started else max(record.step, 1)
         epochs = -(-total // started.steps_per_epoch) if started else record.config.epochs
         row = Row("epoch ", palette.dim).add(f"{max(record.epoch, 1):>{len(str(epochs))}}/{epochs}", palette.text).add(" ")
-        tail = Row("  step ", palette.dim).add(f"{record.step:>{len(f'{total:,}')},}/{total:,}", palette.text)
+        steps = Row("step ", palette.dim).add(f"{record.step:>{len(f'{total:,}')},}/{total:,}", palette.text)
+        time = Row()
         if self._view.ended:
-            tail.add("   took ", palette.dim).add(words.clock(record.running_seconds), palette.text)
+            time.add("took ", palette.dim).add(words.clock(record.running_seconds), palette.text)
         else:
-            tail.add("   ETA ", palette.dim).right(words.remaining(record.eta_seconds()), 7, palette.text)
+            time.add("ETA ", palette.dim).right(words.remaining(record.eta_seconds()), 7, palette.text)
+        length = width - row.width - steps.width - time.width - len("  ") - len("   ")
+        if length < _LEAST_RAIL:
+            # Numbers say more than a bar that is too short to say anything.
+            return row.join(steps).add(" ").join(time).strip(width)
         _, style = state_look(self._view.state, palette)
-        length = max(width - row.width - tail.width, 4)
-        return row.join(rail(record.step / total, length, style, palette.faint)).join(tail).strip(width)
+        bar = rail(record.step / total, length, style, palette.faint)
+        return row.join(bar).add("  ", palette.dim).join(steps).add("   ", palette.dim).join(time).strip(width)
 
     def _numbers(self, record: RunRecord, width: int) -> Strip:
-        palette = self.palette
         if record.step == 0:
             waiting = "the first steps come when this is done" if self._view.alive else ""
-            return Row(waiting, palette.dim).strip(width)
-        row = Row()
+            return Row(waiting, self.palette.dim).strip(width)
+        row = self._numbers_row(record, width, " samples/s", "accuracy")
+        return (row if row.width <= width else self._numbers_row(record, width, "/s", "acc")).strip(width)
+
+    def _numbers_row(self, record: RunRecord, width: int, per_second: str, accuracy: str) -> Row:
+        """The numbers with these words for two of them."""
+        palette, row = self.palette, Row()
         if not self._view.ended:
             speed = words.rate(record.samples_per_second) if self._view.state == "running" else "-"
-            row.right(speed, 7, palette.strong).add(" samples/s", palette.dim).add(" · ", palette.faint)
+            row.right(speed, 7, palette.strong).add(per_second, palette.dim).add(" · ", palette.faint)
         row.add("loss ", palette.dim).right(words.number(record.last_loss), 6, palette.train)
         last = record.evals[-1] if record.evals else None
         row.add(" · ", palette.faint).add("test ", palette.dim).right(words.number(last.loss) if last else "-", 6, palette.test)
-        accuracy = f"{last.accuracy * 100:.1f} %" if last else "-"
-        row.add(" · ", palette.faint).add("accuracy ", palette.dim).right(accuracy, 6, palette.strong)
+        share = f"{last.accuracy * 100:.1f} %" if last else "-"
+        row.add(" · ", palette.faint).add(f"{accuracy} ", palette.dim).right(share, 6, palette.strong)
         if self._view.ended and record.best_accuracy is not None:
             row.add(f"  best {record.best_accuracy * 100:.1f} %", palette.dim)
         elif width > 76 and record.lr is not None:
             row.add(" · ", palette.faint).add(f"lr {record.lr:g}", palette.dim)
-        return row.strip(width) if row.width <= width else Row("", PLAIN).join(row).strip(width)
+        return row
 
     def _target(self) -> list[Row]:
         """Without a target accuracy nothing; else one line, from the first moment on so that nothing jumps: clock, target, when crossed."""
