@@ -277,6 +277,18 @@ async def test_a_wrong_number_says_so_beside_its_row_as_one_types(
         assert not session.started
 
 
+async def test_of_several_wrong_fields_the_one_under_the_cursor_is_told_first(session: FakeSession, sampler: FakeSampler) -> None:
+    """There is no room for the sentences of all."""
+    app = make(session, sampler)
+    wrong = {"epochs": "0", "batch_size": "0", "lr": "0", "seed": "-1", "device": "tpu"}
+    async with app.run_test(size=(80, 24)) as pilot:
+        for field, text in wrong.items():
+            assert not launcher(app).form.set_text(field, text)
+        await pilot.press(*go_to("device"))
+        assert "see the sentence below" in row(app, "device")
+        await until(pilot, lambda: "or one or several of cpu, cuda and cuda:N with commas." in said(app))
+
+
 async def test_hostile_names_and_paths_stay_text(session: FakeSession, sampler: FakeSampler, tmp_path: Path) -> None:
     (tmp_path / "[red]深[/]" / "train").mkdir(parents=True)
     app = make(session, sampler, changed(name="[/]深層[bold]x[/bold]", data="./[red]深[/]"))

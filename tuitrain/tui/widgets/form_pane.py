@@ -125,7 +125,9 @@ class FormPane(Pane):
 
     def _words(self, machine: Machine, width: int) -> list[Strip]:
         palette, form, fetch = self.palette, self.form, self._fetch
-        wrong = [f"✗ {field}: {error}" if field else f"✗ {error}" for field, error in form.errors.items()]
+        # Where there is no room for all, the one that a person can mend now is seen.
+        errors = sorted(form.errors.items(), key=lambda error: error[0] != FIELDS[self.cursor].name)
+        wrong = [f"✗ {field}: {error}" if field else f"✗ {error}" for field, error in errors]
         lines = [Row(line, palette.bad).strip(width) for sentence in wrong for line in wrap(sentence, width)]
         lines += self._about_edited(machine, width)
         if form.ready:
