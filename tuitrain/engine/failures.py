@@ -20,15 +20,15 @@ _NO_MEMORY = re.compile(
     r"can't allocate memory|error: out of memory|Cuda failure (\d+ )?'out of memory'|CU[A-Z]+_STATUS_([A-Z_]*_)?ALLOC(ATION)?_FAILED"
     r"|CU[A-Z]+_STATUS_NOT_INITIALIZED,? when calling `cu\w+Create"
 )
+_NO_KERNELS = "no kernel image is available"
 # What a library of CUDA says of a card with which it does not work, whatever is computed there.
-_NOT_FOR_IT = re.compile(r"CU[A-Z]+_STATUS_(NOT_INITIALIZED|ARCH_MISMATCH)|no kernel image is available")
+_NOT_FOR_IT = re.compile(rf"CU[A-Z]+_STATUS_(NOT_INITIALIZED|ARCH_MISMATCH)|{_NO_KERNELS}")
 # After one of these CUDA answers nothing else in the process that had it, whatever is asked.
 _BROKEN = re.compile(
     r"CUDA error: (device-side assert triggered|an illegal memory access|an illegal instruction|misaligned address|invalid program counter"
     r"|operation not supported on global/shared address space|unspecified launch failure|hardware stack error|the launch timed out"
     r"|uncorrectable (ECC|NVLink) error|Invalid access of peer GPU memory over nvlink or a hardware error)"
 )
-_NO_KERNELS = "no kernel image is available"
 _NO_GRADIENT = "does not require grad and does not have a grad_fn"
 # What torch says of NCCL's errors: where it called, what kind of error that is, and what NCCL itself said last, where it said anything.
 _NCCL = re.compile(r"^(?P<kind>nccl\w+Error|ncclInvalid\w+): (?P<meaning>.*?)\s*(\nLast error:\s*(?P<last>.*))?$", re.MULTILINE)

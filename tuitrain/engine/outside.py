@@ -56,7 +56,7 @@ def _devices(spec: str, local_size: int) -> tuple[str, ...]:
     wanted = parse_device(spec)
     if isinstance(wanted, tuple):
         return wanted
-    count = cuda_count() if torch.cuda.is_available() else 0
+    count = cuda_count()
     if count == 0:
         return ("cpu",) * local_size
     if 1 < count < local_size:

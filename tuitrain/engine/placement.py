@@ -81,9 +81,11 @@ def _why_no_cuda() -> str:
 
 
 def cuda_count() -> int:
-    """How many GPUs there are for CUDA, without making a context.
+    """How many GPUs there are for CUDA, without making a context; 0 where it cannot be used.
 
     Until CUDA has started, torch counts the cards that NVML knows; of those in MIG mode CUDA gives a process one instance in all.
     """
+    if not torch.cuda.is_available():
+        return 0
     count: Callable[[], int] = getattr(torch._C, "_cuda_getDeviceCount", torch.cuda.device_count)
     return count()

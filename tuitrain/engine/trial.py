@@ -62,7 +62,7 @@ def measure(ask: Trial, spread: Spread | None = None) -> Measured:
     """
     try:
         devices = tuple(map(str, place(ask.config.device, lambda: ask.free).devices))
-        answer = Measured(devices=devices, gpus=cuda_count() if torch.cuda.is_available() else 0)
+        answer = Measured(devices=devices, gpus=cuda_count())
         if ask.steps == 0:
             return answer
         answer = _timed(ask, answer, spread)
