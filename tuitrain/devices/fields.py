@@ -20,7 +20,8 @@ _MOST_UNSIGNED = 2**32 - 1
 
 PROHIBITED = "prohibited"
 """The compute mode in which CUDA counts a card and lets nobody use it."""
-_COMPUTE_MODES = {0: "default", 1: "exclusive thread", 2: PROHIBITED, 3: "exclusive process"}
+_EXCLUSIVE = "exclusive"
+_COMPUTE_MODES = {0: "default", 1: f"{_EXCLUSIVE} thread", 2: PROHIBITED, 3: f"{_EXCLUSIVE} process"}
 
 _HARDWARE_SLOWDOWN = 0x8
 _THROTTLE = {
@@ -67,6 +68,16 @@ class Steady(msgspec.Struct, frozen=True, kw_only=True):
     width: int | None = None
     width_max: int | None = None
     lanes: int | None = None
+
+
+def is_exclusive(compute_mode: str | None) -> bool:
+    """Whether a card in this mode is for one process at a time."""
+    return compute_mode is not None and compute_mode.startswith(_EXCLUSIVE)
+
+
+def default_mode(cards: str) -> str:
+    """The command after which every process may compute on `cards`, NVML's numbers with commas."""
+    return f"sudo nvidia-smi -i {cards} -c DEFAULT"
 
 
 def steady(ask: Questions) -> Steady:

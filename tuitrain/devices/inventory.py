@@ -6,7 +6,7 @@ import os
 
 import msgspec
 
-from tuitrain.devices.fields import PROHIBITED
+from tuitrain.devices.fields import PROHIBITED, default_mode, is_exclusive
 from tuitrain.devices.samples import DeviceSample, DeviceSnapshot, ProcessSample
 from tuitrain.events import GpuSample
 
@@ -50,11 +50,15 @@ def device_name(card: DeviceSample) -> str:
 
 
 def _card_choice(card: DeviceSample) -> Choice:
-    selectable = card.cuda_index is not None and card.status == "ok" and card.compute_mode != PROHIBITED
-    opening = f"sudo nvidia-smi -i {card.nvml_index} -c DEFAULT"
-    why = f"its compute mode lets nobody compute ({opening})" if card.status == "ok" else card.status
+    selectable = card.cuda_index is not None and _computes(card)
+    why = f"its compute mode lets nobody compute ({default_mode(str(card.nvml_index))})" if card.status == "ok" else card.status
     reason = None if selectable else card.reason or why
     return Choice(name=device_name(card), title=card.name, selectable=selectable, reason=reason, device=card)
+
+
+def _computes(card: DeviceSample) -> bool:
+    """Whether the card is healthy and lets processes compute."""
+    return card.status == "ok" and card.compute_mode != PROHIBITED
 
 
 def free_cuda_devices(snapshot: DeviceSnapshot) -> list[int]:
@@ -65,15 +69,16 @@ def free_cuda_devices(snapshot: DeviceSnapshot) -> list[int]:
     healthy = [
         (_is_taken(card), 1 if card.memory_free is None else -card.memory_free, card.cuda_index)
         for card in snapshot.devices
-        if card.cuda_index is not None and card.status == "ok" and card.compute_mode != PROHIBITED
+        if card.cuda_index is not None and _computes(card)
     ]
     return [ordinal for *_, ordinal in sorted(healthy)]
 
 
 def _is_taken(card: DeviceSample) -> bool:
     """Whether another process keeps ours from the card."""
-    exclusive = (card.compute_mode or "").startswith("exclusive")
-    return exclusive and any("C" in one.kind and (one.foreign or one.pid != os.getpid()) for one in card.processes or ())
+    return is_exclusive(card.compute_mode) and any(
+        "C" in one.kind and (one.foreign or one.pid != os.getpid()) for one in card.processes or ()
+    )
 
 
 def busy_words(device: DeviceSample) -> str | None:

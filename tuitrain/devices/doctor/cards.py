@@ -7,7 +7,7 @@ from tuitrain.devices.doctor.driver import LAST_LINES
 from tuitrain.devices.doctor.facts import Facts
 from tuitrain.devices.doctor.model import Check
 from tuitrain.devices.doctor.subject import Subject, cards
-from tuitrain.devices.fields import PROHIBITED
+from tuitrain.devices.fields import PROHIBITED, default_mode, is_exclusive
 from tuitrain.devices.samples import UNNAMED, DeviceSample, Status
 
 STATE = Subject("cards", "State of the cards", "NVML's answer for each card, and a small sum that torch does on it")
@@ -66,7 +66,7 @@ def compute_mode(facts: Facts) -> Check | None:
     if prohibited:
         numbers = ",".join(str(card.nvml_index) for card in prohibited)
         return MODE.problem(f"{_named(prohibited)}: compute mode is prohibited, so no CUDA program may use it", _default_mode(numbers))
-    exclusive = [card for card in facts.cards if (card.compute_mode or "").startswith("exclusive")]
+    exclusive = [card for card in facts.cards if is_exclusive(card.compute_mode)]
     held = [card for card in exclusive if any("C" in process.kind for process in card.processes or ())]
     if held:
         holder = next(process for process in held[0].processes or () if "C" in process.kind)
@@ -86,7 +86,7 @@ def compute_mode(facts: Facts) -> Check | None:
 
 
 def _default_mode(numbers: str) -> str:
-    return f"`sudo nvidia-smi -i {numbers} -c DEFAULT`"
+    return f"`{default_mode(numbers)}`"
 
 
 def mig(facts: Facts) -> Check | None:
