@@ -12,6 +12,7 @@ from tuitrain.devices.host import HostReader
 from tuitrain.devices.inventory import device_name
 from tuitrain.devices.sampler import Sampler
 from tuitrain.devices.samples import DeviceSample, DeviceSnapshot, HostSample, ProcessSample
+from tuitrain.text import plural
 
 WAIT_SECONDS = 5.0
 """How long a driver may take for its first answer."""
@@ -148,7 +149,7 @@ def _head(snapshot: DeviceSnapshot) -> str:
 
 def _host(host: HostSample) -> str:
     load = "" if host.cpu_percent is None else f"{host.cpu_percent:.0f} % · "
-    return f"{host.cores} core{'s' if host.cores != 1 else ''} · {load}RAM {_pair(host.ram_used, host.ram_total)} GiB"
+    return f"{host.cores} {plural('core', host.cores)} · {load}RAM {_pair(host.ram_used, host.ram_total)} GiB"
 
 
 def _card(card: DeviceSample, names: int, width: int) -> list[str]:

@@ -23,6 +23,7 @@ from tuitrain.paths import STATE
 from tuitrain.runs.catalogue import folders
 from tuitrain.runs.errors import RunError
 from tuitrain.runs.summary import RunSummary, summarize
+from tuitrain.text import plural
 
 LOCK = ".queue.lock"
 _LIVE = tuple(f'"state":"{state}"'.encode() for state in LIVE_STATES)
@@ -70,7 +71,7 @@ def waits_for(run: RunSummary, found: Standing) -> str:
     first = found.behind[0]
     more = sum(other.waits == first.waits for other in found.behind) - 1
     does = "is before it" if first.waits else "is paused there" if first.state == "paused" else "trains there"
-    others = f", and {more} more run{'s' if more > 1 else ''}" if more else ""
+    others = f", and {more} more {plural('run', more)}" if more else ""
     return f"waits for {devices_in_words(run.device)}: {first.run} {does}{others}"
 
 

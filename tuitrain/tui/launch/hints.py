@@ -147,8 +147,8 @@ def _device(config: RunConfig, machine: Machine) -> Hint:
         if problem := _problem(name, machine):
             return Hint(problem if len(set(taken)) == 1 or name in problem else f"{name}: {problem}", bad=True)
     if set(taken) == {"cpu"}:
-        unused = "" if not cards else f", {cards} GPU{'s' if cards != 1 else ''} not used"
-        cores = f"{machine.cores} core{'s' if machine.cores != 1 else ''}"
+        unused = "" if not cards else f", {cards} {plural('GPU', cards)} not used"
+        cores = f"{machine.cores} {plural('core', machine.cores)}"
         return Hint(f"{cores}{unused}" if len(taken) == 1 else f"{len(taken)} replicas share {cores}{unused}")
     if len(taken) > 1:
         return Hint(_several(taken, machine))

@@ -10,6 +10,7 @@ from textual.strip import Strip
 
 from tuitrain.devices import Choice, DeviceSample, HistoryPoint, HostSample, busy_words
 from tuitrain.devices.names import short_name
+from tuitrain.text import plural
 from tuitrain.tui import format as words
 from tuitrain.tui.look import Palette
 from tuitrain.tui.own_memory import OwnCards
@@ -106,7 +107,7 @@ class DeviceRows:
 
     def _tall_cpu(self, choice: Choice, width: int) -> list[Strip]:
         host = self.host
-        cores = Row(f"{host.cores} core{'s' if host.cores != 1 else ''}", self._tone(self.palette.text))
+        cores = Row(f"{host.cores} {plural('core', host.cores)}", self._tone(self.palette.text))
         if not self.bare:
             return [self.compact(choice, width)]
         share = host.ram_used / host.ram_total if host.ram_used is not None and host.ram_total else None

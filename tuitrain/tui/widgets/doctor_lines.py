@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from rich.style import Style
 from textual.strip import Strip
 
-from tuitrain.text import clean
+from tuitrain.text import clean, plural
 from tuitrain.tui.look import Palette
 from tuitrain.tui.widgets.strips import Row
 from tuitrain.tui.widgets.wrap import wrap
@@ -37,7 +37,7 @@ def worst_first(checks: Sequence[Check]) -> tuple[Check, ...]:
 def summary(checks: Sequence[Check]) -> str:
     """How many there are of each verdict: "1 problem · 2 warnings · 14 ok"."""
     counts = {verdict: sum(check.verdict == verdict for check in checks) for verdict in ("problem", "warning", "ok")}
-    words = [f"{count} {verdict}{'s' if count != 1 and verdict != 'ok' else ''}" for verdict, count in counts.items() if count]
+    words = [f"{count} {verdict if verdict == 'ok' else plural(verdict, count)}" for verdict, count in counts.items() if count]
     return " · ".join(words)
 
 

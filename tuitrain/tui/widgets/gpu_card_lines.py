@@ -11,6 +11,7 @@ from textual.strip import Strip
 
 from tuitrain.devices import Choice, DeviceSample, HostSample
 from tuitrain.devices.names import short_name
+from tuitrain.text import plural
 from tuitrain.tui import format as words
 from tuitrain.tui.columns import Column
 from tuitrain.tui.gpus import cards
@@ -76,7 +77,7 @@ class CardLines(msgspec.Struct, frozen=True):
         """The cpu in three lines, for a machine without cards."""
         palette = self.palette
         title = self._gutter(choice, here=here).left(choice.name, 7, palette.strong).add(" ").add(choice.title, palette.text)
-        cores = Row(f"{host.cores:,} core{'s' if host.cores != 1 else ''}", palette.text)
+        cores = Row(f"{host.cores:,} {plural('core', host.cores)}", palette.text)
         share = None if host.ram_used is None or not host.ram_total else host.ram_used / host.ram_total
         load = None if host.cpu_percent is None else host.cpu_percent / 100
         ram = words.filled(host.ram_used, host.ram_total)
@@ -217,7 +218,7 @@ class CardLines(msgspec.Struct, frozen=True):
             "name": short_name(choice.title),
             "memory": words.filled(host.ram_used, host.ram_total),
             "utilization": words.percent(host.cpu_percent),
-            "holders": f"{host.cores:,} core{'s' if host.cores != 1 else ''}",
+            "holders": f"{host.cores:,} {plural('core', host.cores)}",
         }
         for number, column in enumerate(columns):
             row.add(" " if number else "")

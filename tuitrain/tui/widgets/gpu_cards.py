@@ -11,6 +11,7 @@ from textual.message import Message
 from textual.strip import Strip
 
 from tuitrain.devices import Choice, DeviceSnapshot
+from tuitrain.text import plural
 from tuitrain.tui.columns import titles
 from tuitrain.tui.gpus import cards
 from tuitrain.tui.widgets.devices import STALE_SECONDS
@@ -142,7 +143,7 @@ class GpuCards(Pane, can_focus=True):
         if snapshot.devices:
             instances = sum(device.instance is not None for device in snapshot.devices)
             left.add(f" {len(snapshot.devices) - instances}", palette.dim)
-            left.add(f" · {instances} MIG instance{'s' if instances > 1 else ''}" if instances else "", palette.dim)
+            left.add(f" · {instances} MIG {plural('instance', instances)}" if instances else "", palette.dim)
         right = Row()
         if (age := age_of(snapshot)) is not None:
             right.add(f"{age:.0f} s old", palette.warn).add(" · " if snapshot.driver_version else "", palette.dim)
