@@ -368,6 +368,8 @@ def test_a_toml_file_without_a_recipe_is_called_by_its_name(tmp_path: Path) -> N
         ("recipe = 'seed-cn'", ["bad.toml", "seed-cn", "it must be one of seed-cnn, ", "Did you mean 'seed-cnn'?"]),
         ("epochs = ", ["bad.toml", "TOML", "(at end of document)."]),
         ("device = ['cpu']", ["bad.toml", "device"]),
+        ("environment = 3", ["bad.toml: environment: '3' is not allowed; it must be a table, [environment]"]),
+        ("[[environment]]\nthreads = 3", ["bad.toml: environment: ", "is not allowed; it must be a table, [environment]"]),
         ("[train]\nepochs = 3", ["bad.toml", "[train] is a table, and a recipe has none", "like lr = 0.01"]),
         ("[optimizer]\nname = 'adam'", ["bad.toml", "[optimizer] is a table"]),
         ("epochs = 3\nepochs = 4\n", ["bad.toml", "a field is set twice", "line 2", ": epochs = 4."]),

@@ -63,9 +63,19 @@ def load_environment(path: Path) -> dict[str, Any]:
     """The table `environment` of a run.toml: what is for the reader, not for the next run.
 
     Raises:
-        ConfigError: the file cannot be read.
+        ConfigError: the file cannot be read, or holds something else of that name.
     """
-    return dict(_parse(_read(path), str(path)).get("environment", {}))
+    return _take_environment(_parse(_read(path), str(path)), path.name)
+
+
+def _take_environment(table: dict[str, Any], where: str) -> dict[str, Any]:
+    environment = table.pop("environment", {})
+    if not isinstance(environment, dict):
+        raise ConfigError(
+            f"{clean(where)}: environment: {clean(str(environment))!r} is not allowed; "
+            "it must be a table, [environment], and tells people alone where a run was made."
+        )
+    return environment
 
 
 def _read(path: Path) -> str:
@@ -85,7 +95,7 @@ def _neighbours(path: Path) -> list[str]:
 
 def _load_file(path: Path) -> RunConfig:
     table = _parse(_read(path), str(path))
-    table.pop("environment", None)
+    _take_environment(table, path.name)
     base = table.pop("recipe", "custom")
     if base not in ("custom", *RECIPES):
         raise ConfigError(
