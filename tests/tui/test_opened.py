@@ -243,6 +243,12 @@ def test_what_auto_stood_for_is_no_change() -> None:
     assert "recipe" not in changed_fields(msgspec.structs.replace(resolved, recipe="custom"))
 
 
+async def test_how_old_a_checkpoint_is_has_room_beside_a_narrow_curve(session: FakeSession, sampler: FakeSampler, runs_dir: Path) -> None:
+    keep(runs_dir, ID)
+    async with make(session, sampler, runs_dir).run_test(size=(100, 30)) as pilot:
+        await open_first(pilot, "epoch    3.0 MiB     now ")
+
+
 def test_checkpoints_are_those_on_disk(runs_dir: Path) -> None:
     path = keep(runs_dir, ID)
     (path / "checkpoints" / "step-00000010").mkdir()

@@ -149,6 +149,13 @@ async def test_the_slowest_is_marked_and_the_columns_stay(app: TuitrainApp, sess
         assert [after[0], after[2]] == [before[0], before[2]]
 
 
+async def test_where_the_mark_has_no_room_its_sign_is_left(app: TuitrainApp, session: FakeSession) -> None:
+    async with app.run_test(size=(100, 30)) as pilot:
+        found = tuple(msgspec.structs.replace(stat, loss=2.3) for stat in stats([0.123, 0.234]))
+        _, *lines = await train(pilot, session, replicas(("cpu", "cpu")), found)
+        assert lines[1].endswith(" ▾")
+
+
 async def test_a_slowest_that_does_not_fit_is_named(app: TuitrainApp, session: FakeSession) -> None:
     async with app.run_test(size=(80, 24)) as pilot:
         _, *lines = await train(pilot, session, replicas(gpus(8)), stats([0.003] * 6 + [0.0051, 0.003]))

@@ -163,7 +163,8 @@ class _Table:
             if mark and column.text is not _time and row.width + 2 + column.width + len(mark) > self._width:
                 break
             row.add("  ").right(column.text(replica, stat), column.width, column.style(palette))
-        row.add(mark, palette.warn)
+        # Of a mark that has no room its sign alone is left.
+        row.add(mark if row.width + len(mark) <= self._width else mark[:3], palette.warn)
         return row.strip(self._width)
 
 

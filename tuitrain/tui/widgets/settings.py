@@ -21,7 +21,7 @@ from tuitrain.tui.widgets.wrap import wrap
 if TYPE_CHECKING:
     from tuitrain.config import RunConfig
 
-_LABEL = 26
+_LABEL, _STEP = 26, 6
 _NO_CHECKPOINT = "no checkpoint has been written yet"
 _NEVER_ONE = "no checkpoint was written"
 _NO_CHECKPOINT_LEFT = "no checkpoint is left in the folder"
@@ -79,12 +79,12 @@ class _Facts(Pane):
             written = record is not None and record.checkpoints
             sentence = _NO_CHECKPOINT_LEFT if written else _NEVER_ONE if self.run.ended else _NO_CHECKPOINT
             return [Row(sentence, self.palette.dim).strip(width)]
-        now = time.time()
-        return [self._checkpoint(one, now, width) for one in reversed(kept)]
+        now, digits = time.time(), max(_STEP, *(len(f"{one.step:,}") for one in kept))
+        return [self._checkpoint(one, now, digits, width) for one in reversed(kept)]
 
-    def _checkpoint(self, one: KeptCheckpoint, now: float, width: int) -> Strip:
+    def _checkpoint(self, one: KeptCheckpoint, now: float, digits: int, width: int) -> Strip:
         palette = self.palette
-        row = Row("step ", palette.dim).right(f"{one.step:,}", 10, palette.strong)
+        row = Row("step ", palette.dim).right(f"{one.step:,}", digits, palette.strong)
         row.add("  ").left(one.kind, 7, palette.good if one.kind == "best" else palette.text)
         row.right(words.size(one.size), 9, palette.text).right(words.age(max(now - one.written, 0.0)), 8, palette.dim)
         if row.width + 2 + len(one.path) <= width:
