@@ -183,6 +183,17 @@ def test_a_failing_save_leaves_nothing_and_training_goes_on(tmp_path: Path, monk
     assert [path.name for path in (tmp_path / "checkpoints").iterdir() if path.name.startswith(".")] == []
 
 
+def test_a_save_that_fails_in_words_that_end_with_a_full_stop_is_told_with_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(*_: object) -> None:
+        raise RuntimeError("Some tensors share memory.\nSee the documentation.")
+
+    monkeypatch.setattr(snapshot, "write", failing)
+    parts = dict.fromkeys(snapshot.Snapshot.__annotations__)
+    told = Shelf(tmp_path, 1).put("manual", Position(7, 1, 7, True), snapshot.Snapshot(**parts), best=False)
+    text = "The checkpoint at step 7 could not be saved: Some tensors share memory. Training goes on."
+    assert told == [Notice(level="warning", text=text)]
+
+
 def test_a_best_that_cannot_be_noted_is_said_as_that_and_noted_with_the_next_save(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real, calls = snapshot.write_text, 0
 

@@ -286,12 +286,14 @@ Y = "torch.zeros(4, dtype=torch.long)"
         (f"({X}.to('meta'), {Y}), None", "the train inputs are a meta tensor"),
         ("[][1]", "raised IndexError: list index out of range"),
         ("exit(2)", "raised SystemExit: 2"),
+        ("exec('raise ValueError(\"There are too few. \")')", "raised ValueError: There are too few."),
     ],
 )
 def test_what_an_own_function_returns_is_checked(module: Callable[[str], str], returned: str, words: str) -> None:
     sentence = refused(f"{module(f'import torch{chr(10)}def f(config): return {returned}')}:f")
     assert sentence.startswith("data: '")
     assert words in sentence
+    assert not sentence.endswith("..")
 
 
 def test_a_hostile_error_text_is_one_clean_line(module: Callable[[str], str]) -> None:

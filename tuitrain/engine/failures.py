@@ -65,10 +65,10 @@ def nccl_error(error: BaseException) -> NcclError | None:
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of an error's message, of one of NCCL's its reason, or its type where it has none."""
+    """The first line of an error's message, of one of NCCL's its reason, or its type where it has none; without a full stop at its end."""
     nccl = nccl_error(error)
     lines = str(error).strip().splitlines() if nccl is None or nccl.reason is None else [f"NCCL: {nccl.reason}"]
-    text = clean(lines[0].strip()) if lines else type(error).__name__
+    text = clean("".join(lines[:1]).strip().rstrip(".")) or type(error).__name__
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
@@ -89,7 +89,7 @@ def breaks_cuda(error: BaseException) -> bool:
 
 def unusable(error: BaseException, devices: Sequence[torch.device]) -> ConfigError:
     """Why a run cannot begin on `devices`: they have no room, or cannot be used."""
-    names, reason = " or ".join(map(str, dict.fromkeys(devices))), first_line(error).rstrip(".")
+    names, reason = " or ".join(map(str, dict.fromkeys(devices))), first_line(error)
     if breaks_cuda(error):
         return ConfigError(
             f"device: this process cannot train any more, because a computation failed on a GPU ({reason}); start tuitrain again."
@@ -132,11 +132,11 @@ def reaching(devices: Sequence[torch.device]) -> Iterator[None]:
 def describe(error: BaseException, doing: str, device: torch.device | str) -> str:
     """What happened while `doing` ("training"), and where in the code, as one sentence."""
     if is_out_of_memory(error):
-        return f"{device} ran out of memory while {doing}; a smaller batch_size needs less ({first_line(error).rstrip('.')})."
+        return f"{device} ran out of memory while {doing}; a smaller batch_size needs less ({first_line(error)})."
     if _NO_GRADIENT in str(error):
         return (
             f"no gradient comes back to the model while {doing}: its scores were computed under torch.no_grad(), detached, or not by torch."
         )
     frames = traceback.extract_tb(error.__traceback__)
     where = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
-    return f"{type(error).__name__} while {doing}: {first_line(error).rstrip('.')}{where}."
+    return f"{type(error).__name__} while {doing}: {first_line(error)}{where}."

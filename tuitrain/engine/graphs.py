@@ -149,7 +149,7 @@ class StepGraphs:
             self._pieces = forward, backward, self._recorded_update()
         except Exception as error:  # whatever a model does that cannot be recorded
             # Ending a recording that failed fails too; the reason lies before.
-            self._give_up(first_line(error.__context__ or error).rstrip("."))
+            self._give_up(first_line(error.__context__ or error))
             self._batch, self._loss, self._gradients = None, torch.empty(0), []
         # Of a recorded backward only the addresses are of use.
         self._optimizer.zero_grad()

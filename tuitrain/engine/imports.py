@@ -39,8 +39,8 @@ def import_string(field: str, value: str) -> Callable[..., Any]:
 
 
 def one_line(error: BaseException) -> str:
-    """What went wrong in code that is not ours, as `ValueError: text` on one line."""
-    first = str(error).strip().partition("\n")[0]
+    """What went wrong in code that is not ours, as `ValueError: text` on one line, without a full stop at its end."""
+    first = str(error).strip().partition("\n")[0].rstrip(".")
     return clean(f"{type(error).__name__}: {first}" if first else type(error).__name__)
 
 

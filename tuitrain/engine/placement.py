@@ -76,7 +76,7 @@ def _why_no_cuda() -> str:
     except (RuntimeError, AssertionError, torch.cuda.DeferredCudaCallError) as error:
         # A driver that does not work is no matter of what the variable hides.
         if visible is None or not _NONE_LEFT.search(str(error)):
-            return f"torch cannot use a GPU ({first_line(error).rstrip('.')})"
+            return f"torch cannot use a GPU ({first_line(error)})"
     return "torch sees no GPU" + ("" if visible is None else f" with CUDA_VISIBLE_DEVICES={clean(visible)!r}")
 
 

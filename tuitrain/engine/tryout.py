@@ -133,7 +133,7 @@ def _try_forward(model: nn.Module, dataset: Dataset, config: RunConfig, device: 
             raise unusable(error, [device]) from error
         # Where CUDA is broken now, another memory format cannot be tried.
         kind = ConfigError if breaks_cuda(error) else _Misfit
-        raise kind(f"model: {config.model!r} does not take {given}: {first_line(error).rstrip('.')}.") from error
+        raise kind(f"model: {config.model!r} does not take {given}: {first_line(error)}.") from error
     finally:
         model.train()
     classes = max(len(dataset.classes), _highest_label(dataset) + 1)
@@ -190,8 +190,8 @@ def _why_no_loss(twin: nn.Module, split: Split, config: RunConfig, device: torch
                 loss.backward()
     except (Exception, SystemExit) as error:  # whatever the model raises
         if breaks_cuda(error):
-            raise ConfigError(f"model: {config.model!r} cannot be trained on {device}: {first_line(error).rstrip('.')}.") from error
-        return None if is_out_of_memory(error) else first_line(error).rstrip(".")
+            raise ConfigError(f"model: {config.model!r} cannot be trained on {device}: {first_line(error)}.") from error
+        return None if is_out_of_memory(error) else first_line(error)
     return None
 
 

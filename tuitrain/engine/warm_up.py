@@ -44,7 +44,7 @@ def fit(model: nn.Module, train: Split, config: RunConfig) -> float:
         try:
             model.fit(batch(train, slice(0, FIT_SAMPLES), model_dtype(config), 0)[0])
         except torch.linalg.LinAlgError as error:  # type: ignore[attr-defined]
-            raise ConfigError(f"data: {config.model} cannot be fitted to these samples: {first_line(error).rstrip('.')}.") from error
+            raise ConfigError(f"data: {config.model} cannot be fitted to these samples: {first_line(error)}.") from error
         seconds = time.perf_counter() - begin
     return seconds
 

@@ -80,7 +80,7 @@ def copies(config: RunConfig, model: nn.Module, devices: Sequence[torch.device])
         try:
             twin = copy.deepcopy(model)
         except Exception as error:  # whatever stands in the way, such as a tensor that was computed
-            reason = first_line(error).rstrip(".")
+            reason = first_line(error)
             raise ConfigError(f"model: {config.model!r} cannot be copied to {device}: {reason}; train on one device.") from error
         modules[device] = twin.to(device)
     return modules
