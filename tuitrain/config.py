@@ -168,7 +168,7 @@ def check_field(field: str, value: Any, *, from_text: bool = False) -> Any:
         raise _not_allowed(field, value)
     if isinstance(result, str):
         _check_string(field, result)
-    return result
+    return _cuda_name(result) if field == "output_device" else result
 
 
 def allowed(field: str) -> str:
@@ -350,7 +350,7 @@ def _check_devices(config: RunConfig) -> None:
         raise ConfigError("compile: true does not go with the strategy dp, which copies the model in each step; use split.")
     if config.output_device is None:
         return
-    if named and _cuda_name(config.output_device) not in named:
+    if named and config.output_device not in named:
         raise ConfigError(f"output_device: {config.output_device!r} is not one of the run's devices ({', '.join(named)}).")
     if config.strategy in ("split", "ddp") or (config.strategy == "auto" and count != 1):
         raise ConfigError(f"output_device: {config.output_device!r} is where dp gathers the outputs; use strategy dp, or leave it out.")

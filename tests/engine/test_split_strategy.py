@@ -288,6 +288,11 @@ def test_what_the_machine_cannot_do_is_refused(tmp_path: Path, monkeypatch: pyte
     assert all(word in str(refusal.value) for word in words), refusal.value
 
 
+def test_the_outputs_may_be_gathered_on_cuda_without_a_number() -> None:
+    config = small_config(device="cuda,cuda:1", strategy="dp", output_device="cuda")
+    assert resolve(config, [torch.device("cuda:0"), torch.device("cuda:1")]) == "dp"
+
+
 def test_sparse_gradients_are_for_one_process() -> None:
     model = engine_small.make_sparse(None)
     check_gradients(small_config(device="cpu,cpu", strategy="split"), model)

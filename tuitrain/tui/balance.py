@@ -38,7 +38,7 @@ def imbalance(replicas: Sequence[Replica], stats: Iterable[ReplicaStat], strateg
 
 
 def _why(device: str, first: str, strategy: str, config: RunConfig) -> str:
-    output = first if config.output_device is None else "cuda:0" if config.output_device == "cuda" else config.output_device
+    output = first if config.output_device is None else config.output_device
     if strategy == "dp" and device == output:
         return "outputs are gathered and the loss computed there; split or ddp avoids it"
     if strategy == "dp" and device == first:
