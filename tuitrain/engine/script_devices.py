@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from tuitrain.config import RunConfig, is_import_string, parse_device
+from tuitrain.config import RunConfig, is_import_string
 from tuitrain.engine import script_ranks as ranks
-
-
-def names(config: RunConfig) -> tuple[str, ...]:
-    """The devices of a resolved configuration, one for each replica."""
-    devices = parse_device(config.device)
-    return devices if isinstance(devices, tuple) else ("cpu",)
 
 
 def device_lines(config: RunConfig) -> list[str]:
     """`device`, which holds the data and the parameters, and `devices` where there are replicas; the CPU where there is no GPU."""
     if config.strategy == "ddp":
         return ranks.device_lines(config)
-    wanted = names(config)
+    wanted = ranks.names(config)
     on_gpu = any(name.startswith("cuda") for name in wanted)
     if config.strategy not in ("split", "dp"):
         chosen = f'"{wanted[0]}" if torch.cuda.is_available() else "cpu"' if on_gpu else '"cpu"'
@@ -95,17 +89,13 @@ def _data_parallel(config: RunConfig) -> list[str]:
         lines, kind = [*lines, *_GATHERING], "GatheringParallel"
     output = ""
     if config.output_device is not None:
-        output = f", output_device=devices[{names(config).index(_full(config.output_device))}]"
+        output = f", output_device=devices[{ranks.names(config).index(config.output_device)}]"
     dim = f", dim={config.batch_dim}" if config.batch_dim else ""
     return [*lines, f"model = {kind}(model, device_ids=devices{output}{dim})"]
 
 
-def _full(device: str) -> str:
-    return "cuda:0" if device == "cuda" else device
-
-
 def _is_spread(config: RunConfig) -> bool:
-    return len(set(names(config))) > 1
+    return len(set(ranks.names(config))) > 1
 
 
 def _list(values: tuple[str, ...]) -> str:

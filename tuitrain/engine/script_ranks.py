@@ -5,6 +5,12 @@ from __future__ import annotations
 from tuitrain.config import RunConfig, is_import_string, parse_device
 
 
+def names(config: RunConfig) -> tuple[str, ...]:
+    """The devices of a resolved configuration, one for each replica."""
+    devices = parse_device(config.device)
+    return devices if isinstance(devices, tuple) else ("cpu",)
+
+
 def run_lines(config: RunConfig) -> list[str]:
     """How the script is started, as comments."""
     start, where = "--standalone", ""
@@ -13,19 +19,19 @@ def run_lines(config: RunConfig) -> list[str]:
     return [
         "#",
         f"# Start it {where}with torchrun, which runs it once for each device, all of them at the same time:",
-        f"#     torchrun {start} --nproc-per-node {len(_names(config))} SCRIPT.py",
+        f"#     torchrun {start} --nproc-per-node {len(names(config))} SCRIPT.py",
     ]
 
 
 def device_lines(config: RunConfig) -> list[str]:
     """`device`, this process's own; `rank` and `world`, its number and how many there are."""
-    names = _names(config)
-    on_gpu = names[0] != "cpu"
+    own = names(config)
+    on_gpu = own[0] != "cpu"
     lines = []
     if needs_environment(config):
         lines.append('local_rank = int(os.environ["LOCAL_RANK"])  # which of the processes on this machine this one is')
     if on_gpu:
-        listed = ", ".join(f'"{name}"' for name in names)
+        listed = ", ".join(f'"{name}"' for name in own)
         lines += [
             f"names = [{listed}]",
             'device = torch.device(names[local_rank] if torch.cuda.is_available() else "cpu")',
@@ -94,12 +100,7 @@ def download_lines() -> list[str]:
 
 def needs_environment(config: RunConfig) -> bool:
     """Whether the script reads the environment."""
-    return config.data == "cifar10" or _names(config)[0] != "cpu"
-
-
-def _names(config: RunConfig) -> tuple[str, ...]:
-    devices = parse_device(config.device)
-    return devices if isinstance(devices, tuple) else ("cpu",)
+    return config.data == "cifar10" or names(config)[0] != "cpu"
 
 
 def draws(config: RunConfig) -> bool:
