@@ -30,6 +30,8 @@ RECIPES = (
 _IMPORT_STRING = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 _DEVICE = re.compile(r"cpu|cuda|cuda:(0|[1-9][0-9]*)")
 
+NONE = "none"
+"""How a file and a command line say that a field has no value."""
 LARGEST = 1e38
 """What an optimizer multiplies with must be a number in fp32 too."""
 PositiveInt = Annotated[int, Meta(ge=1, le=2**53, description="a whole number of 1 or more")]
@@ -145,8 +147,8 @@ def check_field(field: str, value: Any, *, from_text: bool = False) -> Any:
     if not field:
         raise ConfigError(f"{clean(f'={value}')!r} names no field; it must be FIELD=VALUE, like lr=0.01.")
     if field not in FIELDS:
-        hint = nearest(field, FIELDS) or f" It must be one of {', '.join(FIELDS)}."
-        raise ConfigError(f"{clean(field)}: there is no such field.{hint}")
+        meant = nearest(field, FIELDS) or f" It must be one of {', '.join(FIELDS)}."
+        raise ConfigError(f"{clean(field)}: there is no such field.{meant}")
     hint = _hint(field)
     if from_text and isinstance(value, str) and field not in ("name", "note"):
         value = value.strip()
@@ -221,21 +223,21 @@ def _allowed_with_limit(field: str, value: Any) -> str:
 def _quotes(field: str, value: Any) -> str:
     """What to write where a file has quotes around what is no text, or none around what is: the value alone looks as it should be."""
     if not isinstance(value, str):
-        return f' Text is in quotes: {field} = "{_written(value)}".' if field in ("name", "note") and isinstance(value, int | float) else ""
+        return f' Text is in quotes: {field} = "{written(value)}".' if field in ("name", "note") and isinstance(value, int | float) else ""
     try:
         meant = check_field(field, value, from_text=True)
     except ConfigError:
         return ""
-    return "" if isinstance(meant, str) else f" In quotes it is text; write {field} = {_written(meant)}."
+    return "" if isinstance(meant, str) else f" In quotes it is text; write {field} = {written(meant)}."
 
 
-def _written(value: Any) -> str:
-    """A value as TOML writes it, without the quotes of text."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
+def written(value: Any) -> str:
+    """A value as a file or a command line has it, without the quotes of text."""
+    return NONE if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _not_allowed(field: str, value: Any, how: str = "") -> ConfigError:
-    shown = clean(_written(value))
+    shown = clean(written(value))
     hint = nearest(str(value), choices(field)) if choices(field) else how
     return ConfigError(f"{field}: {shown!r} is not allowed; it must be {_allowed_with_limit(field, value)}.{hint}")
 
@@ -254,7 +256,7 @@ def _check_string(field: str, value: str) -> None:
         raise _not_allowed(field, value)
     if field == "rdzv_endpoint" and not _is_endpoint(value):
         raise _not_allowed(field, value)
-    if field == "nnodes" and not 1 <= int(value.split(":")[0]) <= int(value.split(":")[-1]):
+    if field == "nnodes" and not 1 <= machines(value)[0] <= machines(value)[1]:
         raise _not_allowed(field, value)
 
 

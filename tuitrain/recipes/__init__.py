@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 import tomli_w
 
-from tuitrain.config import DEFAULTS, FIELDS, RECIPES, ConfigError, RunConfig, allowed, with_changes
+from tuitrain.config import DEFAULTS, FIELDS, NONE, RECIPES, ConfigError, RunConfig, allowed, with_changes, written
 from tuitrain.text import clean, nearest
 
 if sys.version_info >= (3, 11):
@@ -26,8 +26,6 @@ else:
     import tomli as tomllib
 
 _SHOWN_OF_A_LINE = 80
-_NONE = "none"
-"""How a file and a command line say that a field has no value."""
 
 
 def recipe_summary(text: str) -> str:
@@ -152,7 +150,7 @@ def to_toml(config: RunConfig, environment: Mapping[str, Any] | None = None) -> 
     """
     base = recipe_of(config)
     said = [field for field in FIELDS if getattr(config, field) is not None or getattr(base, field) is not None]
-    table = {field: _NONE if (value := getattr(config, field)) is None else value for field in said}
+    table = {field: NONE if (value := getattr(config, field)) is None else value for field in said}
     if environment:
         table["environment"] = dict(environment)
     return tomli_w.dumps(table)
@@ -171,6 +169,6 @@ def command_line(config: RunConfig) -> str:
         value = getattr(config, field)
         if field == "recipe" or value == getattr(base, field):
             continue
-        text = _NONE if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+        text = written(value)
         words += [f"--{field.replace('_', '-')}", text] if field in OPTIONS else ["--set", f"{field}={text}"]
     return shlex.join(words)
