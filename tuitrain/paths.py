@@ -34,12 +34,21 @@ ANOTHER_RUNS_DIR = "--runs-dir or TUITRAIN_RUNS names another"
 """For a sentence about the folder of the runs, whichever of the two has named it, or none."""
 
 _BUILT_IN: dict[str, DataKind] = {"cifar10": "cifar10", "synthetic": "synthetic", "random": "random"}
-_LONGEST_SOCKET_PATH = 107
+LONGEST_SOCKET_PATH = 107
+"""In bytes."""
 
 
 def saved_folders(parent: Path) -> list[Path]:
     """The folders in `parent` that have a checkpoint's name, oldest first; whether they are whole is not looked at."""
     return sorted(parent.glob("step-*")) if os.path.isdir(parent) else []
+
+
+def best_name(parent: Path) -> str | None:
+    """The name of the best checkpoint in `parent`, where it is noted there; whether there still is one of that name is not looked at."""
+    try:
+        return (parent / BEST).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        return None
 
 
 def runs_dir(option: str | None = None) -> Path:
@@ -115,11 +124,20 @@ def cache_dir() -> Path:
     return _folder_of_user(platformdirs.user_cache_path)
 
 
+def cached_cifar10() -> Path:
+    """Where a download of CIFAR-10 goes.
+
+    Raises:
+        OSError: nobody knows the user's home.
+    """
+    return cache_dir() / "cifar10" / CIFAR10_FOLDER
+
+
 def cifar10_dirs() -> tuple[Path, ...]:
     """Where CIFAR-10 is looked for, in this order: our cache, then `./data`, torchvision's custom."""
     beside = Path("data") / CIFAR10_FOLDER
     try:
-        return (cache_dir() / "cifar10" / CIFAR10_FOLDER, beside)
+        return (cached_cifar10(), beside)
     except OSError:
         return (beside,)
 
@@ -201,7 +219,7 @@ def control_sockets(run_folder: Path) -> tuple[Path, ...]:
     given = os.environ.get("XDG_RUNTIME_DIR", "")
     folders = [Path(given, "tuitrain")] if os.path.isabs(given) else []
     folders += [Path(f"/run/user/{user}/tuitrain"), Path(f"/tmp/tuitrain-{user}")]
-    return tuple(dict.fromkeys(folder / name for folder in folders if len(os.fsencode(folder / name)) <= _LONGEST_SOCKET_PATH))
+    return tuple(dict.fromkeys(folder / name for folder in folders if len(os.fsencode(folder / name)) <= LONGEST_SOCKET_PATH))
 
 
 def last_launch() -> Path:

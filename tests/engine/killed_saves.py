@@ -55,7 +55,7 @@ class KilledSaves:
         assert len(folders) >= min(step, KEEP)
         for folder in folders:
             checkpoint.verify(folder)
-        assert not [path.name for path in self._parent.iterdir() if path.name.startswith((".step", ".old", ".replaced"))]
+        assert not [path.name for path in self._parent.iterdir() if path.name.startswith((".step", ".old", ".replaced", ".best"))]
         self._latest = _at(step, self._latest)
 
     def _announced(self) -> list[int]:

@@ -16,7 +16,7 @@ import torch
 from engine_small import CLASSES, FakeControl, go_on, losses_of, of, run, small_config
 from torch import nn
 
-from tuitrain.engine import checkpoint, snapshot
+from tuitrain.engine import checkpoint, keeper, snapshot
 from tuitrain.engine.batches import Batches
 from tuitrain.engine.checkpoint import BadCheckpoint, Position
 from tuitrain.engine.data import load_data
@@ -195,16 +195,16 @@ def test_a_save_that_fails_in_words_that_end_with_a_full_stop_is_told_with_one(t
 
 
 def test_a_best_that_cannot_be_noted_is_said_as_that_and_noted_with_the_next_save(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real, calls = snapshot.write_text, 0
+    real, calls = keeper.write_atomically, 0
 
-    def failing(path: Path, text: str) -> None:
+    def failing(path: Path, content: bytes) -> None:
         nonlocal calls
         calls += 1
         if calls == 1:
             raise OSError(errno.EIO, "Input/output error")
-        real(path, text)
+        real(path, content)
 
-    monkeypatch.setattr(snapshot, "write_text", failing)
+    monkeypatch.setattr(keeper, "write_atomically", failing)
     events = run(small_config(epochs=1, checkpoint_every_steps=8), FakeControl(tmp_path))
     parent = tmp_path / "checkpoints"
     warnings = [event.text for event in of(Notice, events) if event.level == "warning"]
@@ -395,6 +395,14 @@ def test_a_name_in_best_that_leads_elsewhere_is_ignored(tmp_path: Path) -> None:
     folder = saved(tmp_path)
     (folder.parent / "best").write_text("../../elsewhere\n")
     assert checkpoint.best(folder.parent) is None
+
+
+def test_what_a_killed_process_left_of_the_name_of_the_best_goes_when_the_run_goes_on(tmp_path: Path) -> None:
+    left = saved(tmp_path).parent / ".best.77"
+    left.touch()
+    snapshot.tidy(left.parent)
+    assert not left.exists()
+    assert checkpoint.best(left.parent) is not None
 
 
 def test_a_checkpoint_that_cannot_be_replaced_keeps_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

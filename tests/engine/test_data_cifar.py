@@ -23,6 +23,7 @@ from loading import loaded, refused
 from tuitrain.engine import cifar, download, vision
 from tuitrain.engine.data import Interrupted, fetch_cifar10
 from tuitrain.events import Notice, Progress
+from tuitrain.paths import CIFAR10_FOLDER
 
 NAMES = (*cifar.TRAIN_FILES, cifar.TEST_FILE)
 CACHED = Path("cache") / "tuitrain" / "cifar10"
@@ -54,7 +55,7 @@ def write_batches(folder: Path, protocol: int = 2) -> Path:
 @pytest.mark.parametrize("protocol", [2, 4, 5])
 @pytest.mark.parametrize("given", ["the folder itself", "the one that holds it"])
 def test_batches_of_a_folder(tmp_path: Path, given: str, protocol: int) -> None:
-    folder = write_batches(tmp_path / "sets" / cifar.FOLDER, protocol)
+    folder = write_batches(tmp_path / "sets" / CIFAR10_FOLDER, protocol)
     path = folder if given == "the folder itself" else folder.parent
     dataset, _ = loaded(str(path))
     assert (dataset.kind, dataset.source) == ("cifar10", str(path))
@@ -102,7 +103,7 @@ def test_a_pickle_of_python_2(tmp_path: Path) -> None:
 @pytest.mark.parametrize("where", [Path("cache/tuitrain/cifar10"), Path("data")])
 @pytest.mark.parametrize("data", ["auto", "cifar10"])
 def test_what_is_on_disk_is_taken_without_a_download(tmp_path: Path, where: Path, data: str) -> None:
-    write_batches(tmp_path / where / cifar.FOLDER)
+    write_batches(tmp_path / where / CIFAR10_FOLDER)
     dataset, events = loaded(data)
     assert (dataset.kind, dataset.source, len(dataset.train)) == ("cifar10", "cifar10", 20)
     assert ["CIFAR-10" in event.text for event in events if isinstance(event, Notice)] == ([True] if data == "auto" else [])
@@ -169,7 +170,7 @@ def test_damaged_batches_are_refused_by_name(tmp_path: Path, content: bytes, wor
 def archive(folder: Path) -> bytes:
     file = io.BytesIO()
     with tarfile.open(fileobj=file, mode="w:gz") as tar:
-        tar.add(folder, arcname=cifar.FOLDER)
+        tar.add(folder, arcname=CIFAR10_FOLDER)
     return file.getvalue()
 
 
@@ -252,7 +253,7 @@ def test_a_download_is_published_whole_and_says_how_far_it_is(tmp_path: Path, se
     first = events[0]
     assert isinstance(first, Progress)
     assert (first.phase, first.total, first.unit) == ("downloading CIFAR-10", 170_498_071, "B")
-    assert [path.name for path in (tmp_path / CACHED).iterdir()] == [cifar.FOLDER]
+    assert [path.name for path in (tmp_path / CACHED).iterdir()] == [CIFAR10_FOLDER]
     assert capfd.readouterr() == ("", "")
     requests = server.requests
     loaded("cifar10")
@@ -263,7 +264,7 @@ def test_what_another_process_has_fetched_meanwhile_is_taken_and_not_replaced(tm
     fetching = fetch_cifar10(lambda: False)
     next(fetching)
     # That process reads it already.
-    folder = write_batches(tmp_path / CACHED / cifar.FOLDER)
+    folder = write_batches(tmp_path / CACHED / CIFAR10_FOLDER)
     before = {path: path.stat().st_ino for path in folder.iterdir()}
     list(fetching)
     assert {path: path.stat().st_ino for path in folder.iterdir()} == before

@@ -15,7 +15,6 @@ import hashlib
 import json
 import os
 import random
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +25,8 @@ import safetensors.torch
 import torch
 from torch import Tensor, nn
 
-from tuitrain.paths import BEST, MANIFEST, saved_folders
+from tuitrain.engine.placement import cuda_devices
+from tuitrain.paths import MANIFEST, best_name, saved_folders
 
 FORMAT = 1
 STATE = "state.json"
@@ -169,10 +169,7 @@ def checkpoints(parent: Path) -> list[Path]:
 
 def best(parent: Path) -> Path | None:
     """The checkpoint with the highest test accuracy, where one is noted and still there."""
-    try:
-        name = (parent / BEST).read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError):
-        return None
+    name = best_name(parent)
     return next((path for path in checkpoints(parent) if path.name == name), None)
 
 
@@ -186,11 +183,6 @@ def set_aside(folder: Path, prefix: str) -> Path | None:
             return folder.rename(aside)
         break
     return None
-
-
-def cuda_devices(devices: Sequence[torch.device]) -> list[torch.device]:
-    """The GPUs among a run's devices, each once."""
-    return [device for device in dict.fromkeys(devices) if device.type == "cuda"]
 
 
 def _optimizer_state(contents: Contents, optimizer: torch.optim.Optimizer) -> dict[str, Any]:

@@ -13,10 +13,9 @@ import torch
 from tuitrain.config import ConfigError
 from tuitrain.engine.imports import one_line
 from tuitrain.engine.samples import Dataset, Split, images
-from tuitrain.paths import CIFAR10_BATCHES, CIFAR10_FOLDER
+from tuitrain.paths import CIFAR10_BATCHES
 from tuitrain.text import clean
 
-FOLDER = CIFAR10_FOLDER
 *TRAIN_FILES, TEST_FILE = CIFAR10_BATCHES
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 

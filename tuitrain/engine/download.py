@@ -15,13 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from tuitrain.config import ConfigError
-from tuitrain.engine.cifar import FOLDER
 from tuitrain.engine.decoded import remove_leftovers
 from tuitrain.engine.imports import one_line
 from tuitrain.engine.samples import Interrupted
 from tuitrain.engine.vision import import_torchvision
 from tuitrain.events import BYTES, Progress
-from tuitrain.paths import cache_dir, find_cifar10
+from tuitrain.paths import CIFAR10_FOLDER, cached_cifar10, find_cifar10
 from tuitrain.text import clean
 
 ARCHIVE_BYTES = 170_498_071
@@ -54,7 +53,7 @@ def fetch_cifar10(ending: Callable[[], bool]) -> Generator[Progress, None, Path]
     download = _Download(torchvision, temporary)
     try:
         yield from _follow(download, ending)
-        return _publish(temporary / FOLDER, target)
+        return _publish(temporary / CIFAR10_FOLDER, target)
     finally:
         download.cancel()
         shutil.rmtree(temporary, ignore_errors=True)
@@ -62,7 +61,7 @@ def fetch_cifar10(ending: Callable[[], bool]) -> Generator[Progress, None, Path]
 
 def _target() -> Path:
     try:
-        return cache_dir() / "cifar10" / FOLDER
+        return cached_cifar10()
     except OSError as error:
         raise ConfigError(f"data: there is no place for CIFAR-10: {error.strerror}, or {_WAY_OUT}.") from None
 
@@ -124,7 +123,7 @@ class _Download(threading.Thread):
 
     def is_unpacking(self) -> bool:
         """Whether the archive is complete and being unpacked."""
-        return (self._root / FOLDER).is_dir()
+        return (self._root / CIFAR10_FOLDER).is_dir()
 
 
 class _Cancelled(Exception):

@@ -21,6 +21,7 @@ from tuitrain.engine.checkpoint import BadCheckpoint, Position
 from tuitrain.engine.failures import first_line
 from tuitrain.engine.snapshot import Snapshot
 from tuitrain.events import Checkpoint, CheckpointKind, Notice
+from tuitrain.files import write_atomically
 from tuitrain.paths import BEST, saved_folders
 from tuitrain.text import readable
 
@@ -172,7 +173,7 @@ class Shelf:
         folder = self._parent / self._unnoted
         step = int(folder.name.rpartition("-")[2])
         try:
-            snapshot.write_text(self._parent / BEST, f"{folder.name}\n")
+            write_atomically(self._parent / BEST, f"{folder.name}\n".encode())
         except OSError as error:
             reason = error.strerror or error
             text = f"The checkpoint at step {step} is saved, and could not be noted as the best: {reason}. The next save tries again."

@@ -54,6 +54,11 @@ def place(spec: str, free_cuda_devices: Callable[[], Sequence[int]]) -> Placemen
     return Placement(devices)
 
 
+def cuda_devices(devices: Sequence[torch.device]) -> list[torch.device]:
+    """The GPUs among a run's devices, each once."""
+    return [device for device in dict.fromkeys(devices) if device.type == "cuda"]
+
+
 def _named(name: str, spec: str) -> torch.device:
     if name == "cpu":
         return torch.device("cpu")

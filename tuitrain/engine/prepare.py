@@ -23,6 +23,7 @@ from tuitrain.engine.failures import describe, is_out_of_memory, reaching
 from tuitrain.engine.group import Group
 from tuitrain.engine.models import build_model, model_dtype, takes_rows
 from tuitrain.engine.optim import precision_notices
+from tuitrain.engine.placement import cuda_devices
 from tuitrain.engine.resume import DECIDING
 from tuitrain.engine.seeding import seed_replicas
 from tuitrain.engine.strategies.choose import check_even, check_gradients, copies, nature_notices, resolve
@@ -185,7 +186,7 @@ def environment(devices: Sequence[torch.device]) -> dict[str, str | int]:
         "python": platform.python_version(),
         "threads": torch.get_num_threads(),
     }
-    if cuda := [device for device in dict.fromkeys(devices) if device.type == "cuda"]:
+    if cuda := cuda_devices(devices):
         facts |= {"cuda": str(torch.version.cuda), "gpu": ", ".join(map(torch.cuda.get_device_name, cuda))}
     return facts
 
@@ -199,7 +200,7 @@ def _placed(
         ConfigError: there is no room for them, a device cannot be used, or model and data do not fit each other.
     """
     first = devices[0]
-    _wake([device for device in dict.fromkeys(devices) if device.type == "cuda"])
+    _wake(cuda_devices(devices))
     with reaching([first]):
         dataset = to_device(dataset, first)
         model = model.to(first, model_dtype(config))

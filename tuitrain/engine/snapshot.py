@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import random
 import shutil
 from collections.abc import Mapping, Sequence
@@ -19,10 +18,11 @@ import torch
 from torch import Tensor, nn
 
 from tuitrain.engine.averaging import Lookahead
-from tuitrain.engine.checkpoint import AVERAGING, FORMAT, STATE, Position, cuda_devices, folder_name
+from tuitrain.engine.checkpoint import AVERAGING, FORMAT, STATE, Position, folder_name
+from tuitrain.engine.placement import cuda_devices
 from tuitrain.events import CheckpointKind
-from tuitrain.files import sync_folder, write_durably
-from tuitrain.paths import MANIFEST
+from tuitrain.files import sweep, sync_folder, write_durably
+from tuitrain.paths import BEST, MANIFEST
 
 REPLACED = ".replaced-"
 """Before the name of a checkpoint that another one of the same step takes the place of, for a moment."""
@@ -119,20 +119,9 @@ def write(parent: Path, kind: CheckpointKind, snapshot: Snapshot) -> Path:
     return final
 
 
-def write_text(path: Path, text: str) -> None:
-    """Replace a small text file in one go.
-
-    Raises:
-        OSError: it could not be written; the old one is still there.
-    """
-    temporary = path.with_name(f".{path.name}")
-    write_durably(temporary, text.encode())
-    os.replace(temporary, path)
-    sync_folder(path.parent)
-
-
 def tidy(parent: Path) -> None:
     """Take away what a process that was killed left half done."""
+    sweep(parent, (BEST,))
     for replaced in parent.glob(f"{REPLACED}*"):
         with suppress(OSError):
             # Where the new one has its name already, this fails, and the old one goes.

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from tuitrain.paths import BEST, CHECKPOINTS, MANIFEST
+from tuitrain.paths import CHECKPOINTS, MANIFEST, best_name
 from tuitrain.text import clean, readable
 
 
@@ -19,7 +19,7 @@ class _Manifest(msgspec.Struct):
 def checkpoints(folder: Path) -> list[dict[str, Any]]:
     """`{"step", "kind", "path"}` of each checkpoint in a run folder, by step; the one that is the best has the kind "best"."""
     found = []
-    best = _best(folder)
+    best = best_name(folder / CHECKPOINTS)
     for manifest in sorted((folder / CHECKPOINTS).glob(f"step-*/{MANIFEST}")):
         try:
             content = msgspec.json.decode(manifest.read_bytes(), type=_Manifest)
@@ -29,10 +29,3 @@ def checkpoints(folder: Path) -> list[dict[str, Any]]:
         kind = "best" if manifest.parent.name == best else clean(content.kind)
         found.append({"step": content.step, "kind": kind, "path": readable(manifest.parent)})
     return sorted(found, key=lambda checkpoint: checkpoint["step"])
-
-
-def _best(folder: Path) -> str | None:
-    try:
-        return (folder / CHECKPOINTS / BEST).read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError):
-        return None

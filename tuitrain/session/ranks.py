@@ -20,6 +20,7 @@ import msgspec
 
 from tuitrain.config import RunConfig
 from tuitrain.events import Event
+from tuitrain.paths import LONGEST_SOCKET_PATH
 from tuitrain.python import module_arguments
 from tuitrain.wire import ADDRESS, Hello, Unpacker, pack
 
@@ -27,7 +28,6 @@ END_SECONDS = 3.0
 HERE = "127.0.0.1:0"
 """Where the ranks of one machine meet: any free port."""
 _PIECE = 1 << 16
-_LONGEST_ADDRESS = 107
 
 
 @dataclass
@@ -220,7 +220,7 @@ def _private_folder() -> Path:
         OSError: none can be made.
     """
     folder = Path(tempfile.mkdtemp(prefix="tuitrain-"))
-    if len(os.fsencode(folder / "host")) <= _LONGEST_ADDRESS:
+    if len(os.fsencode(folder / "host")) <= LONGEST_SOCKET_PATH:
         return folder
     folder.rmdir()
     return Path(tempfile.mkdtemp(prefix="tuitrain-", dir="/tmp"))
