@@ -13,8 +13,9 @@ from tuitrain.recipes import load_recipe
 from tuitrain.runs import claim, label, removal, report
 from tuitrain.runs.catalogue import find, list_runs
 from tuitrain.runs.label import rename
+from tuitrain.runs.process import this_process
 from tuitrain.runs.removal import delete
-from tuitrain.runs.status import InQueue, this_process
+from tuitrain.runs.status import InQueue
 
 KEYS = [
     "run",

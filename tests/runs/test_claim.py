@@ -10,11 +10,13 @@ import msgspec
 import pytest
 from small_runs import make_run
 
-from tuitrain.runs import claim, status
+from tuitrain.runs import claim
+from tuitrain.runs import process as process_module
 from tuitrain.runs.claim import Holder
 from tuitrain.runs.errors import RunError
+from tuitrain.runs.process import this_process
 from tuitrain.runs.silence import LEAST_SECONDS
-from tuitrain.runs.status import HEARTBEAT_SECONDS, this_process
+from tuitrain.runs.status import HEARTBEAT_SECONDS
 
 
 @pytest.fixture
@@ -141,11 +143,11 @@ def test_a_claim_whose_process_is_gone_is_taken_over(folder, changes):
 
 def test_after_a_reboot_a_claim_of_the_same_pid_is_taken_over_and_that_of_another_machine_of_the_name_is_not(folder, monkeypatch):
     claim.take(folder)
-    monkeypatch.setattr(status, "_boot_id", lambda: "another boot")
+    monkeypatch.setattr(process_module, "_boot_id", lambda: "another boot")
     watching = Watching(folder, beats=[1])
     with pytest.raises(RunError, match=r"belongs to another process \(pid \d+ on "):
         claim.take(folder, wait=watching)
-    monkeypatch.setattr(status, "_booted", lambda: time.time() + 1)
+    monkeypatch.setattr(process_module, "_booted", lambda: time.time() + 1)
     claim.take(folder, wait=watching)
     assert len(watching.told) == 2
 
@@ -258,7 +260,7 @@ def test_on_another_host_a_state_that_cannot_be_read_is_watched_like_another(fol
 def test_another_machine_of_the_same_name_that_is_behind_is_watched(folder, monkeypatch):
     """Its heartbeat is from before this machine's start, as that of a run of an earlier boot."""
     held_by(folder, boot_id="another boot", taken=time.time() - 90)
-    monkeypatch.setattr(status, "_booted", lambda: time.time() - 45)
+    monkeypatch.setattr(process_module, "_booted", lambda: time.time() - 45)
     beat(folder, time.time() - 90)
     with pytest.raises(RunError, match="belongs to another process"):
         claim.take(folder, wait=Watching(folder, ahead=-90.0, beats=[2]))

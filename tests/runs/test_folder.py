@@ -20,13 +20,14 @@ from tuitrain.events import RunEnded, State
 from tuitrain.paths import ANOTHER_RUNS_DIR
 from tuitrain.recipes import load_recipe
 from tuitrain.runs import folder as folder_module
-from tuitrain.runs import status as status_module
+from tuitrain.runs import process as process_module
 from tuitrain.runs.errors import RunError
 from tuitrain.runs.folder import RunFolder, new_id
 from tuitrain.runs.logtail import LogLine
 from tuitrain.runs.made_with import for_script
+from tuitrain.runs.process import this_process
 from tuitrain.runs.record import RunRecord
-from tuitrain.runs.status import has_process, is_lost, read_status, this_process
+from tuitrain.runs.status import has_process, is_lost, read_status
 
 MORNING = 1795234380.0
 """2026-11-21 04:13 UTC."""
@@ -202,7 +203,7 @@ def test_a_run_without_a_process_has_none_on_another_host_either(run_folder):
 
 def test_a_run_from_before_a_reboot_is_lost_at_once(run_folder, monkeypatch):
     status = msgspec.structs.replace(run_folder.status, state="running", boot_id="another")
-    monkeypatch.setattr(status_module, "_booted", lambda: status.heartbeat + 1)
+    monkeypatch.setattr(process_module, "_booted", lambda: status.heartbeat + 1)
     assert is_lost(status, status.heartbeat + 2)
     assert not is_lost(msgspec.structs.replace(status, host="elsewhere"), status.heartbeat + 2)
 
@@ -211,10 +212,10 @@ def test_a_run_from_before_a_reboot_is_lost_at_once(run_folder, monkeypatch):
 def test_the_machine_started_before_its_processes_did():
     since_then = this_process().pid_started
     assert since_then is not None
-    assert time.time() - status_module._booted() > since_then > 0
+    assert time.time() - process_module._booted() > since_then > 0
 
 
-@pytest.mark.parametrize("start_time", [status_module._start_time, status_module._start_on_other_systems])
+@pytest.mark.parametrize("start_time", [process_module._start_time, process_module._start_on_other_systems])
 def test_a_zombie_is_no_process(start_time):
     assert start_time(os.getpid()) is not None
     with subprocess.Popen(["true"]) as child:

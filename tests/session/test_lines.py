@@ -417,7 +417,7 @@ def test_a_run_that_cannot_be_reached_says_why(tmp_path: Path, heard: Heard, mon
         patch.setattr(commands, "REACH_SECONDS", 0.0)
         for what, other in (("_pid_namespace", 5), ("_boot_id", "another boot")):
             with monkeypatch.context() as outside:
-                outside.setattr(f"tuitrain.runs.status.{what}", lambda other=other: other)
+                outside.setattr(f"tuitrain.runs.process.{what}", lambda other=other: other)
                 where = f"in another container of {run.host}, or on another machine of that name"
                 with pytest.raises(RunError, match=f"{run.run} trains {where}, and only there"):
                     commands.stop(catalogue.find(tmp_path, "last"))
@@ -428,7 +428,7 @@ def test_a_run_that_cannot_be_reached_says_why(tmp_path: Path, heard: Heard, mon
             commands.pause(run)
     with monkeypatch.context() as patch:
         # In another container that shares the folder of sockets.
-        patch.setattr("tuitrain.runs.status._pid_namespace", lambda: 5)
+        patch.setattr("tuitrain.runs.process._pid_namespace", lambda: 5)
         commands.reach(catalogue.find(tmp_path, "last"), "pause").close()
     with monkeypatch.context() as patch:
         patch.setattr(commands, "OBEY_SECONDS", 0.05)

@@ -22,10 +22,11 @@ from tuitrain.recipes import load_recipe, to_toml
 from tuitrain.runs import catalogue, silence
 from tuitrain.runs.folder import RunFolder
 from tuitrain.runs.made_with import environment_of
+from tuitrain.runs.process import this_process
 from tuitrain.runs.reader import MetricsReader
 from tuitrain.runs.record import RunRecord
 from tuitrain.runs.saved import load_record
-from tuitrain.runs.status import RunStatus, read_status, this_process
+from tuitrain.runs.status import RunStatus, read_status
 from tuitrain.runs.summary import RunSummary
 from tuitrain.session.control import Control
 from tuitrain.session.owned import TakenRun

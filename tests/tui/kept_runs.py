@@ -17,8 +17,8 @@ from tuitrain.config import RunConfig
 from tuitrain.events import Checkpoint, Eval, Event, Losses, Replica, Replicas, RunEnded, RunStarted, State, Step
 from tuitrain.paths import METRICS
 from tuitrain.runs.folder import RunFolder
+from tuitrain.runs.process import this_process
 from tuitrain.runs.record import RunRecord
-from tuitrain.runs.status import this_process
 from tuitrain.runs.store import MetricsWriter
 
 PATIENCE = 60.0

@@ -20,8 +20,8 @@ from textual.pilot import Pilot
 from tuitrain.events import Eval, Event, Losses, RunEnded, RunStarted, State
 from tuitrain.paths import METRICS
 from tuitrain.runs.folder import RunFolder
+from tuitrain.runs.process import this_process
 from tuitrain.runs.record import RunRecord
-from tuitrain.runs.status import this_process
 from tuitrain.runs.store import MetricsWriter
 from tuitrain.tui.app import TuitrainApp
 from tuitrain.tui.curve.metrics import WEIGHTS

@@ -20,17 +20,9 @@ import msgspec
 from tuitrain.files import sync_folder, write_durably
 from tuitrain.paths import STATE
 from tuitrain.runs.errors import RunError
+from tuitrain.runs.process import Process, is_of_earlier_boot, is_out_of_sight, runs_here, this_process, uptime
 from tuitrain.runs.silence import Wait, age, is_silent, let_pass
-from tuitrain.runs.status import (
-    HEARTBEAT_SECONDS,
-    ThisProcess,
-    is_of_earlier_boot,
-    is_out_of_sight,
-    read_status,
-    runs_here,
-    this_process,
-    uptime,
-)
+from tuitrain.runs.status import HEARTBEAT_SECONDS, read_status
 from tuitrain.text import clean
 
 _NAME = re.compile(r"claim-(\d{1,12})\.(json|released)")
@@ -38,7 +30,7 @@ _ATTEMPTS = 50
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 
 
-class Holder(ThisProcess, frozen=True, kw_only=True):
+class Holder(Process, frozen=True, kw_only=True):
     """The content of a claim: a process, and when it took the run (Unix seconds)."""
 
     taken: float

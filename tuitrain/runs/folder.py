@@ -24,7 +24,8 @@ from tuitrain.paths import ANOTHER_RUNS_DIR, CHECKPOINTS, CONFIG, LOG, METRICS, 
 from tuitrain.recipes import to_toml
 from tuitrain.runs.logtail import LogLine
 from tuitrain.runs.network import PARAMETERS, PREDICTIONS
-from tuitrain.runs.status import Ended, InQueue, RunStatus, read_status, this_process
+from tuitrain.runs.process import this_process
+from tuitrain.runs.status import Ended, InQueue, RunStatus, read_status
 from tuitrain.runs.store import MetricsWriter
 from tuitrain.runs.utc import utc
 from tuitrain.text import clean
@@ -158,7 +159,6 @@ class RunFolder:
 
 
 def _first_status(run: str, config: RunConfig, started: RunStarted, now: float) -> RunStatus:
-    process = this_process()
     return RunStatus(
         run=run,
         name=config.name,
@@ -170,11 +170,7 @@ def _first_status(run: str, config: RunConfig, started: RunStarted, now: float) 
         data=started.data,
         started=utc(now),
         heartbeat=now,
-        host=process.host,
-        pid=process.pid,
-        pid_started=process.pid_started,
-        boot_id=process.boot_id,
-        pid_namespace=process.pid_namespace,
+        **msgspec.structs.asdict(this_process()),
         parameters=started.parameters,
         train_samples=started.train_samples,
         test_samples=started.test_samples,

@@ -1,10 +1,9 @@
-"""`state.json`: what is known of a run at a glance, and whether the process that makes it is still there."""
+"""`state.json`: what is known of a run at a glance."""
 
 from __future__ import annotations
 
 import math
 import os
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +15,7 @@ from tuitrain.files import read_in
 from tuitrain.paths import STATE
 from tuitrain.runs.errors import RunError
 from tuitrain.runs.label import read_label
+from tuitrain.runs.process import Process, is_of_earlier_boot, is_out_of_sight, runs_here
 from tuitrain.runs.utc import utc
 from tuitrain.text import clean, is_plain_json
 
@@ -24,11 +24,6 @@ if TYPE_CHECKING:
 
 HEARTBEAT_SECONDS = 60.0
 """A run out of sight whose heartbeat is older than this is lost."""
-
-_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
-_PID_NAMESPACE = Path("/proc/self/ns/pid")
-# Elsewhere than on Linux the start time is computed from the clock, which may be set a little between two readings.
-_START_TOLERANCE = 2.0
 
 
 class InQueue(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -81,11 +76,8 @@ class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
     pid: int
     """0 where a queued run has no process."""
     pid_started: float | None = None
-    """When the process started: a later process may get the same pid. Seconds after the machine did, which no clock that is set changes;
-    Unix seconds where the system is not Linux."""
     boot_id: str | None = None
     pid_namespace: int | None = None
-    """Within which `pid` says which process: a container that has the host's name has its own processes."""
     error: str | None = None
     parameters: int
     train_samples: int
@@ -96,6 +88,11 @@ class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
     """`device` is then what it waits for: names, or `auto` and how many as a configuration says it."""
     before: Ended | None = None
     """While a process prepares to go on with a run that had ended."""
+
+    @property
+    def process(self) -> Process:
+        """The process that wrote this."""
+        return Process(self.host, self.pid, self.pid_started, self.boot_id, self.pid_namespace)
 
     def as_started(self) -> RunStarted | None:
         """What the run said when it began; `None` where it never did."""
@@ -169,118 +166,20 @@ def _cleaned(status: RunStatus) -> RunStatus:
     return msgspec.structs.replace(status, **{**texts, "device": device, "queue": queue, "before": before})
 
 
-class ThisProcess(msgspec.Struct, frozen=True):
-    """What names this process among all of all machines."""
-
-    host: str
-    pid: int
-    pid_started: float | None
-    boot_id: str | None
-    pid_namespace: int | None = None
-
-
-def host_name() -> str:
-    """What this machine calls itself."""
-    import socket  # a list of runs that have all ended does without
-
-    return socket.gethostname()
-
-
-def this_process() -> ThisProcess:
-    """Host, pid and so on of the calling process."""
-    return ThisProcess(host_name(), os.getpid(), _start_time(os.getpid()), _boot_id(), _pid_namespace())
-
-
 def is_lost(status: RunStatus, now: float) -> bool:
     """Whether a run that calls itself live has no process any more; one that has not begun loses nothing by that."""
     return status.state in LIVE_STATES and status.queue is None and not has_process(status, now)
 
 
 def has_process(status: RunStatus, now: float) -> bool:
-    """Whether the process that wrote a run's `state.json` is still there; `now` is Unix seconds."""
-    if not status.pid:
-        return False
-    process = ThisProcess(status.host, status.pid, status.pid_started, status.boot_id, status.pid_namespace)
-    return not is_gone(process, status.heartbeat, now)
+    """Whether the process that wrote a run's `state.json` seems to be still there; `now` is Unix seconds.
 
-
-def is_gone(process: ThisProcess, heard: float, now: float) -> bool:
-    """Whether a process seems to be there no more; of one that is out of sight it is only known when it last said that it is there.
-
-    That is quick, and no more than a list needs: the other machine's clock may be another one. `claim` knows for certain.
-
-    Args:
-        process: its pid may be another one's by now.
-        heard: when it said so (Unix seconds).
-        now: Unix seconds.
+    Of one that is out of sight it is only known when it last said so. That is quick, and no more than a list needs: the other machine's
+    clock may be another one. `claim` knows for certain.
     """
-    if not is_out_of_sight(process):
-        return not runs_here(process)
-    return is_of_earlier_boot(process, heard) or now - heard > HEARTBEAT_SECONDS
-
-
-def runs_here(process: ThisProcess) -> bool:
-    """Whether a process that is in sight still runs; its pid may be another one's by now."""
-    start = _start_time(process.pid)
-    return start is not None and (process.pid_started is None or abs(start - process.pid_started) <= _START_TOLERANCE)
-
-
-def is_of_earlier_boot(process: ThisProcess, heard: float) -> bool:
-    """Whether this machine has started anew since a process was heard of, or never was that process's machine: one that says something
-    after that start is another one."""
-    return process.host == host_name() and process.boot_id != _boot_id() and heard < _booted()
-
-
-def uptime() -> float:
-    """How many seconds ago this machine started."""
-    return time.time() - _booted()
-
-
-def is_out_of_sight(process: ThisProcess | RunStatus) -> bool:
-    """Whether its pid says nothing here: it is of another host, of another boot or machine of this one's name, or of another container."""
-    if process.host != host_name():
-        return True
-    if process.boot_id is None:
+    process = status.process
+    if not process.pid:
         return False
-    return process.boot_id != _boot_id() or process.pid_namespace not in (None, _pid_namespace())
-
-
-def _start_time(pid: int) -> float | None:
-    """When process `pid` started, as `RunStatus.pid_started` says; `None` when there is none that runs."""
-    if sys.platform != "linux":
-        return _start_on_other_systems(pid)
-    try:
-        # The name in parentheses may hold anything; the state is the first field after it, the start the twentieth.
-        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
-    except OSError:
-        return None
-    return None if fields[0] in (b"Z", b"X") else int(fields[19]) / os.sysconf("SC_CLK_TCK")
-
-
-def _start_on_other_systems(pid: int) -> float | None:
-    import psutil
-
-    try:
-        process = psutil.Process(pid)
-        return None if process.status() == psutil.STATUS_ZOMBIE else float(process.create_time())
-    except (psutil.Error, ValueError):
-        return None
-
-
-def _boot_id() -> str | None:
-    try:
-        return _BOOT_ID.read_text(encoding="ascii").strip()
-    except OSError:
-        return None
-
-
-def _booted() -> float:
-    """When this machine started (Unix seconds); long ago where the system does not say."""
-    return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) if sys.platform == "linux" else 0.0
-
-
-def _pid_namespace() -> int | None:
-    try:
-        return _PID_NAMESPACE.stat().st_ino
-    except OSError:
-        return None
+    if not is_out_of_sight(process):
+        return runs_here(process)
+    return not is_of_earlier_boot(process, status.heartbeat) and now - status.heartbeat <= HEARTBEAT_SECONDS

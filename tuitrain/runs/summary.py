@@ -12,7 +12,8 @@ import msgspec
 from tuitrain.events import LIVE_STATES, RunState
 from tuitrain.runs.errors import RunError
 from tuitrain.runs.label import read_label
-from tuitrain.runs.status import InQueue, RunStatus, has_process, host_name, is_lost, read_status
+from tuitrain.runs.process import host_name
+from tuitrain.runs.status import InQueue, RunStatus, has_process, is_lost, read_status
 from tuitrain.text import clean
 
 _ID_TIME = re.compile(r"(\d{4})(\d{2})(\d{2})-(\d{2})(\d{2})-")

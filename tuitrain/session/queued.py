@@ -20,10 +20,11 @@ from tuitrain.runs import claim
 from tuitrain.runs.errors import RunError
 from tuitrain.runs.folder import RunFolder
 from tuitrain.runs.logtail import LOG_LINES
+from tuitrain.runs.process import this_process
 from tuitrain.runs.queue import end_of_line
 from tuitrain.runs.record import RunRecord
 from tuitrain.runs.silence import Wait, let_pass
-from tuitrain.runs.status import InQueue, RunStatus, this_process
+from tuitrain.runs.status import InQueue, RunStatus
 from tuitrain.runs.summary import RunSummary
 from tuitrain.runs.utc import utc
 from tuitrain.session.archive import Archive

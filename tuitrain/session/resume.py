@@ -11,7 +11,8 @@ from tuitrain.config import ConfigError, RunConfig, check_field, parse_device, w
 from tuitrain.paths import CHECKPOINTS, saved_folders
 from tuitrain.runs.errors import RunError
 from tuitrain.runs.made_with import config_of
-from tuitrain.runs.status import HEARTBEAT_SECONDS, RunStatus, is_out_of_sight, read_status
+from tuitrain.runs.process import is_out_of_sight
+from tuitrain.runs.status import HEARTBEAT_SECONDS, RunStatus, read_status
 from tuitrain.runs.summary import RunSummary
 
 CHANGEABLE = ("device", "strategy", "epochs", "max_steps")
@@ -71,7 +72,7 @@ def may_be_gone(run: RunSummary) -> bool:
         RunError: it cannot be read.
     """
     status = read_status(run.path)
-    return is_out_of_sight(status) and status.heartbeat - time.time() > HEARTBEAT_SECONDS
+    return is_out_of_sight(status.process) and status.heartbeat - time.time() > HEARTBEAT_SECONDS
 
 
 def _with_strategy(before: RunConfig, changes: Mapping[str, str]) -> dict[str, Any]:

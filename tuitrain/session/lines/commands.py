@@ -8,8 +8,9 @@ from collections.abc import Collection
 
 from tuitrain.events import END_STATES, RunState
 from tuitrain.runs.errors import RunError
+from tuitrain.runs.process import is_out_of_sight
 from tuitrain.runs.silence import Wait, let_pass
-from tuitrain.runs.status import RunStatus, has_process, is_out_of_sight, read_status
+from tuitrain.runs.status import RunStatus, has_process, read_status
 from tuitrain.runs.summary import RunSummary, summarize
 from tuitrain.session.lines import Command
 from tuitrain.session.lines.client import RunLine, Unanswered
@@ -83,7 +84,7 @@ def reach(run: RunSummary, command: Command) -> RunLine:
     if not run.here:
         raise RunError(f"RUN: {run.run} trains on {run.host} (pid {run.pid}), and only there it can be told to {command}.")
     line = RunLine.connect(run.path)
-    if line is None and is_out_of_sight(read_status(run.path)):
+    if line is None and is_out_of_sight(read_status(run.path).process):
         where = f"in another container of {run.host}, or on another machine of that name"
         raise RunError(f"RUN: {run.run} trains {where}, and only there it can be told to {command}.")
     if line is None and run.path.stat().st_uid != os.getuid():
