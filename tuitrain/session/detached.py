@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Any, TypeVar, cast
 
 import msgspec
@@ -24,6 +23,7 @@ from tuitrain.runs.made_with import config_of
 from tuitrain.runs.status import read_status
 from tuitrain.runs.summary import RunSummary, summarize
 from tuitrain.session import Session
+from tuitrain.session.process_end import how_it_ended, last_line
 from tuitrain.text import clean
 from tuitrain.wire import Checked, Host, Hosting, Refused
 
@@ -34,7 +34,6 @@ TAKE_SECONDS = 20.0
 
 _POLL_SECONDS = 0.2
 _PIECE = 1 << 16
-_LONGEST_COMPLAINT = 4096
 _PROGRAM = ELSEWHERE + "from tuitrain.cli import main; main()"
 _HOST, _CHECK = "_host", "_check"
 _MESSAGES = Progress | Notice | Refused | Checked | Hosting
@@ -177,7 +176,7 @@ class _Child:
     def __enter__(self) -> _Child:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *error: object) -> None:
         # The end of its stdin tells it, where it has not said that it goes on alone, that nobody waits for it.
         for pipe in (self._process.stdin, self._process.stdout, self._complaints):
             assert pipe is not None
@@ -225,8 +224,5 @@ class _Child:
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(TAKE_SECONDS)
         code = self._process.returncode
-        self._complaints.seek(max(self._complaints.seek(0, os.SEEK_END) - _LONGEST_COMPLAINT, 0))
-        lines = [line for line in self._complaints.read().decode(errors="replace").splitlines() if line.strip()]
-        how = "does not answer" if code is None else f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
-        said = f": {clean(lines[-1].strip())[:300].rstrip('.')}" if lines else ""
-        return f"the run's process in the background {how}{said}."
+        how = "does not answer" if code is None else how_it_ended(code)
+        return f"the run's process in the background {how}{last_line(self._complaints)}."

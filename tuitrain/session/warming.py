@@ -6,7 +6,6 @@ import subprocess
 import sys
 import threading
 from contextlib import suppress
-from types import TracebackType
 
 from tuitrain.python import ELSEWHERE, PACKAGES
 
@@ -45,7 +44,7 @@ class Warming:
     def __enter__(self) -> Warming:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, *error: object) -> None:
         self.stop()
         if self._waiting is not None:
             self._waiting.join(_GONE_SECONDS)  # longer only where a disk holds it up

@@ -19,6 +19,7 @@ import psutil
 from tuitrain.config import ConfigError, RunConfig
 from tuitrain.python import ELSEWHERE, PACKAGES
 from tuitrain.session.preflight.plans import Plan
+from tuitrain.session.process_end import how_it_ended, last_line
 from tuitrain.session.threads import limit_openmp_spin
 from tuitrain.text import clean
 from tuitrain.wire import Measured, Trial
@@ -176,12 +177,8 @@ def _answer(code: int, out: IO[bytes], err: IO[bytes]) -> Measured:
 
 
 def _crash(code: int, err: IO[bytes]) -> str:
-    """The last thing that the process said, or how it ended."""
-    err.seek(max(err.seek(0, os.SEEK_END) - 4096, 0))
-    lines = [line for line in err.read().decode(errors="replace").splitlines() if line.strip()]
-    how = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
-    said = f": {clean(lines[-1].strip())[:300].rstrip('.')}" if lines and code >= 0 else ""
-    return f"The trial's process {how}{said}."
+    """How the process ended, and the last thing that it said where it ended by itself."""
+    return f"The trial's process {how_it_ended(code)}{last_line(err) if code >= 0 else ''}."
 
 
 def _environment(folder: str) -> dict[str, str]:
