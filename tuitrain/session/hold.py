@@ -49,7 +49,7 @@ class Hold:
         self._record, self._control, self._recorder = record, control, recorder
         self._owned = self.end_state = None
 
-    def take(self, path: Path, heir_of: int | None) -> str:
+    def take(self, path: Path, heir_of: int | None) -> None:
         """Make the folder of a run that goes on this session's own, before the engine looks into it. A refusal changes nothing in it.
 
         Raises:
@@ -63,7 +63,6 @@ class Hold:
         self._recorder.beat, self._recorder.release = taken.beat, self._end
         for notice in taken.notices:
             self._recorder.put(notice)
-        return ""
 
     def queue_up(self, again: Path | None) -> str:
         """Make the folder of a run that has not begun, a new one or that in `again`, this session's own; the run's id.

@@ -28,7 +28,7 @@ from tuitrain.text import clean_lines
 SessionState = Literal["idle", "preparing", "running", "paused", "stopping", "ended"]
 
 Train = Callable[[RunConfig, Control], Iterator[Event]]
-_Take = Callable[[], str]
+_Take = Callable[[], str | None]
 
 RECORDED_SECONDS = 2.0
 """How long a checkpoint waits until the losses before it are on disk: longer than a lock on them is waited for."""
@@ -110,7 +110,7 @@ class WorkerSession:
         self._recorder = Recorder(self.record, (*self._listeners, self._endpoint.tell))
         self._control.recorded = partial(self._recorder.wait_until_written, RECORDED_SECONDS)
         self._hold.begin(self.record, self._control, self._recorder)
-        take = None if resume is None else partial(self._hold.take, resume, heir_of)
+        take: _Take | None = None if resume is None else partial(self._hold.take, resume, heir_of)
         if queue:
             take = partial(self._hold.queue_up, resume)
         self._thread = threading.Thread(target=self._train, args=(config, self._control, self._recorder, take), name="tuitrain-train")
@@ -223,7 +223,7 @@ class WorkerSession:
         try:
             check_working_directory()
             if take is not None:
-                run = take()
+                run = take() or ""
             if run and not self._hold.wait_for_turn():
                 return
             check_own_code(config)
