@@ -129,9 +129,10 @@ def test_one_gpu_gathers_nothing() -> None:
 
 
 def test_replicas_have_no_loss_and_no_time_of_their_own() -> None:
-    strategy, log = made(nn.Linear(5, 2), 2, 0), LossLog(CPU, 1)
+    strategy = made(nn.Linear(5, 2), 2, 0)
+    log = LossLog(CPU, 1, strategy)
     loss = strategy.step(torch.randn(30, 5), torch.zeros(30, dtype=torch.int64))
-    log.add(1, 1, loss, 30, 0.1, strategy, last=False)
+    log.add(1, 1, loss, 30, 0.1, last=False)
     events = list(log.rest())
     shown = next(event for event in events if isinstance(event, Replicas))
     assert shown.gathered == (30, 2)

@@ -12,6 +12,7 @@ from torch import nn
 
 from tuitrain.engine import losses as losses_module
 from tuitrain.engine.failures import RunFailed
+from tuitrain.engine.laps import Laps
 from tuitrain.engine.losses import LossLog
 from tuitrain.engine.replicas import Pattern, Shapes, ShapeWatch, replicas_event
 from tuitrain.events import Eval, Event, Losses, Notice, Replicas, ReplicaStats, RunEnded, Step
@@ -23,8 +24,10 @@ class TwoReplicas:
     """A strategy as the loss log sees one: replica 1 is idle when a batch has less than 8 samples."""
 
     devices = ("cpu", "cpu")
+    fresh_memory = None
 
     def __init__(self) -> None:
+        self.laps = Laps(CPU)
         self.pattern = Pattern((), None, (None, None))
         self.replica_losses: tuple[Any, ...] = (None, None)
         self.replica_seconds: tuple[Any, ...] = (None, None)
@@ -36,15 +39,23 @@ class TwoReplicas:
         self.replica_losses = (torch.tensor(1.0), None if idle else torch.tensor(2.0))
         return torch.tensor(float(count))
 
+    def times(self) -> None:
+        """Nobody measures them."""
+
+
+def made(log_every: int) -> tuple[LossLog, TwoReplicas]:
+    strategy = TwoReplicas()
+    return LossLog(CPU, log_every, strategy), strategy  # type: ignore[arg-type]
+
 
 def fill(log: LossLog, strategy: TwoReplicas, sizes: list[int], first: int = 1, epoch: int = 1) -> None:
     for step, size in enumerate(sizes, start=first):
         loss = strategy.step(torch.zeros(size, 5), torch.zeros(size))
-        log.add(step, epoch, loss, size, 0.1, strategy, last=False)
+        log.add(step, epoch, loss, size, 0.1, last=False)
 
 
 def test_an_idle_replica_has_nothing_everywhere() -> None:
-    log, strategy = LossLog(CPU, 1), TwoReplicas()
+    log, strategy = made(1)
     fill(log, strategy, [8, 8, 5, 5, 8])
     events = list(log.rest())
     patterns = of(Replicas, events)
@@ -57,7 +68,7 @@ def test_an_idle_replica_has_nothing_everywhere() -> None:
 
 
 def test_events_come_in_the_order_of_steps() -> None:
-    log, strategy = LossLog(CPU, 2), TwoReplicas()
+    log, strategy = made(2)
     fill(log, strategy, [8, 8, 5, 8])
     events = list(log.rest())
     assert isinstance(events[0], Losses)
@@ -70,7 +81,7 @@ def test_events_come_in_the_order_of_steps() -> None:
 def test_speed_is_counted_since_the_last_step_event(monkeypatch: pytest.MonkeyPatch) -> None:
     ticks = iter([0.0, 1.0, 2.0, 4.0, 100.0, 101.0])
     monkeypatch.setattr("tuitrain.engine.clock.time.perf_counter", lambda: next(ticks))
-    log, strategy = LossLog(CPU, 2), TwoReplicas()
+    log, strategy = made(2)
     fill(log, strategy, [8, 8, 8])
     log.restart_clock()
     fill(log, strategy, [8], first=4)
@@ -82,7 +93,7 @@ def test_speed_is_counted_since_the_last_step_event(monkeypatch: pytest.MonkeyPa
 def test_nothing_comes_before_it_is_due(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [10.0]
     monkeypatch.setattr(losses_module.time, "monotonic", lambda: now[0])
-    log, strategy = LossLog(CPU, 1), TwoReplicas()
+    log, strategy = made(1)
     fill(log, strategy, [8])
     assert losses_of(list(log.ready())) == {1: 8.0}
     fill(log, strategy, [8], first=2)
@@ -93,9 +104,9 @@ def test_nothing_comes_before_it_is_due(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_nothing_is_told_after_a_loss_that_is_not_finite() -> None:
-    log, strategy = LossLog(CPU, 1), TwoReplicas()
+    log, strategy = made(1)
     fill(log, strategy, [8, 8])
-    log.add(3, 1, torch.tensor(math.inf), 8, 0.1, strategy, last=False)  # type: ignore[arg-type]
+    log.add(3, 1, torch.tensor(math.inf), 8, 0.1, last=False)
     fill(log, strategy, [8], first=4)
     events: list[Event] = []
 
@@ -111,9 +122,9 @@ def test_nothing_is_told_after_a_loss_that_is_not_finite() -> None:
 
 @pytest.mark.parametrize(("step", "advice"), [(1, "look at the inputs and the model"), (2, "a smaller lr often helps")])
 def test_a_smaller_lr_is_advised_where_one_was_used_before(step: int, advice: str) -> None:
-    log, strategy = LossLog(CPU, 1), TwoReplicas()
+    log, strategy = made(1)
     fill(log, strategy, [8] * (step - 1))
-    log.add(step, 1, torch.tensor(math.nan), 8, 0.1, strategy, last=False)  # type: ignore[arg-type]
+    log.add(step, 1, torch.tensor(math.nan), 8, 0.1, last=False)
     with pytest.raises(RunFailed, match=rf"^step {step}: the loss is nan, no finite number; {advice}"):
         list(log.rest())
 

@@ -323,10 +323,10 @@ def test_each_replica_has_its_own_time_and_an_idle_one_none(monkeypatch: pytest.
 
     model = Slow(5, 2)
     strategy = Split([Replica(model, CPU, torch.autocast("cpu", enabled=False))] * 3, nn.CrossEntropyLoss(), 0)
-    log = LossLog(CPU, 1)
+    log = LossLog(CPU, 1, strategy)
     for step, count in enumerate((8, 8, 2), start=1):
         loss = strategy.step(torch.randn(count, 5), torch.zeros(count, dtype=torch.int64))
-        log.add(step, 1, loss, count, 0.1, strategy, last=False)
+        log.add(step, 1, loss, count, 0.1, last=False)
     told = of(ReplicaStats, list(log.rest()))
     assert [stats.step for stats in told] == [1, 2, 3]
     assert [(replica.step_seconds, replica.samples_per_second) for replica in told[0].replicas] == [(1.5, 2.0), (1.5, 2.0), (1.0, 2.0)]

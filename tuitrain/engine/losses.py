@@ -18,14 +18,13 @@ from torch import Tensor
 
 from tuitrain.engine.clock import Seconds, step_clock
 from tuitrain.engine.failures import RunFailed
-from tuitrain.engine.memory import Memory, memory_of
+from tuitrain.engine.memory import STATS_SECONDS, Memory, memory_of
 from tuitrain.engine.replicas import Pattern, replicas_event
 from tuitrain.engine.strategies import Strategy
 from tuitrain.engine.target import TargetClock
 from tuitrain.events import Event, Losses, ReplicaStat, ReplicaStats, Step
 
 DRAIN_SECONDS = 0.1
-STATS_SECONDS = 1.0
 ALWAYS_EVERY = 100
 
 _never_landed: list[Tensor] = []
@@ -111,9 +110,7 @@ class LossLog:
     Args:
         device: where the losses are.
         log_every: a `Step` event comes at step 1, every `log_every`-th, every 100th, and where `add` is told `last`.
-        fresh_memory: gives the memory of all replicas in steps after which statistics are told, else `None`; without it this process's
-            devices are asked once a second.
-        timed: its times are told with the statistics, and its laps begin anew with the clock.
+        strategy: does the steps. Of the last one it has the shapes, losses and times; its laps begin anew with the clock.
         target: counts the steps' seconds, and tells of them with the losses.
         flaw_of: says what is wrong with the batch of a step, `None` where it finds nothing; asked where a loss is no finite number.
     """
@@ -122,22 +119,20 @@ class LossLog:
         self,
         device: torch.device,
         log_every: int,
-        fresh_memory: Callable[[], Memory | None] | None = None,
-        timed: Strategy | None = None,
+        strategy: Strategy,
         target: TargetClock | None = None,
         flaw_of: Callable[[int], str | None] = lambda step: None,
     ) -> None:
-        self._timed = timed
+        self._strategy = strategy
         self._flaw_of = flaw_of
         self._target = target
-        self._fresh_memory = fresh_memory or self._memory_if_due
+        self._fresh_memory = strategy.fresh_memory or self._memory_if_due
         self._cuda = device.type == "cuda"
         self._log_every = log_every
         self._clock = step_clock(device)
         self._pending: list[_Done] = []
         self._flight: _Flight | None = None
         self._pattern: Pattern | None = None
-        self._devices: tuple[str, ...] = ()
         self._drained_at = self._stats_at = -math.inf
         self._since_step = _Span()
         self._since_stats: defaultdict[int, _Span] = defaultdict(_Span)
@@ -145,11 +140,10 @@ class LossLog:
     def restart_clock(self) -> None:
         """Leave the time since the last step out: it went into evaluation, saving or a pause."""
         self._clock.restart()
-        if self._timed is not None:
-            self._timed.laps.restart()
+        self._strategy.laps.restart()
 
-    def add(self, step: int, epoch: int, loss: Tensor, samples: int, lr: float, strategy: Strategy, *, last: bool) -> None:
-        """Note a step that `strategy` has just done.
+    def add(self, step: int, epoch: int, loss: Tensor, samples: int, lr: float, *, last: bool) -> None:
+        """Note a step that the strategy has just done.
 
         Args:
             step: its number, from 1.
@@ -157,12 +151,11 @@ class LossLog:
             loss: 0-dim, detached, on the device.
             samples: the batch's size.
             lr: the learning rate of the step.
-            strategy: has the shapes, and the replicas' losses and times, of the step.
             last: the step ends an epoch or the run.
         """
-        seconds = self._clock.tick()
+        seconds, strategy = self._clock.tick(), self._strategy
         pattern, is_new = strategy.pattern, strategy.pattern != self._pattern
-        self._pattern, self._devices = pattern, strategy.devices
+        self._pattern = pattern
         memory = self._fresh_memory()
         shown = is_new or memory is not None
         values = (loss, *(value for value in strategy.replica_losses if value is not None)) if shown else (loss,)
@@ -210,7 +203,7 @@ class LossLog:
         if now - self._stats_at < STATS_SECONDS:
             return None
         self._stats_at = now
-        return memory_of(self._devices)
+        return memory_of(self._strategy.devices)
 
     def _launch(self) -> None:
         if not self._pending:
@@ -259,14 +252,14 @@ class LossLog:
             self._target.add_step(seconds)
         self._note_replicas(done, seconds)
         if done.is_new:
-            yield replicas_event(done.step, done.pattern, self._devices, replica_losses)
+            yield replicas_event(done.step, done.pattern, self._strategy.devices, replica_losses)
         if done.logged:
             yield Step(step=done.step, epoch=done.epoch, loss=loss, lr=done.lr, samples_per_second=self._since_step.rate)
             self._since_step = _Span()
         if done.memory is not None:
             yield self._stats(done, replica_losses, done.memory.peaks)
             yield from done.memory.held
-            if self._timed is not None and (times := self._timed.times()) is not None:
+            if (times := self._strategy.times()) is not None:
                 yield times
             self._since_stats.clear()
 

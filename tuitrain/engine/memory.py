@@ -10,6 +10,9 @@ import torch
 
 from tuitrain.events import TensorMemory
 
+STATS_SECONDS = 1.0
+"""How often the statistics of replicas are told, and this with them."""
+
 
 @dataclass(frozen=True)
 class Memory:

@@ -59,9 +59,7 @@ class Run:
         if self._graphs is not None:
             self.update = self._graphs.update
         self._target = None if config.target_accuracy is None else TargetClock(config.target_accuracy, prepared.fit_seconds)
-        self.losses = LossLog(
-            devices[0], config.log_every_steps, self.strategy.fresh_memory, self.strategy, self._target, self.batches.flaw_of
-        )
+        self.losses = LossLog(devices[0], config.log_every_steps, self.strategy, self._target, self.batches.flaw_of)
         folder, averaging = control.folder / CHECKPOINTS, self._averaging
         self.keeper = Keeper(folder, config, model, self.optimizer, devices, prepared.origin, control.recorded, averaging)
         self.leads = prepared.group is None or prepared.group.leads

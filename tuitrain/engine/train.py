@@ -194,7 +194,7 @@ def _step(run: Run) -> Iterator[Event]:
     lr = run.optimizer.param_groups[0]["lr"]
     if not run.leads:
         return
-    run.losses.add(run.step, run.epoch, loss, len(labels), lr, run.strategy, last=run.epoch_done or run.steps_done)
+    run.losses.add(run.step, run.epoch, loss, len(labels), lr, last=run.epoch_done or run.steps_done)
     yield from run.losses.ready()
 
 

@@ -16,13 +16,11 @@ from torch.nn.parallel import DistributedDataParallel
 from tuitrain.engine.clock import Seconds, step_clock
 from tuitrain.engine.group import Group
 from tuitrain.engine.laps import Laps, Spent
-from tuitrain.engine.memory import Memory, memory_of
+from tuitrain.engine.memory import STATS_SECONDS, Memory, memory_of
 from tuitrain.engine.outputs import logits
 from tuitrain.engine.replicas import Pattern, Shapes, ShapeWatch
 from tuitrain.engine.uncompiled import hide_nothing, nothing_compiled_yet
 from tuitrain.events import Phases, StepTimes
-
-STATS_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
