@@ -18,7 +18,7 @@ from tuitrain.config import ConfigError
 from tuitrain.engine.decoded import Decoded
 from tuitrain.engine.samples import ImageFile, Interrupted
 from tuitrain.events import Notice, Progress
-from tuitrain.text import clean
+from tuitrain.text import clean, plural
 
 SIDE = 32
 # A name that ends in .png or .jpg often holds one of the others; what runs another program to decode (EPS) stays out.
@@ -184,7 +184,7 @@ def _notices(counts: _Counts, files: Sequence[ImageFile]) -> tuple[Notice, ...]:
 
 
 def _images(number: int, kind: str = "") -> str:
-    return f"{number:,} {kind}image{'' if number == 1 else 's'}"
+    return f"{number:,} {kind}{plural('image', number)}"
 
 
 def _names(positions: Sequence[int], files: Sequence[ImageFile]) -> str:

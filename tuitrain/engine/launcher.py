@@ -30,7 +30,6 @@ from tuitrain.wire import LOST_PEER, Died, Met, Refused, Regroup, pack
 MONITOR_SECONDS = 0.1
 LINGER_SECONDS = 1.5
 """How long the store outlives a run of several machines, so that the others find there why it has ended."""
-HERE = "127.0.0.1"
 
 
 class NotStarted(Exception):
@@ -50,9 +49,9 @@ def _starting() -> Iterator[None]:
 class Agent(LocalElasticAgent):
     """Torch's agent, which also says which ranks it started, which one died, and whether the group starts again."""
 
-    def __init__(self, spec: WorkerSpec, logs: DefaultLogsSpecs, meeting: Meeting, host: Host) -> None:
+    def __init__(self, spec: WorkerSpec, logs: DefaultLogsSpecs, host: Host) -> None:
         super().__init__(spec, logs, log_line_prefix_template="rank ${rank}: ")
-        self._meeting, self._host = meeting, host
+        self._host = host
 
     def _start_workers(self, worker_group: WorkerGroup) -> dict[int, Any]:
         with _starting():
@@ -135,7 +134,7 @@ def _run(options: argparse.Namespace, meeting: Meeting, address: str, folder: Pa
     with _starting():
         logs = DefaultLogsSpecs(log_dir=str(folder / "logs"), redirects=Std.ALL, tee=Std.ALL)
     try:
-        failed = Agent(spec, logs, meeting, host).run().is_failed()
+        failed = Agent(spec, logs, host).run().is_failed()
     except SignalException:  # the host ends the run
         failed = True
     if meeting.keeps_store:

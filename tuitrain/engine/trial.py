@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import cast
 
 import msgspec
-import torch
 
 from tuitrain.config import ConfigError, RunConfig
 from tuitrain.engine.control import Control
+from tuitrain.engine.memory import memory_of
 from tuitrain.engine.placement import cuda_count, place
 from tuitrain.engine.train import Spread, train
 from tuitrain.events import Event, ReplicaStats, Request, RunEnded, RunStarted, Step
@@ -103,15 +103,10 @@ def _timed(ask: Trial, answer: Measured, spread: Spread | None) -> Measured:
             steps=len(every),
             step_seconds=statistics.median(whole or every),
             seconds=sum(every),
-            memory=tuple(map(told.get, range(len(answer.devices)))) if started.strategy == "ddp" else _peaks(answer),
+            memory=tuple(map(told.get, range(len(answer.devices)))) if started.strategy == "ddp" else memory_of(answer.devices).peaks,
         )
     finally:
         events.close()
-
-
-def _peaks(answer: Measured) -> tuple[int | None, ...]:
-    """Of this process's tensors, on each replica's device."""
-    return tuple(torch.cuda.max_memory_allocated(name) if name.startswith("cuda") else None for name in answer.devices)
 
 
 def _training(config: RunConfig, steps: int, ask: Trial, spread: Spread | None = None) -> Generator[Event, None, None]:

@@ -65,7 +65,7 @@ class TensorBoardWriter:
         self._whole = 0
         self._waiting = io.BytesIO()
         self._records = RecordWriter(self._waiting)
-        _put_before(before, {folder / name})
+        _put_before(before, folder / name)
         self._add_record(file_version=_VERSION)
 
     def write(self, batch: Iterable[Event]) -> None:
@@ -144,11 +144,11 @@ class TensorBoardWriter:
         self._waiting.truncate()
 
 
-def _put_before(old: list[Path], new: set[Path]) -> None:
+def _put_before(old: list[Path], new: Path) -> None:
     """Rename old files where they would not come first: TensorBoard reads by name, which holds the time of a clock that may be set."""
-    if not old or not new or max(old) < min(new):
+    if not old or max(old) < new:
         return
-    began = int(min(new).name.removeprefix(_PREFIX).split(".")[0])
+    began = int(new.name.removeprefix(_PREFIX).split(".")[0])
     for place, path in enumerate(old):
         rest = path.name.removeprefix(_PREFIX).partition(".")[2]
         path.rename(path.with_name(f"{_PREFIX}{began - len(old) + place:010d}.{rest}"))
