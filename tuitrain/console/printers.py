@@ -104,7 +104,7 @@ class BarPrinter:
                 self._step(event)
             elif isinstance(event, Clock):
                 self._clock = event
-            elif isinstance(event, events.RunEnded):
+            elif isinstance(event, RunEnded):
                 if event.state in ("finished", "failed"):
                     self._progress.console.bell()
                 if self._clock is not None:
@@ -200,8 +200,8 @@ def _words(event: Event, started: RunStarted | None) -> str | None:
             return f"epoch {event.epoch}  test loss {event.loss:.4f}  accuracy {event.accuracy:.2%}"
         case Checkpoint() if event.kind != "best":
             return f"checkpoint {event.path}"
-        case State() if event.state in ("paused", "running"):
-            return None if event.state == "running" else "paused"
+        case State(state="paused"):
+            return "paused"
         case RunEnded():
             error = event.error or ""
             # Most errors begin with their step.
