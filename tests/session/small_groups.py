@@ -15,7 +15,8 @@ from tuitrain.engine.train import train
 from tuitrain.events import Event, Losses, RunStarted
 from tuitrain.recipes import load_recipe
 from tuitrain.session.control import Control
-from tuitrain.session.elastic import Bounds, elastic_train
+from tuitrain.session.elastic import elastic_train
+from tuitrain.session.rank_silence import Bounds
 
 AGENT, RANK = "tuitrain.engine.agent", "tuitrain.engine.rank"
 # Two processes import torch, on a machine that other tests keep busy.

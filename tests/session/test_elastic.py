@@ -41,7 +41,7 @@ from tuitrain.events import (
 )
 from tuitrain.paths import CHECKPOINTS
 from tuitrain.session import elastic
-from tuitrain.session.elastic import Bounds
+from tuitrain.session.rank_silence import Bounds
 from tuitrain.session.ranks import Peer
 from tuitrain.wire import MEETING, Ask, Died
 
@@ -184,7 +184,7 @@ def test_a_group_that_was_suspended_goes_on_and_a_rank_that_hangs_is_named_and_w
 ) -> None:
     control, suspended, notices, after, saved, hung = quiet_control(), list[psutil.Process](), list[str](), 0, None, None
     clock = Clock(lambda: [rank.resume() for rank in suspended])
-    for module in ("elastic", "ranks"):
+    for module in ("elastic", "rank_silence", "ranks"):
         monkeypatch.setattr(f"tuitrain.session.{module}.time", clock)
     # On a busy machine also a rank that is well may be silent while it starts.
     bounds = Bounds(silent=BOUND, hung=BOUND)

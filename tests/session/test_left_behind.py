@@ -22,7 +22,8 @@ from small_groups import AGENT, BOUND, RANK, events_of, processes_of, quiet_cont
 from tuitrain.config import ConfigError
 from tuitrain.engine.launcher import launch
 from tuitrain.events import Notice, RunEnded
-from tuitrain.session.elastic import Bounds, elastic_train
+from tuitrain.session.elastic import elastic_train
+from tuitrain.session.rank_silence import Bounds
 from tuitrain.session.ranks import HERE
 from tuitrain.wire import Refused, Unpacker
 

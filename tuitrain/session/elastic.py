@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import PurePath
 
 import msgspec
@@ -17,6 +16,7 @@ from tuitrain.config import ConfigError, RunConfig
 from tuitrain.events import EndState, Event, Losses, Notice, Progress, Request, RunEnded, RunStarted, State, Stays
 from tuitrain.session.control import Control
 from tuitrain.session.rank_output import LOGS, RankOutput
+from tuitrain.session.rank_silence import Bounds, Silence
 from tuitrain.session.ranks import Peer, Ranks
 from tuitrain.signals import signal_name
 from tuitrain.wire import (
@@ -39,18 +39,8 @@ from tuitrain.wire import (
 
 _RECEIVE_SECONDS = 0.1
 _GOODBYE_SECONDS = 5.0
-_STILL_SECONDS = 2.0
 _UNSAVED = "what came after the last checkpoint is not saved."
 _MEETING = "; waiting for the machines to meet again."
-
-
-@dataclass(frozen=True)
-class Bounds:
-    """How long ranks may be silent, in seconds, until that is said, and until one is killed; and how long they have to obey a stop."""
-
-    silent: float = 10.0
-    hung: float = 60.0
-    stop: float = 25.0
 
 
 def elastic_train(
@@ -96,9 +86,8 @@ class _Group:
         self._asked_to_end: tuple[Request, float] | None = None
         self._started = self._ended = self._dead = self._hears = self._paused = False
         self._step = 0
-        self._looked = time.monotonic()
+        self._silence = Silence(ranks, bounds)
         self._restarted: str | None = None
-        self._unanswered: str | None = None
         self._failed: str | None = None
         self._output = RankOutput()
 
@@ -111,7 +100,7 @@ class _Group:
                     return
             self.keep_output()
             self._forward()
-            yield from self._look_for_silence()
+            yield from self._silence.look(self._devices)
             if self._ranks.process.poll() is not None:
                 yield from self._launcher_gone()
             yield from self._end_in_time()
@@ -228,10 +217,10 @@ class _Group:
             yield from self._heard_out()
             return
         self._group_ends()
-        what = self._unanswered or f"{self._name(message.rank)} died ({_how(message.exitcode)})"
+        what = self._silence.killed or f"rank {message.rank} ({self._devices[message.rank]}) died ({_how(message.exitcode)})"
         if self._several and message.exitcode == LOST_PEER:
             what = "A rank on another machine has gone"
-        self._unanswered = None
+        self._silence.killed = None
         if self._asked_to_end is not None:
             yield Notice(level="warning", text=f"{what} before the run had stopped; {_UNSAVED}")
             yield self._end(_end_state(self._asked_to_end[0]))
@@ -277,25 +266,6 @@ class _Group:
                 self._ranks.send(leader, Ask(request=request))
             self._requests = []
 
-    def _look_for_silence(self) -> Iterator[Event]:
-        now = time.monotonic()
-        still, self._looked = now - self._looked, now
-        for peer in (*self._ranks.peers, *self._ranks.expected):
-            if still > _STILL_SECONDS:
-                # This process stood still itself, as a suspended job does, and the ranks likely with it.
-                peer.heard = now
-            silent = now - peer.heard
-            if peer.number is None or silent < self._bounds.silent:
-                continue
-            who = f"rank {peer.number} ({self._devices[peer.number]}, pid {peer.pid})"
-            if not peer.named:
-                peer.named = True
-                does = "has not answered" if peer.line else "was started and has not said a word"
-                yield Notice(level="warning", text=f"{who} {does} for {silent:.0f} s; the others wait for it.")
-            if silent >= self._bounds.hung and self._unanswered is None:
-                self._unanswered = f"{who} did not answer for {silent:.0f} s and was killed"
-                self._ranks.kill(peer)
-
     def _launcher_gone(self) -> Iterator[Event]:
         yield from self._heard_out()
         if self._ended:
@@ -329,9 +299,6 @@ class _Group:
         self._ended = True
         run = PurePath(self._joined.folder).name if self._joined else ""
         return RunEnded(run=run, state=state, step=self._step, error=error)
-
-    def _name(self, rank: int) -> str:
-        return f"rank {rank} ({self._devices[rank]})"
 
 
 def _end_state(request: Request) -> EndState:
