@@ -45,6 +45,13 @@ def print_error(error: BaseException) -> None:
     sys.stderr.write(clean_lines("".join(traceback.format_exception(error))))
 
 
+def passing_line(what: str) -> None:
+    """What is being done, on a line of a terminal's stderr that gives way to the next one; an empty text takes it away."""
+    if sys.stderr.isatty():
+        sys.stderr.write(f"\r\x1b[2K{f'... {what}' if what else ''}")
+        sys.stderr.flush()
+
+
 def readable(path: Path) -> str:
     """A path as text that JSON can hold, also where a name in it is not UTF-8."""
     return os.fsencode(path).decode("utf-8", errors="replace")

@@ -53,14 +53,15 @@ def bench(device: str, steps: int, as_json: bool) -> int:
     from tuitrain.recipes import load_recipe
     from tuitrain.session.preflight import bench as benches
     from tuitrain.session.preflight.trials import ProcessTrials
+    from tuitrain.text import passing_line
 
     config = with_changes(load_recipe(RECIPES[0]), {"device": device}, from_text=True)
     os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
     trials = ProcessTrials(steps=steps, seconds=BENCH_SECONDS, free=free_cuda_devices(report.one_sample()))
     try:
-        found = benches.bench(trials, config, steps, benches.progress)
+        found = benches.bench(trials, config, steps, passing_line)
     finally:
-        benches.progress("")
+        passing_line("")
     click.echo(benches.as_json(found) if as_json else benches.as_text(found, get_terminal_size().columns))
     return int(found.failed)
 

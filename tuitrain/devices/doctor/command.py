@@ -14,10 +14,10 @@ from tuitrain.devices.doctor.exchange import two_devices
 from tuitrain.devices.doctor.text import as_json as to_json
 from tuitrain.devices.doctor.text import as_text
 from tuitrain.devices.sampler import Sampler
+from tuitrain.text import passing_line
 
 FIRST_SAMPLE_SECONDS = 3.2
 """A little longer than the sampler takes to call a call that hangs by its name."""
-_CLEAR = "\r\x1b[2K"
 
 
 def run(runs_dir: Path, *, as_json: bool, all_reduce: bool) -> str:
@@ -25,24 +25,18 @@ def run(runs_dir: Path, *, as_json: bool, all_reduce: bool) -> str:
     sampler = Sampler()
     sampler.start()
     try:
-        _say("what NVML says")
+        passing_line("what NVML says")
         snapshot = sampler.wait(FIRST_SAMPLE_SECONDS)
-        report = examine(snapshot, runs_dir, environ=dict(os.environ), say=_say)
+        report = examine(snapshot, runs_dir, environ=dict(os.environ), say=passing_line)
         if all_reduce:
-            _say("how two devices talk to one another, 30 s at most")
+            passing_line("how two devices talk to one another, 30 s at most")
             report = msgspec.structs.replace(report, checks=(*report.checks, two_ranks(two_devices(snapshot))))
     finally:
         sampler.stop()
-        _say("")
+        passing_line("")
     if as_json:
         return to_json(report) + "\n"
     text = as_text(report, colour=sys.stdout.isatty() and "NO_COLOR" not in os.environ)
     # A terminal in another locale than UTF-8 gets "?" for a glyph and not a traceback.
     encoding = sys.stdout.encoding or "utf-8"
     return text.encode(encoding, "replace").decode(encoding)
-
-
-def _say(what: str) -> None:
-    if sys.stderr.isatty():
-        sys.stderr.write(f"{_CLEAR}... {what}" if what else _CLEAR)
-        sys.stderr.flush()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import textwrap
 import threading
 from collections.abc import Callable, Sequence
@@ -19,7 +18,6 @@ from tuitrain.wire import Measured
 
 NONE = "n/a"
 _INDENT = " " * 9
-_CLEAR = "\r\x1b[2K"
 
 
 class Bench(msgspec.Struct, frozen=True):
@@ -67,13 +65,6 @@ def bench(trials: Trials, config: RunConfig, steps: int, say: Callable[[str], No
         measured[plan] = trials.measure(config, plan, stop)
     rows = tuple(compare((plan,), measured)[0] for plan in alone)
     return Bench(config, steps, rows, compare(sharing, measured), left_out(pool))
-
-
-def progress(what: str) -> None:
-    """One line on a terminal's stderr; an empty text takes it away."""
-    if sys.stderr.isatty():
-        sys.stderr.write(f"{_CLEAR}... {what}" if what else _CLEAR)
-        sys.stderr.flush()
 
 
 # -- for scripts ----------------------------------------------------------------------------------------------------------
