@@ -48,7 +48,7 @@ class _Descriptor(io.RawIOBase):
 def open_closed_streams() -> None:
     """A standard input and a standard error that are closed lead nowhere from now on.
 
-    Python has nothing there, in the place of which `print` takes standard output; and the next file that is opened would get their number.
+    Python has `None` there, for which `print` takes standard output; and the next file that is opened would get the closed number.
     """
     for name, number, mode in (("stdin", 0, "r"), ("stderr", 2, "w")):
         if getattr(sys, name) is None:
@@ -115,7 +115,7 @@ def write_utf8() -> None:
 @contextlib.contextmanager
 def printer(*, as_json: bool) -> Iterator[Printer]:
     """What shows a run. As JSON it has standard output to itself: while entered, what anybody else prints, C code too, goes to stderr."""
-    from tuitrain.console import printer_for
+    from tuitrain.console.printers import printer_for
 
     shows, out = printer_for(json=as_json), sys.stdout
     descriptor = getattr(out.buffer, "raw", out.buffer)

@@ -10,7 +10,6 @@ import msgspec
 
 from tuitrain.config import RunConfig
 from tuitrain.console.printers import Preparations, Printer, notice_to_stderr, to_stderr
-from tuitrain.console.printers import printer_for as printer_for
 from tuitrain.console.terminal import Terminal, cursor_for_the_shell, show, signals_interrupt
 from tuitrain.events import Event, RunEnded
 from tuitrain.files import to_nowhere

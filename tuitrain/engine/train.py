@@ -11,7 +11,7 @@ import torch
 from tuitrain.config import ConfigError, RunConfig
 from tuitrain.engine.allocator import HOLES_SECONDS_AT_EPOCH, give_back_holes
 from tuitrain.engine.checkpoint import BadCheckpoint, Contents
-from tuitrain.engine.control import Control as Control
+from tuitrain.engine.control import Control
 from tuitrain.engine.data import Interrupted
 from tuitrain.engine.failures import RunFailed, describe, is_out_of_memory, unusable
 from tuitrain.engine.group import Group, is_lost_peer
