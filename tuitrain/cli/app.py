@@ -37,12 +37,7 @@ def open_app(
     Raises:
         click.UsageError: there is no terminal, or one on which nothing can be drawn.
     """
-    instead = f"use `tuitrain {'show RUN' if attach else 'resume RUN' if resume else 'run RECIPE'}`"
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise click.UsageError(f"the app needs a terminal; without one {instead}.")
-    if (term := os.environ.get("TERM")) in _WITHOUT_A_CURSOR:
-        named = f"TERM: on a {term!r} terminal the app cannot draw"
-        raise click.UsageError(f"{named}; it must be the name of the terminal, such as xterm-256color, or {instead}.")
+    _check_terminal(f"use `tuitrain {'show RUN' if attach else 'resume RUN' if resume else 'run RECIPE'}`")
     from tuitrain.config import RECIPES
     from tuitrain.python import lasting_imports
     from tuitrain.recipes import load_recipe
@@ -94,6 +89,15 @@ def open_app(
         sys.stderr.flush()
         os._exit(code)
     return code
+
+
+def _check_terminal(instead: str) -> None:
+    """Raises: click.UsageError: there is no terminal, or one on which nothing can be drawn; `instead` says what to do then."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise click.UsageError(f"the app needs a terminal; without one {instead}.")
+    if (term := os.environ.get("TERM")) in _WITHOUT_A_CURSOR:
+        named = f"TERM: on a {term!r} terminal the app cannot draw"
+        raise click.UsageError(f"{named}; it must be the name of the terminal, such as xterm-256color, or {instead}.")
 
 
 def _load_train(warming: Warming) -> Train:
