@@ -221,7 +221,7 @@ def _allowed_with_limit(field: str, value: Any) -> str:
 
 
 def _quotes(field: str, value: Any) -> str:
-    """What to write where a file has quotes around what is no text, or none around what is: the value alone looks as it should be."""
+    """What to write where a file has quotes around what is no text, or none around text: shown without them the value looks right."""
     if not isinstance(value, str):
         return f' Text is in quotes: {field} = "{written(value)}".' if field in ("name", "note") and isinstance(value, int | float) else ""
     try:

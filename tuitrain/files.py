@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 LONGEST_NAME = 240
-"""Bytes in a file's name that leave room for what the name of the file beside it has more."""
+"""Of a file's name, in bytes: that of the temporary file beside it is longer."""
 
 # Open descriptors by their names: whoever opened them goes on with the same file, also where that is a regular one.
 _DESCRIPTORS = ("/dev/stdout", "/dev/stderr", "/dev/fd/", "/proc/")
@@ -76,7 +76,7 @@ def sweep(folder: Path, replaced: Iterable[str]) -> None:
 
 
 def check_place(path: Path) -> None:
-    """Whether `written_where_asked` can begin, for one who needs time to make what is to be written.
+    """Check that `written_where_asked` can begin, for one who needs time to make what is to be written.
 
     Raises:
         OSError: nothing can be written there.

@@ -68,7 +68,7 @@ def runs_dir(option: str | None = None) -> Path:
 
 
 def check_working_directory() -> None:
-    """Whether torch can compute in this process: from a folder that is gone its libraries do not find theirs, and end the process.
+    """Check that torch can compute in this process: from a folder that is gone its libraries do not find theirs, and end the process.
 
     Raises:
         ConfigError: the working directory has been deleted.

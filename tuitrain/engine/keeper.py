@@ -90,8 +90,8 @@ class Keeper:
 
         Args:
             kind: why it is saved.
-            position: where the run is; what its `best_accuracy` is, is found here.
-            accuracy: on the test data, where it was evaluated in this process. An epoch that could not be saved is the best of nothing.
+            position: where the run is; its `best_accuracy` is filled in here.
+            accuracy: on the test data, where it was evaluated in this process. It is compared with those of epochs that were saved alone.
         """
         yield from self.drain()
         self._saved_at = time.monotonic()

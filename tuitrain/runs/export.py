@@ -30,7 +30,7 @@ _FORMULA = ("=", "+", "-", "@")
 
 
 def check_output(output: str | None) -> None:
-    """Whether the file `output` can be written, before seconds are spent on what is to be in it.
+    """Check that the file `output` can be written, before seconds are spent on what is to be in it.
 
     Raises:
         ConfigError: it cannot.

@@ -47,8 +47,8 @@ def runs_here(process: Process) -> bool:
 
 
 def is_of_earlier_boot(process: Process, heard: float) -> bool:
-    """Whether this machine has started anew since a process was heard of, or never was that process's machine: one that says something
-    after that start is another one."""
+    """Whether a process of another boot of a machine of this name was last heard of before this machine started. One that was heard of
+    later is of another machine."""
     return process.host == host_name() and process.boot_id != _boot_id() and heard < _booted()
 
 

@@ -147,7 +147,11 @@ def _marked(runs_dir: Path, marks: Sequence[bytes]) -> Iterator[RunSummary]:
 
 @contextmanager
 def locked(runs_dir: Path) -> Iterator[bool]:
-    """One process at a time decides that a turn has come; `False` while another one does. The lock ends with its process."""
+    """One process at a time decides that a turn has come; `False` while another one does. The lock ends with its process.
+
+    Raises:
+        OSError: nobody can tell: the folder is gone, or its disk refuses.
+    """
     descriptor = _opened(runs_dir / LOCK)
     # Where there is no lock to have, the order of the queue alone decides.
     if descriptor is None:

@@ -34,7 +34,7 @@ def delete(folder: Path, wait: Wait = let_pass) -> RunSummary:
     Raises:
         RunError: it is not there any more, it is live, or its folder cannot be removed.
     """
-    # The folder and no name: while somebody was asked it may have gone, and another run's name may begin with its own.
+    # Not looked for by its id: while somebody was asked it may have gone, and the id of another run may begin with its own.
     if not is_run(folder):
         raise RunError(f"RUN: {clean(folder.name)} is not there any more.")
     run = summarize(folder, time.time())
@@ -48,7 +48,7 @@ def delete(folder: Path, wait: Wait = let_pass) -> RunSummary:
 
 
 def check_deletable(run: RunSummary) -> None:
-    """Whether a run may be deleted.
+    """Check that a run may be deleted.
 
     Raises:
         RunError: it is live.

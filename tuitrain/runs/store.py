@@ -40,7 +40,7 @@ from tuitrain.text import clean_lines
 BUSY_SECONDS = 0.5
 # A full disk stays full; a lock goes, and then nothing of the run is lost.
 LOCKED_SECONDS = 45.0
-# So that a try on a disk that stays full costs the same however long it does.
+# However long a disk stays full, each try costs the same.
 AT_ONCE = 2_000
 # Only ends of tables are written to. SQLite's own 2 MB would fill up while the file grows.
 CACHE_KIB = 256
@@ -171,7 +171,7 @@ class MetricsWriter:
             case events.Replicas():
                 self._insert("replicas", event.step, msgspec.json.encode(event))
             case events.ReplicaStats():
-                # Of those before nobody reads.
+                # Nobody reads the earlier ones.
                 self._connection.execute("DELETE FROM replica_stats")
                 self._insert("replica_stats", event.step, msgspec.json.encode(event))
             case events.StepTimes():

@@ -114,7 +114,7 @@ class HostedRun:
             return REFUSED
         assert self._session.record is not None
         self._prints_to(partial(self._session.record.log.add, "output"))
-        # A run that was in the queue before is nobody's in particular.
+        # A run that was in the queue already does not end with whoever lets it wait again.
         if not self._prepare() and not (self._request.queue and resume is not None):
             return self._abandon()
         self._alone = True

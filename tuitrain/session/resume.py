@@ -53,7 +53,7 @@ def lacks_its_end(run: RunSummary) -> bool:
 
 
 def check_resumable(run: RunSummary) -> None:
-    """Whether a run has ended and can be read.
+    """Check that a run has ended and can be read.
 
     Raises:
         RunError: it has not, or cannot.

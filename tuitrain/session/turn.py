@@ -19,9 +19,9 @@ from tuitrain.session.queued import QueuedRun
 from tuitrain.text import clean
 
 LOOK_SECONDS = 1.0
-"""How often it is looked at the runs that it waits for."""
+"""How often the runs that it waits for are looked at."""
 WHOLE_LOOK_SECONDS = 30.0
-"""How often it is looked at all runs."""
+"""How often all runs are looked at."""
 PATIENT_SECONDS = 15.0
 """After the machine has started anew all runs of the queue get new processes at the same moment: those that came before go first."""
 

@@ -20,7 +20,7 @@ from tuitrain.text import clean
 OBEY_SECONDS = 60.0
 """How long a run may take to the end of a step."""
 REACH_SECONDS = 10.0
-"""How long a process may take to listen that makes a run its own, as when it is handed over."""
+"""How long a process that makes a run its own, as when it is handed over, may take until it listens."""
 CLOSE_SECONDS = 10.0
 """How long its process may take to let go of a run that has ended."""
 _POLL_SECONDS = 0.05

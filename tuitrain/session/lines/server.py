@@ -18,7 +18,7 @@ from tuitrain.session.lines.connection import Connection, Gone
 
 MOST_CONNECTIONS = 64
 CHECK_SECONDS = 5.0
-"""How often it is looked whether the socket's file is still there: it goes with the folder of a login that has ended."""
+"""How often the socket's file is looked for: it goes with the folder of a login that has ended."""
 FLUSH_SECONDS = 1.0
 """How long viewers have to read the run's last events."""
 _CROWDED_SECONDS = 0.1
