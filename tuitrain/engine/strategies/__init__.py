@@ -18,6 +18,7 @@ class Strategy(Protocol):
     """Runs forward and backward of one batch over its replicas. What has a body here is for those that are in this process alone.
 
     Attributes:
+        name: as a configuration has it.
         devices: the replicas' devices, in order.
         pattern: the shapes of the last step.
         replica_losses: the loss of each replica in the last step, detached, 0-dim, on the first device; `None` where it was idle, and for
@@ -26,6 +27,7 @@ class Strategy(Protocol):
         laps: where the time goes on the first device, or in a group on this rank's; the loop laps what it does around `step`.
     """
 
+    name: str
     devices: tuple[str, ...]
     pattern: Pattern
     replica_losses: tuple[Tensor | None, ...]
@@ -50,7 +52,7 @@ class Strategy(Protocol):
         Args:
             last: all of them; in a group every rank must ask.
         """
-        ...
+        return self.laps.times(self.name, self.devices)
 
     @property
     def fresh_memory(self) -> Callable[[], Memory | None] | None:

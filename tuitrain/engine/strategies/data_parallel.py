@@ -15,7 +15,6 @@ from tuitrain.engine.laps import Laps
 from tuitrain.engine.outputs import logits, tensors
 from tuitrain.engine.replicas import Pattern, ShapeWatch
 from tuitrain.engine.strategies import Strategy
-from tuitrain.events import StepTimes
 
 
 class UnderAutocast(nn.Module):
@@ -57,6 +56,8 @@ class DataParallel(Strategy):
         batch_dim: the input's axis that is cut.
     """
 
+    name = "dp"
+
     def __init__(
         self,
         model: nn.Module,
@@ -88,7 +89,3 @@ class DataParallel(Strategy):
         gathered = tuple(next(tensors(outputs)).shape) if len(self.devices) > 1 else None
         self.pattern = Pattern(tuple(inputs.shape), gathered, tuple(self._watch.by_device.get(device) for device in self.devices))
         return loss.detach().to(self._home, non_blocking=True)
-
-    def times(self, *, last: bool = False) -> StepTimes | None:
-        """See `Strategy.times`."""
-        return self.laps.times("dp", self.devices)

@@ -53,6 +53,8 @@ class Distributed:
         may_skip: some parameters may not take part in a forward pass.
     """
 
+    name = "ddp"
+
     def __init__(
         self,
         model: nn.Module,
@@ -144,7 +146,7 @@ class Distributed:
         self._spent = [None] * len(ranks)
         each = tuple(spent.phases for spent in ranks)
         mean = sum(each, Phases()) / len(each)
-        return Spent(ranks[0].steps, ranks[0].samples, mean, each).event("ddp", self.devices)
+        return Spent(ranks[0].steps, ranks[0].samples, mean, each).event(self.name, self.devices)
 
     def _backward(self, loss: Tensor) -> None:
         """Backward; what it takes after this rank's last gradient is waiting for the reduction, and that is communication."""

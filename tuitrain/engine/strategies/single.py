@@ -14,7 +14,6 @@ from tuitrain.engine.laps import Laps
 from tuitrain.engine.outputs import logits
 from tuitrain.engine.replicas import Pattern, ShapeWatch
 from tuitrain.engine.strategies import Strategy
-from tuitrain.events import StepTimes
 
 
 class Single(Strategy):
@@ -29,6 +28,8 @@ class Single(Strategy):
     Attributes:
         run: does forward and backward of a batch, and gives its mean loss, detached: `plain`, or what does the same.
     """
+
+    name = "single"
 
     def __init__(self, model: nn.Module, criterion: nn.Module, device: torch.device, autocast: AbstractContextManager[Any]) -> None:
         self.devices: tuple[str, ...] = (str(device),)
@@ -66,7 +67,3 @@ class Single(Strategy):
         shape = tuple(inputs.shape)
         self._patterns[shape] = Pattern(shape, None, (self._watch.last,))
         return loss
-
-    def times(self, *, last: bool = False) -> StepTimes | None:
-        """See `Strategy.times`."""
-        return self.laps.times("single", self.devices)

@@ -16,7 +16,6 @@ from tuitrain.engine.laps import Laps
 from tuitrain.engine.outputs import logits
 from tuitrain.engine.replicas import Pattern, Shapes, ShapeWatch
 from tuitrain.engine.strategies import Strategy
-from tuitrain.events import StepTimes
 
 
 @dataclass(frozen=True)
@@ -45,6 +44,8 @@ class Split(Strategy):
         criterion: mean loss over samples.
         batch_dim: the input's axis that is cut; labels and outputs are cut at 0.
     """
+
+    name = "split"
 
     def __init__(self, replicas: Sequence[Replica], criterion: nn.Module, batch_dim: int) -> None:
         self.devices: tuple[str, ...] = tuple(str(replica.device) for replica in replicas)
@@ -76,10 +77,6 @@ class Split(Strategy):
         total: Tensor = reduce(torch.add, weighed)
         self.laps.lap("communication")
         return total
-
-    def times(self, *, last: bool = False) -> StepTimes | None:
-        """See `Strategy.times`."""
-        return self.laps.times("split", self.devices)
 
     def _run(self, index: int, inputs: Tensor, labels: Tensor, share: float) -> tuple[Shapes | None, Tensor, Tensor, Seconds]:
         """One replica's part: its shapes; its mean loss, and its share in that of the batch, on the first device; how long it took."""
