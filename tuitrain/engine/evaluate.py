@@ -35,6 +35,8 @@ class Evaluator:
     """Evaluates a model on a split, in batches of the training's batch size.
 
     Attributes:
+        model: in training mode.
+        criterion: mean loss over samples.
         split: test samples, on the model's device.
         batch_size: samples in a batch; it decides what `loss_sum` is a sum of.
         dtype, batch_dim: as in training.

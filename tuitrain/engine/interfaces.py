@@ -27,7 +27,7 @@ def is_here(host: str) -> bool:
         OSError: it stands for no address.
     """
     mine = {address.address for each in psutil.net_if_addrs().values() for address in each}
-    return any(address in mine or ipaddress.ip_address(address).is_loopback for address in addresses_of(host))
+    return any(address in mine or _is_loopback(address) for address in addresses_of(host))
 
 
 def own_address_towards(host: str) -> str:
