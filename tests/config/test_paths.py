@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import click
 import platformdirs
 import pytest
 
@@ -117,11 +118,12 @@ def test_a_home_that_nobody_knows_is_a_sentence(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_folder_of_the_runs_without_a_name_is_not_the_one_without_an_option(monkeypatch: pytest.MonkeyPatch) -> None:
+    after, option = click.Context(click.Command("runs"), obj="/there"), click.Option(["--runs-dir"])
     with pytest.raises(ConfigError, match=r"^--runs-dir: '' is not allowed; it must be the path of a folder\.$"):
         paths.runs_dir("")
     with pytest.raises(ConfigError, match=r"^--runs-dir: '' is not allowed"):
-        runs_folder("", "/there")
-    assert runs_folder(None, "/there") == Path("/there")
+        runs_folder(after, option, "")
+    assert runs_folder(after, option, None) == Path("/there")
     monkeypatch.setenv("TUITRAIN_RUNS", "")
     assert paths.runs_dir().name == "runs"
 

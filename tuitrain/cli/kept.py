@@ -7,70 +7,64 @@ from pathlib import Path
 
 import click
 
-from tuitrain.cli.options import RUN_IS, OneOf, json_option, runs_dir_option, runs_folder
+from tuitrain.cli.options import RUN_IS, OneOf, json_option, runs_dir_option
 from tuitrain.cli.output import terminal_width, write_utf8
 
 
 @click.command()
 @runs_dir_option
 @json_option
-@click.pass_obj
-def runs(parent_runs_dir: str | None, runs_dir: str | None, as_json: bool) -> None:
+def runs(runs_dir: Path, as_json: bool) -> None:
     """List the runs, newest first."""
     from tuitrain.runs import report
 
-    click.echo(report.runs(runs_folder(runs_dir, parent_runs_dir), as_json=as_json, width=terminal_width()))
+    click.echo(report.runs(runs_dir, as_json=as_json, width=terminal_width()))
 
 
 @click.command(epilog=RUN_IS)
 @click.argument("run", metavar="RUN")
 @runs_dir_option
 @json_option
-@click.pass_obj
-def show(parent_runs_dir: str | None, run: str, runs_dir: str | None, as_json: bool) -> None:
+def show(run: str, runs_dir: Path, as_json: bool) -> None:
     """Show one RUN. Its configuration, state, last metrics and checkpoints."""
     from tuitrain.runs import report
 
-    click.echo(report.show(runs_folder(runs_dir, parent_runs_dir), run, as_json=as_json))
+    click.echo(report.show(runs_dir, run, as_json=as_json))
 
 
 @click.command(epilog=RUN_IS)
 @click.argument("run", metavar="RUN")
 @runs_dir_option
-@click.pass_obj
-def attach(parent_runs_dir: str | None, run: str, runs_dir: str | None) -> int:
+def attach(run: str, runs_dir: Path) -> int:
     """Open the app on RUN. A live one is watched and steered, from any number of terminals."""
     from tuitrain.cli.app import open_app
     from tuitrain.runs import catalogue
 
-    folder = runs_folder(runs_dir, parent_runs_dir)
-    return open_app(None, folder, attach=catalogue.find(folder, run).path)
+    return open_app(None, runs_dir, attach=catalogue.find(runs_dir, run).path)
 
 
 @click.command(epilog=RUN_IS)
 @click.argument("run", metavar="RUN")
 @runs_dir_option
-@click.pass_obj
-def pause(parent_runs_dir: str | None, run: str, runs_dir: str | None) -> None:
+def pause(run: str, runs_dir: Path) -> None:
     """Let a live RUN wait at the end of its step. `resume` lets it go on."""
     from tuitrain.runs import catalogue
     from tuitrain.session.lines import commands as lines
 
-    click.echo(lines.pause(catalogue.find(runs_folder(runs_dir, parent_runs_dir), run)))
+    click.echo(lines.pause(catalogue.find(runs_dir, run)))
 
 
 @click.command(epilog=RUN_IS)
 @click.argument("run", metavar="RUN")
 @runs_dir_option
-@click.pass_obj
-def stop(parent_runs_dir: str | None, run: str, runs_dir: str | None) -> None:
+def stop(run: str, runs_dir: Path) -> None:
     """Stop a live RUN, with a checkpoint. Returns when it has ended."""
     from tuitrain.console.printers import to_stderr
     from tuitrain.runs import catalogue
     from tuitrain.runs.silence import announced
     from tuitrain.session.lines import commands as lines
 
-    click.echo(lines.stop(catalogue.find(runs_folder(runs_dir, parent_runs_dir), run), announced(to_stderr)))
+    click.echo(lines.stop(catalogue.find(runs_dir, run), announced(to_stderr)))
 
 
 @click.command(epilog=RUN_IS)
@@ -78,8 +72,7 @@ def stop(parent_runs_dir: str | None, run: str, runs_dir: str | None) -> None:
 @click.option("--format", "format_", required=True, type=OneOf(["csv", "json", "pt", "py"]))
 @click.option("-o", "--output", metavar="FILE", help="Where to write it; stdout without, or with -.")
 @runs_dir_option
-@click.pass_obj
-def export(parent_runs_dir: str | None, run: str, format_: str, output: str | None, runs_dir: str | None) -> None:
+def export(run: str, format_: str, output: str | None, runs_dir: Path) -> None:
     """Write what a RUN has kept.
 
     csv and json are its metrics, pt its weights, py a plain PyTorch script that does the same.
@@ -92,7 +85,7 @@ def export(parent_runs_dir: str | None, run: str, format_: str, output: str | No
     from tuitrain.runs import catalogue
     from tuitrain.runs.export import check_output, export_metrics, write_text
 
-    found = catalogue.find(runs_folder(runs_dir, parent_runs_dir), run)
+    found = catalogue.find(runs_dir, run)
     if format_ in ("csv", "json"):
         export_metrics(found.path, "csv" if format_ == "csv" else "json", output)
         return
@@ -117,14 +110,13 @@ def export(parent_runs_dir: str | None, run: str, format_: str, output: str | No
 @click.argument("runs", metavar="RUN...", nargs=-1, required=True)
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @runs_dir_option
-@click.pass_obj
-def delete(parent_runs_dir: str | None, runs: tuple[str, ...], yes: bool, runs_dir: str | None) -> int:
+def delete(runs: tuple[str, ...], yes: bool, runs_dir: Path) -> int:
     """Delete each RUN with its checkpoints and metrics. Where one of them is live, or is not there, none is deleted."""
     from tuitrain.console.printers import to_stderr
     from tuitrain.runs import catalogue, removal
     from tuitrain.runs.silence import announced
 
-    found = catalogue.find_each(runs_folder(runs_dir, parent_runs_dir), runs)
+    found = catalogue.find_each(runs_dir, runs)
     for run in found:
         removal.check_deletable(run)
     named = catalogue.in_words(found)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import click
 
-from tuitrain.cli.options import WholeNumber, json_option, runs_dir_option, runs_folder
+from tuitrain.cli.options import WholeNumber, json_option, runs_dir_option
 from tuitrain.cli.output import terminal_width
 
 BENCH_SECONDS = 300.0
@@ -30,13 +31,11 @@ def gpus(as_json: bool) -> None:
 @runs_dir_option
 @json_option
 @click.option("--all-reduce", is_flag=True, help="Also let two GPUs (or two processes on the CPU) add numbers up, 30 s at most.")
-@click.pass_obj
-def doctor(parent_runs_dir: str | None, runs_dir: str | None, as_json: bool, all_reduce: bool) -> None:
+def doctor(runs_dir: Path, as_json: bool, all_reduce: bool) -> None:
     """Say what is wrong with the GPUs here. And the command that mends it."""
     from tuitrain.devices.doctor import command
 
-    folder = runs_folder(runs_dir, parent_runs_dir)
-    click.echo(command.run(folder, as_json=as_json, all_reduce=all_reduce), nl=False)
+    click.echo(command.run(runs_dir, as_json=as_json, all_reduce=all_reduce), nl=False)
 
 
 @click.command()

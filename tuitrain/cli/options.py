@@ -49,13 +49,14 @@ def json_flag(help_: str) -> Callable[[FC], FC]:
     return click.option("--json", "as_json", is_flag=True, callback=choose_encoding, help=help_)
 
 
-runs_dir_option = click.option("--runs-dir", metavar="DIR", help="Where the runs are kept (or TUITRAIN_RUNS).")
-detach_option = click.option("--detach", is_flag=True, help="Train in the background, print the run's id and return.")
-json_option = json_flag("JSON instead of text.")
-
-
-def runs_folder(option: str | None, of_the_group: str | None) -> Path:
+def runs_folder(ctx: click.Context, param: click.Parameter, option: str | None) -> Path:
     """The folder of the runs: `--runs-dir` of the command, of `tuitrain`, or where they are kept without one."""
     from tuitrain import paths
 
-    return paths.runs_dir(of_the_group if option is None else option)
+    return paths.runs_dir(ctx.obj if option is None else option)
+
+
+RUNS_DIR_IS = "Where the runs are kept (or TUITRAIN_RUNS)."
+runs_dir_option = click.option("--runs-dir", metavar="DIR", callback=runs_folder, help=RUNS_DIR_IS)
+detach_option = click.option("--detach", is_flag=True, help="Train in the background, print the run's id and return.")
+json_option = json_flag("JSON instead of text.")

@@ -15,7 +15,7 @@ import click
 
 from tuitrain import signals
 from tuitrain.cli import INTERRUPTED
-from tuitrain.cli.options import USAGE_ERROR, runs_dir_option, runs_folder
+from tuitrain.cli.options import RUNS_DIR_IS, USAGE_ERROR
 from tuitrain.cli.output import open_closed_streams, standard_output
 from tuitrain.cli.usage import sentence_of
 from tuitrain.text import clean_lines, nearest
@@ -92,13 +92,14 @@ class _Commands(click.Group):
 
 @click.group(cls=_Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="tuitrain", prog_name="tuitrain")
-@runs_dir_option
+@click.option("--runs-dir", metavar="DIR", help=RUNS_DIR_IS)
 @click.pass_context
 def commands(ctx: click.Context, runs_dir: str | None) -> int | None:
     """Train PyTorch models and watch the GPUs, in one terminal screen. Without a command: open the app."""
     ctx.obj = runs_dir
     if ctx.invoked_subcommand is None:
+        from tuitrain import paths
         from tuitrain.cli.app import open_app
 
-        return open_app(None, runs_folder(runs_dir, None))
+        return open_app(None, paths.runs_dir(runs_dir))
     return None

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from tuitrain.cli.app import open_app
-from tuitrain.cli.options import RUN_IS, USAGE_ERROR, detach_option, json_flag, runs_dir_option, runs_folder
+from tuitrain.cli.options import RUN_IS, USAGE_ERROR, detach_option, json_flag, runs_dir_option
 from tuitrain.cli.output import printer
 from tuitrain.cli.wiring import check_config, session_and_sampler
 
@@ -72,13 +72,10 @@ class _WithFields(click.Command):
 @click.option("--tui", is_flag=True, help="Start the run inside the app.")
 @detach_option
 @click.option("--queue", is_flag=True, help="Train in the background when the devices are free, after the runs that were queued before.")
-@click.pass_obj
 def run(
-    parent_runs_dir: str | None,
-    /,
     recipe: str,
     settings: tuple[str, ...],
-    runs_dir: str | None,
+    runs_dir: Path,
     as_json: bool,
     tui: bool,
     detach: bool,
@@ -93,7 +90,6 @@ def run(
     if queue and tui:
         raise click.UsageError("--queue and --tui cannot go together: a queued run begins later; `tuitrain attach` shows it.")
     config = _configuration(recipe, settings, options)
-    folder = runs_folder(runs_dir, parent_runs_dir)
     if queue and config.nnodes != "1":
         raise click.UsageError(
             f"nnodes: {config.nnodes!r} does not go with --queue, which waits for the devices of one machine; leave one out."
@@ -105,17 +101,17 @@ def run(
         if world is not None and (fitted := launched.fitted(config, world)) is not None:
             if tui or detach or queue:
                 raise click.UsageError(f"--tui, --detach and --queue do not go with {world.launcher}: it has the processes in its hands.")
-            _run_as_rank(world, fitted, folder, as_json=as_json)
+            _run_as_rank(world, fitted, runs_dir, as_json=as_json)
     if tui:
-        return open_app(config, folder, start_at_once=True)
+        return open_app(config, runs_dir, start_at_once=True)
     from tuitrain import console
     from tuitrain.session import detached
 
-    detached.revive(folder)
+    detached.revive(runs_dir)
     if detach or queue:
-        return console.detach(config, folder, queue=queue, as_json=as_json)
+        return console.detach(config, runs_dir, queue=queue, as_json=as_json)
 
-    with session_and_sampler(folder) as (session, _), printer(as_json=as_json) as shows:
+    with session_and_sampler(runs_dir) as (session, _), printer(as_json=as_json) as shows:
         return console.follow(session, config, shows)
 
 
@@ -170,10 +166,7 @@ def _run_as_rank(world: World, config: RunConfig, runs_dir: Path, *, as_json: bo
 @json_flag("One JSON event a line.")
 @click.option("--tui", is_flag=True, help="Go on inside the app.")
 @detach_option
-@click.pass_obj
-def resume(
-    parent_runs_dir: str | None, /, run: str, runs_dir: str | None, as_json: bool, tui: bool, detach: bool, **options: str | None
-) -> int:
+def resume(run: str, runs_dir: Path, as_json: bool, tui: bool, detach: bool, **options: str | None) -> int:
     """Go on with RUN from its newest checkpoint. In its own folder; a paused live one goes on where it is, a queued one waits again."""
     if tui and (as_json or detach):
         raise click.UsageError("--tui goes together with neither --json nor --detach: the app has the terminal to itself.")
@@ -182,26 +175,25 @@ def resume(
     from tuitrain.session.lines import commands as lines
     from tuitrain.session.resume import plan
 
-    folder = runs_folder(runs_dir, parent_runs_dir)
-    found = catalogue.find(folder, run)
+    found = catalogue.find(runs_dir, run)
     changes = {field: value for field, value in options.items() if value is not None}
     if found.state == "paused" and not changes:
         went_on = lines.go_on(found)
         if tui:
-            return open_app(None, folder, attach=found.path)
+            return open_app(None, runs_dir, attach=found.path)
         click.echo(went_on, err=as_json)
         return 0
     if found.left:
         return _wait_again(found, changes, as_json=as_json, tui=tui)
-    detached.revive(folder)
+    detached.revive(runs_dir)
     config = plan(found, changes)
     if tui:
-        return open_app(config, folder, start_at_once=True, resume=found.path)
+        return open_app(config, runs_dir, start_at_once=True, resume=found.path)
     from tuitrain import console
 
     if detach:
-        return console.detach(config, folder, resume=found.path, as_json=as_json)
-    with session_and_sampler(folder) as (session, _), printer(as_json=as_json) as shows:
+        return console.detach(config, runs_dir, resume=found.path, as_json=as_json)
+    with session_and_sampler(runs_dir) as (session, _), printer(as_json=as_json) as shows:
         return console.follow(session, config, shows, resume=found.path)
 
 
