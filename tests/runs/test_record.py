@@ -158,8 +158,9 @@ def test_gpu_samples_are_kept_by_device_and_not_logged(record):
     assert list(record.devices) == ["cuda:0"]
 
 
-def test_the_log_is_clean_bounded_and_countable():
-    log = LogTail(limit=3)
+def test_the_log_is_clean_bounded_and_countable(monkeypatch):
+    monkeypatch.setattr("tuitrain.runs.logtail.LOG_LINES", 3)
+    log = LogTail()
     for number in range(5):
         log.add("output", f"line {number}\x1b[2J\n", now=float(number))
     assert [line.text for line in log.tail(10)] == ["line 2·[2J·", "line 3·[2J·", "line 4·[2J·"]

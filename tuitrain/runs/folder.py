@@ -22,7 +22,7 @@ from tuitrain.events import END_STATES, RunStarted
 from tuitrain.files import sweep, sync_folder, write_atomically
 from tuitrain.paths import ANOTHER_RUNS_DIR, CHECKPOINTS, CONFIG, LOG, METRICS, STATE, TENSORBOARD
 from tuitrain.recipes import to_toml
-from tuitrain.runs.logtail import LogLine
+from tuitrain.runs.logtail import LogLine, LogTail
 from tuitrain.runs.network import PARAMETERS, PREDICTIONS
 from tuitrain.runs.process import this_process
 from tuitrain.runs.status import Ended, InQueue, RunStatus, read_status
@@ -145,6 +145,16 @@ class RunFolder:
         """
         write_atomically(self.path / STATE, msgspec.json.encode(status))
         self.status = status
+
+    def log_since(self, log: LogTail, seen: int) -> int:
+        """Add to `log.txt` what came to `log` after its first `seen` lines; how many it has had by now.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        lines, total = log.since(seen)
+        self.log(lines)
+        return total
 
     def log(self, lines: Iterable[LogLine]) -> None:
         """Add lines to `log.txt`, each with its time (UTC) and level; any thread may call this.

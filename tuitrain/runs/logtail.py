@@ -29,8 +29,8 @@ class LogLine(msgspec.Struct, frozen=True):
 class LogTail:
     """The newest lines of a log; any thread may add and read."""
 
-    def __init__(self, limit: int = LOG_LINES) -> None:
-        self._lines: deque[LogLine] = deque(maxlen=limit)
+    def __init__(self) -> None:
+        self._lines: deque[LogLine] = deque(maxlen=LOG_LINES)
         self._lock = threading.Lock()
         self.total = 0
         """How many lines were ever added."""
@@ -51,7 +51,7 @@ class LogTail:
     @property
     def cut(self) -> bool:
         """Whether the log has older lines than those that are kept here."""
-        return self._begins_late or self.total > (self._lines.maxlen or 0)
+        return self._begins_late or self.total > LOG_LINES
 
     def since(self, seen: int) -> tuple[list[LogLine], int]:
         """The kept lines that were added after the first `seen` ones, and the `total` that belongs to them."""

@@ -122,9 +122,7 @@ class Archive:
             del self._network[kind]
 
     def _write_log(self, record: RunRecord) -> None:
-        lines, total = record.log.since(self._logged)
-        self._folder.log(lines)
-        self._logged = total
+        self._logged = self._folder.log_since(record.log, self._logged)
 
     def _try(self, what: str, write: Callable[[], None]) -> list[Notice]:
         try:

@@ -19,7 +19,6 @@ from tuitrain.paths import expected_data
 from tuitrain.runs import claim
 from tuitrain.runs.errors import RunError
 from tuitrain.runs.folder import RunFolder
-from tuitrain.runs.logtail import LOG_LINES
 from tuitrain.runs.process import this_process
 from tuitrain.runs.queue import end_of_line
 from tuitrain.runs.record import RunRecord
@@ -107,7 +106,7 @@ class QueuedRun:
         with suppress(OSError), self._lock:
             if self._begun:
                 return
-            self._write_log()
+            self._logged = self.folder.log_since(self._record.log, self._logged)
             status = self.folder.status
             # By the clock that only grows: were the other set back, nobody elsewhere would hear for so long.
             if status.attached != self._record.attached or time.monotonic() - self._beaten >= BEAT_SECONDS:
@@ -137,7 +136,7 @@ class QueuedRun:
         """See `Owned`. A run that has not begun stays in the queue, where nobody stopped it and it did not fail."""
         with suppress(OSError), self._lock:
             if not self._begun:
-                self._write_log()
+                self._logged = self.folder.log_since(self._record.log, self._logged)
                 if state in ("stopped", "failed"):
                     self.folder.write_state(msgspec.structs.replace(self.folder.status.with_record(self._record), queue=None))
                 else:
@@ -162,11 +161,6 @@ class QueuedRun:
         assert status.queue is not None
         queue = msgspec.structs.replace(status.queue, **changes)
         return msgspec.structs.replace(status, queue=queue, attached=self._record.attached, heartbeat=time.time())
-
-    def _write_log(self) -> None:
-        lines, total = self._record.log.since(self._logged)
-        self.folder.log(lines[-LOG_LINES:])
-        self._logged = total
 
 
 def take_out(run: RunSummary, wait: Wait = let_pass) -> str:
