@@ -1,13 +1,15 @@
 from __future__ import annotations
 
+import io
 import json
+import sys
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuitrain.text import clean, is_plain_json, nearest
+from tuitrain.text import clean, is_plain_json, nearest, passing_line
 
 
 @given(st.text(), st.booleans())
@@ -36,3 +38,13 @@ def test_json_with_anything_else_in_it_is_not(text: str) -> None:
 )
 def test_the_nearest_word_is_found_in_any_case_and_equally_near_ones_are_both_named(word: str, words: list[str], hint: str) -> None:
     assert nearest(word, words) == hint
+
+
+@pytest.mark.parametrize(("terminal", "written"), [(True, "\r\x1b[2K... one\r\x1b[2K... two\r\x1b[2K"), (False, "")])
+def test_a_passing_line_gives_way_and_is_for_a_terminal_alone(monkeypatch: pytest.MonkeyPatch, terminal: bool, written: str) -> None:
+    stderr = io.StringIO()
+    monkeypatch.setattr(stderr, "isatty", lambda: terminal)
+    monkeypatch.setattr(sys, "stderr", stderr)
+    for what in ("one", "two", ""):
+        passing_line(what)
+    assert stderr.getvalue() == written
