@@ -85,6 +85,16 @@ def test_half_a_world_is_refused(name: str, value: str) -> None:
         world_of(TORCHRUN | {name: value})
 
 
+@pytest.mark.parametrize("port", ["0", "65536"])
+def test_a_port_that_is_none_is_refused(port: str) -> None:
+    for launched in (
+        lambda: world_of(TORCHRUN | {"MASTER_PORT": port}),
+        lambda: tell_torch(World("srun", 0, 1, 0, 1), SRUN | {"MASTER_PORT": port}),
+    ):
+        with pytest.raises(ConfigError, match=rf"^MASTER_PORT: {port} in the environment is no port; it must be 1 to 65535"):
+            launched()
+
+
 @pytest.mark.parametrize(("nodes", "first"), [("gpu[03-07,12],login", "gpu03"), ("box", "box"), ("a,b", "a"), ("n[7,9-10]", "n7")])
 def test_the_first_of_a_node_list(nodes: str, first: str) -> None:
     assert first_host(nodes) == first

@@ -16,6 +16,7 @@ from tuitrain.engine.failures import first_line
 from tuitrain.engine.group import Group, is_lost_peer
 from tuitrain.engine.interfaces import interface_of, own_address_towards
 from tuitrain.engine.placement import cuda_count
+from tuitrain.engine.samples import Interrupted
 from tuitrain.engine.world import World
 from tuitrain.events import Event, Progress, RunEnded
 
@@ -45,6 +46,8 @@ def train_as_rank(config: RunConfig, control: Control, *, local_size: int) -> It
             step = getattr(event, "step", step)
             yield event
         dist.destroy_process_group()
+    except Interrupted:
+        yield RunEnded(state="interrupted", step=0)
     except Exception as error:
         if not is_lost_peer(error):
             raise

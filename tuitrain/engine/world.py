@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from functools import partial
@@ -12,20 +11,16 @@ from typing import Literal
 import msgspec
 import torch
 import torch.distributed as dist
-from torch.distributed import Store, TCPStore  # type: ignore[attr-defined]
-from torch.distributed.distributed_c10d import PrefixStore
-from torch.distributed.rendezvous import rendezvous
 
 from tuitrain.config import FIELDS, ConfigError, RunConfig
 from tuitrain.engine.control import Control
 from tuitrain.engine.failures import nccl_error, reaching
 from tuitrain.engine.group import Group, is_lost_peer
+from tuitrain.engine.rendezvous import PATIENCE, find_store, wait_for_all
 from tuitrain.engine.train import train
 from tuitrain.events import EndState, Event, RunEnded, RunStarted
-from tuitrain.wire import MEETING, Joined
+from tuitrain.wire import Joined
 
-# Longer than any evaluation or save of rank 0, for which the others wait. Whoever hangs is seen by the host.
-PATIENCE = timedelta(days=1)
 _LAST_WORDS = "last words"
 _WORDS_COME_WITHIN = timedelta(seconds=2)
 """NCCL ends the connections of a rank in which it fails before that rank hears of it."""
@@ -49,7 +44,8 @@ class World:
         device: this rank's own.
 
     Raises:
-        ConfigError: this rank's GPU cannot be used, or some ranks have GPUs and some have not.
+        ConfigError: this rank's GPU cannot be used, some ranks have GPUs and some have not, or there is no place to meet.
+        Interrupted: this rank or another one was asked to end before all were there.
     """
 
     def __init__(self, config: RunConfig, control: Control, device: torch.device) -> None:
@@ -57,8 +53,8 @@ class World:
         if device.type == "cuda":
             with reaching([device]):
                 torch.cuda.set_device(device)
-        self._store, rank, size = _store()
-        _check_kinds(self._store, rank, size, device)
+        self._store, rank, size = find_store(self._ending)
+        _check_kinds(wait_for_all(self._store, rank, size, device.type, self._ending))
         backend = "nccl" if device.type == "cuda" else "gloo"
         dist.init_process_group(backend, store=self._store, rank=rank, world_size=size, timeout=PATIENCE)
         self.group = Group(device, partial(control.take, wait=False))
@@ -103,6 +99,9 @@ class World:
         """What a person calls this rank."""
         return f"rank {self.group.rank} ({self.group.devices[self.group.rank]})"
 
+    def _ending(self) -> bool:
+        return self._control.ending
+
     def _leave(self, words: LastWords) -> None:
         """Once: the first reason is the one that counts."""
         with suppress(RuntimeError):  # the store's keeper has gone, and with it those that could read
@@ -118,21 +117,9 @@ class World:
         return None
 
 
-def _check_kinds(store: Store, rank: int, size: int, device: torch.device) -> None:
-    """Over the store: ranks on GPUs and ranks on the CPU would wait for each other in different process groups."""
-    store.set(f"kind {rank}", device.type)
-    kinds = [kind.decode() for kind in store.multi_get([f"kind {other}" for other in range(size)])]
+def _check_kinds(kinds: Sequence[str]) -> None:
+    """Ranks on GPUs and ranks on the CPU would wait for each other in different process groups."""
     if len(set(kinds)) > 1:
         other = next(other for other, kind in enumerate(kinds) if kind != kinds[0])
         where = f"rank 0 is on {kinds[0]} and rank {other} on {kinds[other]}"
         raise ConfigError(f"device: {where}; ddp takes either GPUs or the CPU on all machines.")
-
-
-def _store() -> tuple[Store, int, int]:
-    """Where the ranks find each other, with this one's number and how many there are."""
-    if MEETING in os.environ:
-        store = TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), is_master=False, timeout=PATIENCE)
-        return PrefixStore(os.environ[MEETING], store), int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    store, rank, size = next(rendezvous("env://", timeout=PATIENCE))
-    # The launcher's store outlives the ranks: each start has keys of its own, or it would find the addresses of ranks that have died.
-    return PrefixStore(f"start {os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}", store), rank, size

@@ -77,7 +77,7 @@ def _of_torchrun(environment: Mapping[str, str]) -> World:
     rank, size = _number(environment, "RANK"), _number(environment, "WORLD_SIZE")
     if rank >= size:
         raise ConfigError(f"RANK: {rank} in the environment is not below WORLD_SIZE, which is {size}; let torchrun or srun set them.")
-    _number(environment, "MASTER_PORT")
+    _check_port(environment)
     elastic = "TORCHELASTIC_RUN_ID" in environment
     job = environment.get("TORCHELASTIC_RUN_ID", "none")
     return World(
@@ -128,6 +128,12 @@ def _number(environment: Mapping[str, str], name: str, default: int | None = Non
     return int(value)
 
 
+def _check_port(environment: Mapping[str, str]) -> None:
+    port = _number(environment, "MASTER_PORT")
+    if not 0 < port < 2**16:
+        raise ConfigError(f"MASTER_PORT: {port} in the environment is no port; it must be 1 to 65535.")
+
+
 def _repeated(tasks: str) -> list[int]:
     """Slurm's "2(x3),1" as [2, 2, 2, 1]."""
     found: list[int] = []
@@ -156,7 +162,7 @@ def tell_torch(world: World, environment: MutableMapping[str, str]) -> None:
     """Set what a rank reads of its place: where srun started the ranks all of it, elsewhere what not every launcher sets.
 
     Raises:
-        ConfigError: nothing says where they meet.
+        ConfigError: nothing says where they meet, or what does is no port.
     """
     environment.setdefault("LOCAL_RANK", str(world.local_rank))
     if world.launcher != "srun":
@@ -167,6 +173,7 @@ def tell_torch(world: World, environment: MutableMapping[str, str]) -> None:
     environment.setdefault("MASTER_ADDR", first_host(nodes or ""))
     job = environment.get("SLURM_JOB_ID", "")
     environment.setdefault("MASTER_PORT", str(_FIRST_PORT + (int(job) if job.isdigit() else 0) % _PORTS))
+    _check_port(environment)
     environment.update({"RANK": str(world.rank), "WORLD_SIZE": str(world.size), "LOCAL_RANK": str(world.local_rank)})
     environment["GROUP_RANK"] = environment.get("SLURM_NODEID", "0")
 
