@@ -83,6 +83,9 @@ def test_the_promised_fields(nvml: Load) -> None:
     assert process["name"]
     assert process["user"]
     assert process["age"] > 0
+    # What is counted from one look to the next.
+    assert process["cpu_percent"] >= 0
+    assert (first["pcie"]["sent"], first["pcie"]["received"], first["nvlink"]["sent"]) == (0, 0, 0)
     assert (second["fan"], second["ecc"], second["processes"]) == (None, None, [])
 
 
