@@ -13,8 +13,8 @@ from typing import BinaryIO
 LONGEST_NAME = 240
 """Of a file's name, in bytes: that of the temporary file beside it is longer."""
 
-# Open descriptors by their names: whoever opened them goes on with the same file, also where that is a regular one.
-_DESCRIPTORS = ("/dev/stdout", "/dev/stderr", "/dev/fd/", "/proc/")
+_STANDARD = {"/dev/stdout": 1, "/dev/stderr": 2}
+_OWN_DESCRIPTORS = ("/dev/fd", "/proc/self/fd")
 
 
 def read_in(folder: Path, name: str) -> bytes:
@@ -81,6 +81,9 @@ def check_place(path: Path) -> None:
     Raises:
         OSError: nothing can be written there.
     """
+    if (descriptor := _own_descriptor(path)) is not None:
+        os.fstat(descriptor)
+        return
     target = _target(path)
     if target.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
@@ -96,13 +99,19 @@ def written_where_asked(path: Path) -> Iterator[BinaryIO]:
     """A file to write, under a name that a person gave.
 
     A regular file, or one that is not there yet, takes its name only when all is written; of a symlink that is the file it leads to.
-    What else is there, such as a FIFO or a device, is written to as it is: a file in its place would end it.
+    What else is there, such as a FIFO or a device, is written to as it is: a file in its place would end it. So is a file that is open
+    already and named as such, like `/dev/stdout`, from the place in it that was reached.
 
     Raises:
         OSError: it cannot be written; a regular file is as it was.
     """
+    if (descriptor := _own_descriptor(path)) is not None:
+        # Opened by its name, it would be emptied and written from its start, and what comes there later written over that.
+        with open(os.dup(descriptor), "wb") as file:
+            yield file
+        return
     target = _target(path)
-    if str(path).startswith(_DESCRIPTORS) or not _replaceable(path):
+    if str(path).startswith("/proc/") or not _replaceable(path):
         with path.open("wb") as file:
             yield file
         return
@@ -124,6 +133,21 @@ def _taking_its_place(path: Path) -> Iterator[BinaryIO]:
         with contextlib.suppress(OSError):
             beside.unlink()
         raise
+
+
+def is_standard_output(path: Path) -> bool:
+    """Whether what is written to `path` comes where standard output leads."""
+    try:
+        return os.path.samestat(path.stat(), os.fstat(1))
+    except OSError:
+        return False
+
+
+def _own_descriptor(path: Path) -> int | None:
+    """The number of a file that this process has open, where `path` names it by that."""
+    if str(path.parent) in _OWN_DESCRIPTORS and path.name.isdecimal():
+        return int(path.name)
+    return _STANDARD.get(str(path))
 
 
 def _target(path: Path) -> Path:

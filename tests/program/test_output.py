@@ -190,6 +190,18 @@ def test_export_writes_to_descriptors_by_their_names(kept: dict[str, str]) -> No
     assert shell(kept, "tuitrain export last --format csv -o >(cat) | cat").stdout == expected
 
 
+def test_weights_are_whole_between_what_else_goes_to_a_file(kept: dict[str, str], tmp_path: Path) -> None:
+    out, plain = tmp_path / "out", tmp_path / "plain"
+    assert tuitrain(kept, "export", "last", "--format", "pt", "-o", str(plain)).stdout.endswith(f" to {plain}\n")
+    done = shell(kept, f"{{ echo before; tuitrain export last --format pt -o /dev/stdout; echo after; }} >{out}")
+    assert done.stderr.endswith(" to /dev/stdout\n")
+    written = out.read_bytes()
+    # Their bytes differ from one time to the next, and not in number.
+    assert written.startswith(b"before\nPK")
+    assert written.endswith(b"after\n")
+    assert len(written) == len(b"before\n") + plain.stat().st_size + len(b"after\n")
+
+
 def test_weights_do_not_go_to_standard_output(kept: dict[str, str], tmp_path: Path) -> None:
     done = tuitrain(kept, "export", "last", "--format", "pt", "-o", "-", cwd=tmp_path)
     assert (done.returncode, list(tmp_path.iterdir())) == (2, [])
