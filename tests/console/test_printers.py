@@ -94,7 +94,12 @@ def test_a_pipe_gets_plain_lines_and_json_where_it_is_asked_for() -> None:
     assert isinstance(printer_for(json=True), JsonPrinter)
 
 
-def test_preparations_leave_nothing_but_notices_where_stderr_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("environment", [{}, {"FORCE_COLOR": "1"}])
+def test_preparations_leave_nothing_but_notices_where_stderr_is_no_terminal(
+    environment: dict[str, str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
     preparations = Preparations()
     preparations.show(Progress(phase="importing torch"))
     preparations.show(Notice(text="no GPU"))

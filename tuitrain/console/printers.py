@@ -223,8 +223,8 @@ class Preparations:
             console=console,
             refresh_per_second=4,
             transient=True,
-            # Elsewhere Rich would end it with an empty line.
-            disable=not console.is_interactive,
+            # Elsewhere Rich would end it with an empty line; and with FORCE_COLOR, as in CI, it takes a file for a terminal.
+            disable=not (sys.stderr.isatty() and console.is_interactive),
         )
         self._task = self._progress.add_task("starting a process in the background", total=None, amount="")
         self._progress.start()
