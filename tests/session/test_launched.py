@@ -122,6 +122,7 @@ def test_what_fits_is_ddp_and_one_process_may_train_as_ever() -> None:
     ]
     assert fitted(RunConfig(), one) is None
     assert fitted(RunConfig(strategy="ddp"), one) == RunConfig(strategy="ddp")
+    assert fitted(RunConfig(strategy="ddp", device="cpu,cpu"), one) is None
 
 
 def test_a_restart_finds_its_run_and_another_job_does_not(tmp_path: Path) -> None:

@@ -184,14 +184,15 @@ def fitted(config: RunConfig, world: World) -> RunConfig | None:
     Raises:
         ConfigError: the two do not fit.
     """
-    if world.size == 1 and config.strategy != "ddp":
+    devices = parse_device(config.device)
+    # One process alone, as in an interactive shell of srun's, is no group: it may start one.
+    if world.size == 1 and (config.strategy != "ddp" or (isinstance(devices, tuple) and len(devices) > 1)):
         return None
     started = f"{world.launcher} started {world.size} processes"
     if config.strategy not in ("auto", "ddp"):
         raise ConfigError(f"strategy: {started}, and {config.strategy} trains in one; use ddp.")
     if config.rdzv_endpoint is not None:
         raise ConfigError(f"nnodes: {started}; leave nnodes and rdzv_endpoint out, which start processes themselves.")
-    devices = parse_device(config.device)
     if isinstance(devices, tuple) and len(devices) != world.local_size:
         one = "cpu" if "cpu" in devices else "cuda:{}"
         fitting = ",".join(one.format(index) for index in range(world.local_size))
