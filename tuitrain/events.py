@@ -294,6 +294,15 @@ class TensorMemory(Event, frozen=True, kw_only=True, tag="tensor_memory"):
 PUBLIC = (RunStarted, Replicas, ReplicaStats, Step, Eval, Clock, Checkpoint, Notice, State, RunEnded)
 
 
+def reached(step: int, event: Event) -> int:
+    """How far a run is after `event` that was at `step` before. A checkpoint comes when it is on disk: steps have been made since."""
+    if isinstance(event, RunStarted):
+        return event.resumed_from or 0
+    if isinstance(event, Losses):
+        return max(step, event.first_step + len(event.losses) - 1)
+    return max(step, getattr(event, "step", 0))
+
+
 def encode(event: Event) -> str:
     """The event as one line of JSON, without the newline."""
     return msgspec.json.encode(event).decode()

@@ -11,13 +11,14 @@ from pathlib import Path
 
 import pytest
 from engine_small import FakeControl, small_config
-from torch.distributed import HashStore, Store, TCPStore  # type: ignore[attr-defined]
+from torch.distributed import DistNetworkError, HashStore, Store, TCPStore  # type: ignore[attr-defined]
 
 from tuitrain.config import ConfigError
+from tuitrain.engine import outside
 from tuitrain.engine.outside import train_as_rank
 from tuitrain.engine.rendezvous import wait_for_all
 from tuitrain.engine.samples import Interrupted
-from tuitrain.events import Event, Progress, RunEnded
+from tuitrain.events import Checkpoint, Event, Losses, Progress, RunEnded
 
 BOUND = 60.0
 
@@ -87,6 +88,24 @@ def test_a_rank_that_is_asked_to_end_when_all_are_there_goes_on_with_them() -> N
     store.set("word 1", "cuda")
     assert wait_for_all(store, 0, 2, "cpu", lambda: True) == ["cpu", "cuda"]
     assert wait_for_all(store, 1, 2, "cuda", lambda: True) == ["cpu", "cuda"]
+
+
+def test_a_run_that_has_lost_a_rank_says_how_far_it_was(place: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Lonely:
+        group = None
+
+        def __init__(self, *given: object) -> None:
+            pass
+
+        def events(self) -> Iterator[Event]:
+            yield Losses(first_step=1, epoch=1, losses=(1.0,) * 4, times=(0.0,) * 4)
+            yield Checkpoint(step=2, path="somewhere", kind="epoch")
+            raise DistNetworkError("Connection reset by peer")
+
+    monkeypatch.setattr(outside, "World", Lonely)
+    monkeypatch.setattr(outside, "_check_apart", lambda group: None)
+    *_, ended = rank(FakeControl(tmp_path))
+    assert ended == RunEnded(state="failed", step=4, error="another rank has gone: Connection reset by peer.")
 
 
 def within_bound(work: Callable[[], object]) -> object:

@@ -14,6 +14,7 @@ from small_sessions import BOUND, Heard, count_to, session_of, started, staying,
 
 from tuitrain.config import DEFAULTS, ConfigError, RunConfig, with_changes
 from tuitrain.events import (
+    Checkpoint,
     Event,
     GpuSample,
     Losses,
@@ -165,6 +166,8 @@ def test_an_engine_that_raises_ends_the_run_as_failed(tmp_path: Path, heard: Hea
     def broken(config: RunConfig, control: Control) -> Iterator[Event]:
         yield started(5)
         yield Step(step=3, epoch=1, loss=1.0, lr=0.1, samples_per_second=1.0)
+        # It was written meanwhile.
+        yield Checkpoint(step=2, path="somewhere", kind="epoch")
         raise ZeroDivisionError("oops")
 
     session = session_of(broken, tmp_path, heard)

@@ -18,7 +18,7 @@ from tuitrain.engine.interfaces import interface_of, own_address_towards
 from tuitrain.engine.placement import cuda_count
 from tuitrain.engine.samples import Interrupted
 from tuitrain.engine.world import World
-from tuitrain.events import Event, Progress, RunEnded
+from tuitrain.events import Event, Progress, RunEnded, reached
 
 
 def train_as_rank(config: RunConfig, control: Control, *, local_size: int) -> Iterator[Event]:
@@ -43,7 +43,7 @@ def train_as_rank(config: RunConfig, control: Control, *, local_size: int) -> It
         world = World(config, control, torch.device(names[local_rank % len(names)]))
         _check_apart(world.group)
         for event in world.events():
-            step = getattr(event, "step", step)
+            step = reached(step, event)
             yield event
         dist.destroy_process_group()
     except Interrupted:

@@ -13,7 +13,7 @@ from pathlib import PurePath
 import msgspec
 
 from tuitrain.config import ConfigError, RunConfig
-from tuitrain.events import EndState, Event, Losses, Notice, Progress, Request, RunEnded, RunStarted, State, Stays
+from tuitrain.events import EndState, Event, Notice, Progress, Request, RunEnded, RunStarted, State, Stays, reached
 from tuitrain.session.control import Control
 from tuitrain.session.rank_output import LOGS, RankOutput
 from tuitrain.session.rank_silence import Bounds, Silence
@@ -155,8 +155,7 @@ class _Group:
                 self._paused = message.state == "paused"
                 yield message
             case _:
-                if isinstance(message, Losses):
-                    self._step = max(self._step, message.first_step + len(message.losses) - 1)
+                self._step = reached(self._step, message)
                 yield message
 
     def _rank_failed(self, peer: Peer, message: RankFailed) -> Iterator[Event]:
@@ -175,7 +174,7 @@ class _Group:
             self._restarted = None
         new = not self._control.folder.is_absolute()
         yield event
-        self._step = event.resumed_from or 0
+        self._step = reached(self._step, event)
         self._started = self._hears = True
         if new:
             # The host has made the folder when it asks for the next event.

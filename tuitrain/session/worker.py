@@ -12,7 +12,7 @@ from typing import Literal
 import msgspec
 
 from tuitrain.config import ConfigError, RunConfig
-from tuitrain.events import END_STATES, Event, GpuSample, Progress, Request, RunEnded, RunStarted, Stays
+from tuitrain.events import END_STATES, Event, GpuSample, Progress, Request, RunEnded, RunStarted, Stays, reached
 from tuitrain.paths import check_working_directory
 from tuitrain.python import lasting_imports
 from tuitrain.runs.errors import RunError
@@ -252,7 +252,7 @@ class WorkerSession:
                         # The engine has not found out how far the run is that would have gone on.
                         event = msgspec.structs.replace(event, step=max(event.step, self.record.step))
                     self._hold.end_state = event.state
-                step = getattr(event, "step", step)
+                step = reached(step, event)
                 recorder.put(event)
         except BaseException as error:  # a mistake of the engine's, the configuration's or the person's code ends the run, not the app
             reason = clean_lines(str(error) if isinstance(error, ConfigError) else f"{type(error).__name__}: {error}")
