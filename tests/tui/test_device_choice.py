@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from fakes import GIB, FakeSampler, FakeSession, busy_card, card, cpu_sampler, screen_text, seed_cnn, settle
+from fakes import GIB, HOST, FakeSampler, FakeSession, busy_card, card, cpu_sampler, screen_text, seed_cnn, settle
 from kept_runs import until, until_told
 from textual.pilot import Pilot
 from tour import strike
@@ -195,12 +195,14 @@ async def test_long_names_keep_the_columns(session: FakeSession, size: tuple[int
 
 
 @pytest.mark.parametrize("size", SIZES)
-async def test_memory_that_is_the_systems_says_so(session: FakeSession, size: tuple[int, int]) -> None:
+async def test_memory_that_is_the_systems_and_a_single_core_say_so(session: FakeSession, size: tuple[int, int]) -> None:
     unified = card(0, unified=True, memory_used=21 * GIB, memory_total=119 * GIB)
-    app = make(session, unified)
+    sampler = FakeSampler(unified, host=msgspec.structs.replace(HOST, cores=1))
+    app = TuitrainApp(session, sampler, seed_cnn(), Path("runs"))
     async with app.run_test(size=size) as pilot:
         await settle(pilot)
         assert " unified 21.0/119 GiB " in screen_text(app)
+        assert "cpu    1 core · " in screen_text(app)
 
 
 async def test_the_pane_of_strategies_follows_the_devices(session: FakeSession) -> None:

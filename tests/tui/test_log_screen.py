@@ -95,7 +95,10 @@ async def test_the_wheel_and_the_keys_scroll_and_new_lines_do_not_move_the_view(
         assert "notice 96." in screen_text(app)
         assert "notice 97." not in screen_text(app)
         assert "4 rows back" in screen_text(app)
-        await pilot.press("pageup", "up")
+        await pilot.press("down", "down", "down")
+        await pilot.pause()
+        assert " 1 row back · End follows" in screen_text(app)
+        await pilot.press("up", "up", "up", "pageup", "up")
         assert view.back == 4 + view.body_height() - 1 + 1
         await pilot.press("end")
         await pilot.pause()

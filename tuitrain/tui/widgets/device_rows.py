@@ -106,10 +106,9 @@ class DeviceRows:
         return spread(title, heat if not busy or title.width + heat.width < width else Row(), width)
 
     def _tall_cpu(self, choice: Choice, width: int) -> list[Strip]:
-        host = self.host
-        cores = Row(f"{host.cores} {plural('core', host.cores)}", self._tone(self.palette.text))
         if not self.bare:
             return [self.compact(choice, width)]
+        host, cores = self.host, Row(self._cores(), self._tone(self.palette.text))
         share = host.ram_used / host.ram_total if host.ram_used is not None and host.ram_total else None
         history = [point.utilization for point in self.history("cpu", width)]
         load, length = None if host.cpu_percent is None else host.cpu_percent / 100, _meter_length(width)
@@ -153,7 +152,7 @@ class DeviceRows:
             return row.add(choice.reason or "", palette.dim).strip(width)
         if card is None:
             ram = words.filled(host.ram_used, host.ram_total)
-            return row.add(f"{host.cores} cores · {words.percent(host.cpu_percent):>5} · {ram}", self._tone(palette.text)).strip(width)
+            return row.add(f"{self._cores()} · {words.percent(host.cpu_percent):>5} · {ram}", self._tone(palette.text)).strip(width)
         if busy := busy_words(card):
             row.add(busy, palette.warn)
             return spread(row, Row(words.percent(card.utilization), self._tone(palette.text)), width)
@@ -164,6 +163,9 @@ class DeviceRows:
             numbers.right(words.NONE if card.power is None else f"{card.power:.0f} W", 7, self._tone(palette.text))
         name = fit(short_name(choice.title), max(width - row.width - numbers.width - 1, 0))
         return spread(row.add(name, self._tone(palette.text)), numbers, width)
+
+    def _cores(self) -> str:
+        return f"{self.host.cores} {plural('core', self.host.cores)}"
 
     def _tone(self, style: Style) -> Style:
         """Old values are dim."""

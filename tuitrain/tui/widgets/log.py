@@ -12,6 +12,7 @@ from textual.binding import Binding, BindingType
 from textual.strip import Strip
 
 from tuitrain.runs.logtail import LogLine, LogTail
+from tuitrain.text import plural
 from tuitrain.tui.log_text import LogText, Search, cut
 from tuitrain.tui.look import Palette
 from tuitrain.tui.widgets.lines import Pane
@@ -155,7 +156,7 @@ class LogView(LogPane, can_focus=True):
 
     def heading(self) -> tuple[Row, Row]:
         """The title, and where one is."""
-        place = f"{self.back:,} rows back · End follows" if self.back else "following"
+        place = f"{self.back:,} {plural('row', self.back)} back · End follows" if self.back else "following"
         if self.newest is not None and 0 < self.back == self._farthest:
             place = f"older lines are only in the file · {place}"
         return Row("Log", self.title_style()), Row(place, self.palette.dim)
