@@ -66,8 +66,12 @@ def test_samples_come_with_history_and_listeners_get_each(nvml_here: Load, sampl
     assert 0 < (host.ram_used or 0) < (host.ram_total or 0)
 
 
-def test_the_first_snapshot_that_was_waited_for_knows_versions_and_the_host(nvml_here: Load, sampler: Sampler) -> None:
+def test_the_first_snapshot_that_was_waited_for_knows_versions_and_the_host(
+    nvml_here: Load, sampler: Sampler, monkeypatch: pytest.MonkeyPatch
+) -> None:
     nvml_here("driver 575.1\ncuda 12090\ncount 1\n")
+    read = sampler._host_reader.read
+    monkeypatch.setattr(sampler._host_reader, "read", lambda: sampler._answered.wait(60) and read())
     sampler.start()
     snapshot = sampler.wait(60)
     assert (snapshot.driver_version, snapshot.cuda_version) == ("575.1", "12.9")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -211,6 +212,7 @@ async def test_a_start_waits_for_the_data_that_it_wants(session: FakeSession, sa
         await pilot.press("f", "enter")
         await shows(pilot, "CIFAR-10 is still on its way")
         assert "Enter trains seed-cnn on cpu with CIFAR-10, when it has come" in screen_text(app)
+        assert re.search(r" data +cifar10 +on its way", screen_text(app))
         assert not session.started
         download.say("done")
         await shows(pilot, "from disk: 50,000 images")

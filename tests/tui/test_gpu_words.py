@@ -110,6 +110,7 @@ def test_who_has_a_card() -> None:
     assert cards.holders(full_card(0, processes=None)) == "n/a"
     assert cards.holders(full_card(0, processes=())) == "nobody seen here"
     assert cards.holders(full_card(0, processes=(), mig=True)) == "its instances"
+    assert cards.holders(full_card(3, mig=True, parent="GPU-0", instance=0)) == cards.FREE
     foreign = process(1, foreign=True, user=None, memory=None)
     assert cards.holders(full_card(0, processes=(foreign, process(2, user=None)))) == "not visible 5.0 GiB, another container"
 
@@ -135,6 +136,7 @@ def test_numbers_that_are_not_known_are_not_zero() -> None:
         "driver · CUDA": "570.86.15 · 12.8"
     }
     assert cards.memory(DeviceSample(nvml_index=0, unified=True)) == "unified"
+    assert cards.memory_share(bare) is cards.memory_share(DeviceSample(nvml_index=0, memory_used=0, memory_total=0)) is None
 
 
 def test_the_facts_of_a_card() -> None:

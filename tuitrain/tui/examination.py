@@ -62,7 +62,7 @@ class MachineDoctor:
 
 
 class Examination(Background):
-    """One examination, or one test of how the GPUs talk to one another, at a time.
+    """One examination, or one test of how the GPUs talk to one another, at a time: nothing may be begun while `busy`.
 
     Args:
         doctor: does the work.
@@ -86,17 +86,14 @@ class Examination(Background):
         self._runs_dir = runs_dir
 
     def examine(self) -> None:
-        """Look at everything; nothing happens while something is under way."""
+        """Look at everything."""
         self._start(self._examine)
 
     def all_reduce(self) -> None:
-        """Test how the GPUs talk to one another, and put what comes of it into the report; nothing happens while something is under way."""
-        if self.report is not None:
-            self._start(self._all_reduce)
+        """Test how the GPUs talk to one another, and put what comes of it into the report, which there must be."""
+        self._start(self._all_reduce)
 
     def _start(self, work: Callable[[threading.Event], Report]) -> None:
-        if self.busy:
-            return
         self.steps, self.problem, self.asked_for = (), None, None
         self._begin(partial(self._work, work))
 

@@ -112,7 +112,7 @@ SORTS: Mapping[str, tuple[Callable[[ProcessRow], Any], bool]] = {
     "cpu": (lambda row: _least(row.process.cpu_percent), True),
     "ram": (lambda row: _least(row.process.host_memory), True),
     "age": (lambda row: math.inf if row.process.started is None else row.process.started, False),
-    "user": (lambda row: (row.process.user is None, row.process.user or ""), False),
+    "user": (lambda row: (row.process.user is None, row.process.user), False),
     "pid": (lambda row: row.process.pid, False),
     "command": (lambda row: row.command.casefold(), False),
 }
