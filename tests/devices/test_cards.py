@@ -177,17 +177,33 @@ def test_visible_devices_apply_to_what_nvml_lists(nvml_here: Load, monkeypatch: 
     assert listed[0].utilization == 7
 
 
-def test_new_starts_have_growing_pauses(nvml_here: Load, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_first_round_that_fails_is_followed_by_a_new_start(nvml_here: Load, reader: CardReader) -> None:
+    environment = nvml_here("count 1\nerror nvmlDeviceGetCount_v2 999\n")
+    assert reader.sample().devices == ()
+    write(environment, "count 1\n")
+    assert [card.status for card in reader.sample().devices] == ["ok"]
+
+
+def test_new_starts_have_growing_pauses_that_begin_small_after_each_recovery(nvml_here: Load, monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1000.0
     monkeypatch.setattr(cards.time, "monotonic", lambda: now)
-    nvml_here("count 1\nerror nvmlInitWithFlags 999\n")
+    lost = "count 1\nerror nvmlInitWithFlags 999\nerror nvmlDeviceGetCount_v2 999\n"
+    environment = nvml_here(lost)
     reader = CardReader(Nvml())
     starts = []
     monkeypatch.setattr(reader._nvml, "connect", lambda connect=reader._nvml.connect: (starts.append(now), connect()))
-    for _ in range(200):
-        reader.sample()
-        now += 1.0
-    assert [start - 1000 for start in starts] == [0, 1, 3, 7, 15, 31, 63, 123, 183]
+    for scenario, rounds, expected in (
+        (lost, 200, [0, 1, 3, 7, 15, 31, 63, 123, 183]),
+        ("count 1\n", 100, [43]),
+        (lost, 20, [1, 2, 4, 8, 16]),
+    ):
+        write(environment, scenario)
+        began = now
+        for _ in range(rounds):
+            reader.sample()
+            now += 1.0
+        assert [start - began for start in starts] == expected
+        starts.clear()
 
 
 def test_what_hardly_ever_changes_is_asked_every_five_seconds_and_the_rest_each_round(

@@ -66,6 +66,9 @@ def test_columns_are_means_and_what_is_unknown_is_blank() -> None:
     assert inside
     assert all(value is not None and 100 / 3 - 1 < value < 200 / 3 + 1 for value in inside)
     assert means(past, lambda point: point.power, where) == [None] * 32
+    # The clock was set back meanwhile.
+    ahead = [msgspec.structs.replace(point, time=point.time + 700) for point in points(700)]
+    assert means(ahead, lambda point: point.utilization, where)[: where.cell_of_newest()] == [None] * where.cell_of_newest()
     assert filled([None, 0.0, 25.0, 50.0, 100.0, 120.0], 100.0, 2) == ["    ██", " ▁▄███"]
 
 

@@ -165,7 +165,7 @@ class RunsScreen(PaneScreen):
         """Show what was read."""
         reading, was_empty = message.reading, self._table.empty
         self._busy = reading.unread > 0
-        if reading.rows is not None and (reading.rows is not self._listed or reading.problem != self._table.problem):
+        if reading.rows is not None and reading.rows is not self._listed:
             self._listed = reading.rows
             self._table.show([as_it_is(row, self.run) for row in reading.rows], reading.problem, reading.unread)
             if self._table.empty != was_empty:
