@@ -10,7 +10,7 @@ from nvml_stub.fixture import write
 
 from tuitrain.devices import cards
 from tuitrain.devices.cards import CardReader
-from tuitrain.devices.nvml import Nvml
+from tuitrain.devices.nvml import Nvml, NvmlFault
 
 GIB = 2**30
 Load = Callable[[str], dict[str, str]]
@@ -102,6 +102,10 @@ def test_a_card_lost_on_the_way_keeps_its_name_and_comes_back(nvml_here: Load, r
         assert (lost[1].memory_used, lost[1].temperature, lost[1].processes) == (None, None, None)
     write(environment, "count 2\n")
     assert [card.status for card in reader.sample().devices] == ["ok", "ok"]
+    reader.close()
+    # Each start was undone before the next one: NVML finds a card again only where it is really initialised anew.
+    with pytest.raises(NvmlFault):
+        reader._nvml.ask("nvmlDeviceGetCount")
 
 
 @pytest.mark.parametrize(

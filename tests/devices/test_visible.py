@@ -92,7 +92,7 @@ def test_a_lost_card_keeps_its_number_and_loses_it_when_hidden() -> None:
 
 def test_without_pci_order_different_cards_have_no_known_number() -> None:
     unlike = [card(0, name="A"), card(1, name="B")]
-    for environment in ({}, {"CUDA_DEVICE_ORDER": "FASTEST_FIRST"}):
+    for environment in ({}, {"CUDA_DEVICE_ORDER": "FASTEST_FIRST"}, {"CUDA_VISIBLE_DEVICES": "0,1"}):
         seen = with_cuda_indexes(unlike, environment)
         assert [card.cuda_index for card in seen] == [None, None]
         assert "CUDA_DEVICE_ORDER" in str(seen[0].reason)

@@ -309,6 +309,20 @@ def test_the_device_row_says_what_several_mean(spec: str, text: str, bad: bool) 
     assert words_beside("device", config, card(0), card(1), card(2)) == Hint(text, bad=bad)
 
 
+@pytest.mark.parametrize(
+    ("strategy", "device", "said"),
+    [
+        ("auto", "cpu,cpu", Hint("takes split: 2 replicas")),
+        ("split", "cpu,cpu", Hint("2 replicas")),
+        ("dp", "cpu,cpu", Hint("dp needs GPUs: on the CPU use split", bad=True)),
+        ("split", "cpu", Hint("split needs two devices: + adds one")),
+        ("auto", "cpu", Hint("split, dp, ddp need two devices", idle=True)),
+    ],
+)
+def test_the_strategy_row_says_what_a_start_takes(strategy: str, device: str, said: Hint) -> None:
+    assert words_beside("strategy", msgspec.structs.replace(seed_cnn(), strategy=strategy, device=device)) == said
+
+
 @pytest.mark.parametrize("recipe", ["rnn", "transformer", "resnet18", "transformer-batch-first"])
 def test_the_newer_models_take_images(recipe: str) -> None:
     config = load_recipe(recipe)
