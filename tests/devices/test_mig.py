@@ -40,6 +40,12 @@ def test_instances_are_rows_after_their_card(nvml_here: Load, reader: CardReader
     assert (first.processes, other.mig) == ((), False)
 
 
+def test_a_card_that_does_not_say_how_many_instances_it_may_have_is_one_row(nvml_here: Load, reader: CardReader) -> None:
+    nvml_here(PARTED + "error nvmlDeviceGetMaxMigDeviceCount 3\n")
+    sample = reader.sample()
+    assert ([(row.nvml_index, row.instance) for row in sample.devices], sample.error) == ([(0, None), (1, None)], None)
+
+
 def test_a_process_gets_the_first_instance_and_nothing_else(nvml_here: Load, reader: CardReader) -> None:
     nvml_here(PARTED)
     rows = reader.sample().devices

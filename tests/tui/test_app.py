@@ -614,7 +614,7 @@ async def test_q_while_training_asks_and_enter_stops_and_leaves(session: FakeSes
     app = make(session, sampler)
     async with app.run_test(size=WIDE) as pilot:
         await begun(pilot, session)
-        await pilot.press("q")
+        await pilot.press("n", "q")
         await pilot.pause()
         assert isinstance(app.screen, QuitDialog)
         assert "Stop and save" in screen_text(app)
@@ -622,6 +622,7 @@ async def test_q_while_training_asks_and_enter_stops_and_leaves(session: FakeSes
         await settle(pilot)
         assert session.asked == ["stop"]
         assert app.is_running
+        assert app.main.view == "run"
         assert "stopping" in screen_text(app)
         await pilot.press("q")
         assert app.is_running
