@@ -199,6 +199,26 @@ def test_a_bus_id_of_another_domain_stays_whole() -> None:
     assert cards.bus(card(0, pci_bus_id="00000001:65:00.0")) == "00000001:65:00.0"
 
 
+@pytest.mark.parametrize(
+    ("device", "expected"),
+    [
+        (
+            full_card(0, memory_total=80 * GIB, power_cap=700.0),
+            {"utilization": ("%", 100, 83), "memory": ("GiB", 80, 20), "power": ("W", 700, 412), "temperature": ("°C", 100, 61)},
+        ),
+        (card(0, instance=1, parent="GPU-9", memory_total=10 * GIB), {"memory": ("GiB", 10, 20)}),
+        (card(0, instance=1, parent="GPU-9", memory_total=None, unified=True), {"memory": ("GiB", 512, 20)}),
+        (card(0, instance=1, parent="GPU-9", memory_total=None), {"memory": ("GiB", 0, 20)}),
+        (None, {"CPU": ("%", 100, 83), "RAM": ("GiB", 512, 20)}),
+    ],
+)
+def test_graphs_and_their_tops_are_in_the_same_unit(device: DeviceSample | None, expected: dict[str, tuple[str, float, float]]) -> None:
+    point = HistoryPoint(time=NOW, utilization=83, memory_used=20 * GIB, power=412.0, temperature=61)
+    snapshot = new_machine(*([] if device is None else [device])).latest()
+    graphs = cards.graphs_of(cards.rows_of(snapshot)[0], snapshot)
+    assert {graph.name: (graph.unit, graph.top, graph.value(point)) for graph in graphs} == expected
+
+
 # -- processes ------------------------------------------------------------------------------------------------------------
 
 

@@ -29,13 +29,11 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
 
 def choices(snapshot: DeviceSnapshot) -> tuple[Choice, ...]:
     """Every card with its MIG instances under it, those of CUDA in CUDA's order first, then the others; the cpu last."""
-    first: dict[int, int] = {}
-    for row in snapshot.devices:
-        if row.cuda_index is not None:
-            first[row.nvml_index] = min(first.get(row.nvml_index, row.cuda_index), row.cuda_index)
+    # A card or one of its instances, never both.
+    offered = {row.nvml_index: row.cuda_index for row in snapshot.devices if row.cuda_index is not None}
 
     def order(row: DeviceSample) -> tuple[bool, int, int, int]:
-        ordinal = first.get(row.nvml_index)
+        ordinal = offered.get(row.nvml_index)
         return ordinal is None, ordinal or 0, row.nvml_index, -1 if row.instance is None else row.instance
 
     cpu = Choice(name=CPU, title=snapshot.host.name, selectable=True)
