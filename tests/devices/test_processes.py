@@ -154,6 +154,14 @@ def test_a_number_that_exists_in_a_container_is_believed_if_a_card_is_open(
     assert (process.foreign, process.name is None, process.memory) == (foreign, foreign, 1048576)
 
 
+def test_a_process_that_was_believed_once_stays_so_when_it_closes_the_card(nvml_here: Load, tmp_path: Path) -> None:
+    nvml_here(f"count 1\nprocess 0 compute {os.getpid()} 1\n")
+    reader = CardReader(Nvml(), proc=fake_proc(tmp_path / "proc", CONTAINER, **{f"pid_{os.getpid()}": "/dev/nvidia0"}))
+    assert [process.foreign for process in processes(reader)] == [False]
+    (tmp_path / "proc" / str(os.getpid()) / "fd" / "7").unlink()
+    assert [process.foreign for process in processes(reader)] == [False]
+
+
 def test_a_number_that_does_not_exist_in_a_container_is_foreign(nvml_here: Load, tmp_path: Path) -> None:
     nvml_here(f"count 1\nprocess 0 compute {NOBODY} 1\n")
     (process,) = processes(CardReader(Nvml(), proc=fake_proc(tmp_path / "proc", CONTAINER)))

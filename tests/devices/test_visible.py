@@ -26,6 +26,7 @@ def card(index: int, pci: str | None = None, **fields: object) -> DeviceSample:
         ("0,0", ()),
         ("0,9,0", ()),
         ("0,9,1", (0,)),
+        ("0,3,1", (0,)),
         ("", ()),
         ("-1", ()),
         ("NoDevFiles", ()),

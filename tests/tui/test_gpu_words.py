@@ -139,6 +139,8 @@ def test_numbers_that_are_not_known_are_not_zero() -> None:
         "driver · CUDA": "570.86.15 · 12.8"
     }
     assert cards.memory(DeviceSample(nvml_index=0, unified=True)) == "unified"
+    assert cards.memory(DeviceSample(nvml_index=0, memory_total=80 * GIB)) == "n/a/80 GiB"
+    assert cards.power(DeviceSample(nvml_index=0, power=412.0)) == "412 W"
     assert cards.memory_share(bare) is cards.memory_share(DeviceSample(nvml_index=0, memory_used=0, memory_total=0)) is None
 
 
@@ -177,6 +179,13 @@ def test_a_lost_card_says_when_it_was_seen_and_what_it_told_and_not_that_nothing
     assert gone(5)["last seen"].value.endswith(", just now")
     assert gone(None)["last seen"].value == "not in the last hour"
     assert "what it told then" not in gone(None)
+
+
+@pytest.mark.parametrize(("status", "answers"), [("ok", (True, True)), ("not responding", (False, True)), ("hidden", (False, False))])
+def test_a_card_answers_while_there_is_something_to_show(status: str, answers: tuple[bool, bool]) -> None:
+    mute = DeviceSample(nvml_index=0, status=status)  # type: ignore[arg-type]
+    assert (cards.answers(mute), cards.answers(msgspec.structs.replace(mute, temperature=0))) == answers
+    assert cards.silent(mute) == (status == "not responding")
 
 
 def test_a_card_that_never_answered_was_not_seen() -> None:
@@ -331,6 +340,16 @@ def test_the_columns_of_processes_leave_the_command_the_rest(width: int) -> None
     row = process_rows(choices(full_card(0, memory_total=999 * GIB, processes=(large,))))[0]
     for column in shown[:-1]:
         assert cell_len(cell(row, column.name, NOW)) <= column.width, column.name
+
+
+def test_a_row_tells_what_is_known_of_a_process() -> None:
+    one = process(7, memory=20 * GIB, cpu_percent=149.6, host_memory=3 * GIB, started=NOW - 7200)
+    row = process_rows(choices(full_card(0, memory_total=80 * GIB, processes=(one,))))[0]
+    told = {column.name: cell(row, column.name, NOW) for column in columns(200)[:-1]}
+    assert told == {
+        **{"card": "cuda:0", "pid": "4000007", "user": "dan", "kind": "C"},
+        **{"memory": "20.0 GiB", "share": "25 %", "cpu": "150 %", "ram": "3.0 GiB", "age": "2 h"},
+    }
 
 
 def test_a_process_of_another_container_is_called_so() -> None:
