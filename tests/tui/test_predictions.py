@@ -240,6 +240,10 @@ async def test_a_click_selects(session: FakeSession, sampler: FakeSampler) -> No
         await pilot.click(Images, offset=(60, 25))
         await pilot.pause()
         assert "test sample 104 " in selected(app)
+        # Beside the pictures there is nothing to select.
+        await pilot.click(Images, offset=(3, 25))
+        await pilot.pause()
+        assert "test sample 104 " in selected(app)
 
 
 async def test_samples_without_pictures_are_listed(session: FakeSession, sampler: FakeSampler) -> None:
