@@ -125,7 +125,10 @@ def test_memory_that_nobody_tells_is_unknown_and_not_unified(nvml_here: Load, re
     assert (card.memory_total, card.memory_used, card.memory_free, card.memory_reserved, card.unified) == (None, None, None, None, False)
 
 
-@pytest.mark.parametrize("scenario", ["card 0 memory_total -\n", "card 0 memory_total 0\ncard 0 memory_used 0\n"])
+@pytest.mark.parametrize(
+    "scenario",
+    ["card 0 memory_total -\n", "card 0 memory_total -\ncard 0 bar1_total 0\n", "card 0 memory_total 0\ncard 0 memory_used 0\n"],
+)
 def test_a_card_without_memory_of_its_own_shows_the_systems(nvml_here: Load, reader: CardReader, scenario: str) -> None:
     nvml_here("count 1\n" + scenario)
     card = card_of(reader)

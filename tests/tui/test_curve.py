@@ -119,6 +119,10 @@ async def test_accuracy_is_in_percent_and_has_neither_log_axis_nor_smoothing(ses
         assert (curve.log_scale, curve.smoothing) == (False, 2)
         await pilot.press("left")
         assert "accuracy 55.0 % · evaluated at step 300" in await shown(pilot)
+        await pilot.press("m")
+        reading = next(line for line in (await shown(pilot)).splitlines() if "· learning rate" in line)
+        assert "step 400 · epoch" in reading
+        assert "test" not in reading, "the loss of an evaluation is no learning rate"
 
 
 async def test_a_run_without_test_data_says_so(session: FakeSession, sampler: FakeSampler) -> None:

@@ -229,13 +229,13 @@ async def test_the_run_shows_its_own_strategy_and_devices(session: FakeSession) 
     async with app.run_test(size=(120, 40)) as pilot:
         await pilot.press("plus", "enter")
         await until(pilot, lambda: bool(session.started))
-        session.begin(device=("cpu", "cpu"), strategy="split")
+        session.begin(device=("cpu",) * 3, strategy="split")
         await settle(pilot)
         text = screen_text(app)
-        assert "▣ cpu ×2" in text
+        assert "▣ cpu ×3" in text, "what the run has, whatever the launcher holds"
         assert "● split" in text
-        assert "split over 2 replicas" in text
-        assert "CIFAR-10 (50,000) · split over 2 ─" in text
+        assert "split over 3 replicas" in text
+        assert "CIFAR-10 (50,000) · split over 3 ─" in text
 
 
 # -- the parts ----------------------------------------------------------------------------------------------------------
