@@ -217,6 +217,26 @@ def test_the_version_of_the_module(tmp_path: Path, text: str, version: str | Non
     assert read_system(tmp_path, {}).module_version == version
 
 
+@pytest.mark.parametrize(
+    ("environ", "file", "text", "container"),
+    [
+        ({}, "proc/1/cgroup", "0::/init.scope\n", None),
+        ({}, "proc/1/cgroup", "12:pids:/kubepods/burstable/pod1\n", "a container"),
+        ({}, "run/systemd/container", "systemd-nspawn\n", "systemd-nspawn"),
+        ({"container": "lxc\x1b"}, "proc/1/cgroup", "", "lxc·"),
+        ({"container": "wsl"}, "proc/1/cgroup", "0::/\n", None),
+        ({"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, ".dockerenv", "", "Kubernetes"),
+        ({"APPTAINER_CONTAINER": "/torch.sif"}, ".dockerenv", "", "Apptainer"),
+        ({"SINGULARITY_CONTAINER": "/torch.sif"}, "run/.containerenv", "", "Apptainer"),
+    ],
+)
+def test_what_contains_us_is_known_by_its_marks(
+    tmp_path: Path, environ: dict[str, str], file: str, text: str, container: str | None
+) -> None:
+    put(tmp_path, file, text)
+    assert read_system(tmp_path, environ).container == container
+
+
 def test_a_device_file_is_really_opened(tmp_path: Path) -> None:
     put(tmp_path, "dev/nvidia0")
     (tmp_path / "dev/nvidia10").mkdir()

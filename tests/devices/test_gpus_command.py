@@ -195,6 +195,7 @@ def test_what_is_wrong_with_a_card_is_a_sentence_under_it() -> None:
         card(0, status="reset required", reason="this card needs a reset (sudo nvidia-smi --gpu-reset -i 0) or a reboot"),
         card(1, cuda_index=None, status="hidden", reason="hidden by X"),
         card(2, unified=True, throttle=("power cap", "too hot (software)")),
+        DeviceSample(nvml_index=3, status="no permission", reason="not yours"),
         error="something is wrong",
     )
     assert lines[2] == "Something is wrong."
@@ -203,6 +204,7 @@ def test_what_is_wrong_with_a_card_is_a_sentence_under_it() -> None:
     assert "700/700 W hidden hidden by X" in text
     assert "unified memory: the system's RAM" in text
     assert "held down: power cap, too hot (software)" in text
+    assert " – 3 – GPU no permission not yours " in text
 
 
 def test_instances_stand_under_their_card_in_the_table() -> None:

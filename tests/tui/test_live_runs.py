@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 import shutil
+import threading
 from pathlib import Path
 
 import msgspec
 import pytest
-from fakes import FakeOutside, FakeSampler, FakeSession, screen_text, seed_cnn
+from fakes import FakeLine, FakeOutside, FakeSampler, FakeSession, screen_text, seed_cnn
 from kept_runs import here, keep, until, until_shown, until_told
 from textual.pilot import Pilot
 
 from tuitrain.events import Checkpoint, State, Step
 from tuitrain.tui.app import TuitrainApp
+from tuitrain.tui.hosts.attachment import Attachment
 from tuitrain.tui.screens.opened import _BEATS, _QUIET_BEATS, OpenedScreen
 from tuitrain.tui.screens.runs import RunsScreen
 
@@ -253,3 +255,36 @@ async def test_an_ended_run_is_read_again_only_where_its_state_is_another_one(
             screen.beat()
         await until_told(pilot, f"{ID} is not there any more.")
         assert screen.opened.record is record
+
+
+# -- the line ----------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_closed_connects_no_more(tmp_path: Path, outside: FakeOutside) -> None:
+    outside.answers = True
+    attachment = Attachment(tmp_path, outside, lambda: None)
+    attachment.close()
+    attachment.keep()
+    assert attachment._thread is None
+    assert outside.lines == []
+
+
+def test_a_line_that_opens_after_the_end_is_hung_up(tmp_path: Path, outside: FakeOutside, monkeypatch: pytest.MonkeyPatch) -> None:
+    connect, connects, may_answer = outside.connect, threading.Event(), threading.Event()
+
+    def slowly(path: Path) -> FakeLine | None:
+        connects.set()
+        assert may_answer.wait(60)
+        return connect(path)
+
+    monkeypatch.setattr(outside, "connect", slowly)
+    outside.answers = True
+    attachment = Attachment(tmp_path, outside, lambda: None)
+    attachment.keep()
+    assert connects.wait(60)
+    attachment.close()
+    may_answer.set()
+    assert attachment._thread is not None
+    attachment._thread.join(60)
+    assert outside.lines[0].closed.is_set()
+    assert not attachment.attached
