@@ -459,6 +459,8 @@ def test_the_unified_memory_module_is_missing(tmp_path: Path) -> None:
     put(tmp_path, "proc/modules", "nvidia 1 3 - Live 0x0\n")
     report = report_on(tmp_path, machines.two_cards(), machines.torch_refused(UNEXPECTED.format(304, "OS call failed")))
     assert_names(report, "uvm", "nvidia_uvm is not loaded", mend="nvidia-modprobe -u")
+    unasked = report_on(tmp_path, machines.two_cards(), machines.torch_with(2, started=None))
+    assert "is made when the first CUDA program starts" in named(unasked, "uvm").found
     put(tmp_path, ".dockerenv")
     inside = report_on(tmp_path, machines.two_cards(), machines.torch_refused(UNEXPECTED.format(304, "OS call failed")))
     assert_names(inside, "uvm", "not in this container", mend="--device /dev/nvidia-uvm")

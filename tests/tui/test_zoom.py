@@ -42,6 +42,13 @@ def test_zooming_is_around_a_step_or_at_the_newest_end() -> None:
     assert zoomed(None, 8, None) is None
 
 
+def test_what_is_read_comes_into_sight_with_a_quarter_of_room() -> None:
+    span = Span(400, 800)
+    assert holding(span, 400, 2000) is holding(span, 800, 2000) is span
+    assert (holding(span, 399, 2000), holding(span, 801, 2000)) == (Span(300, 700), Span(500, 900))
+    assert (holding(span, 100, 2000), holding(span, 1500, 2000)) == (Span(100, 500), Span(1100, 1500))
+
+
 def test_a_span_that_follows_leaves_room_for_what_comes() -> None:
     span = Span(400, 800, follows=True)
     assert followed(span, 800) is span
