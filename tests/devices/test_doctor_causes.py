@@ -466,6 +466,16 @@ def test_the_unified_memory_module_is_missing(tmp_path: Path) -> None:
     assert_names(inside, "uvm", "not in this container", mend="--device /dev/nvidia-uvm")
 
 
+@pytest.mark.parametrize(
+    ("error", "found"),
+    [("NVML error 77", "is loaded, but NVML error 77"), (None, "is loaded, and lists no GPU")],
+)
+def test_a_driver_that_lists_nothing_is_quoted_where_nobody_knows_why(tmp_path: Path, error: str | None, found: str) -> None:
+    bare_metal(tmp_path)
+    report = report_on(tmp_path, machines.snapshot(error=error), machines.torch_with(0))
+    assert found in named(report, "driver").found
+
+
 def test_cuda_after_sleep(tmp_path: Path) -> None:
     report = report_on(bare_metal(tmp_path), machines.two_cards(), machines.torch_refused(UNEXPECTED.format(999, "unknown error")))
     assert_names(report, "cuda-start", "999", mend="rmmod nvidia_uvm")

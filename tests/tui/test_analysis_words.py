@@ -29,6 +29,10 @@ def test_nothing_to_complain_about_is_said_too() -> None:
     assert analysis.advice(times(forward=0.3, data=0.1), CONFIG) == ["90 % of a step is forward and backward: nothing stands in their way."]
 
 
+def test_steps_that_took_no_time_have_no_shares() -> None:
+    assert set(analysis.shares(Phases()).values()) == {0.0}
+
+
 @pytest.mark.parametrize(
     ("phase", "limit", "sentence"),
     [

@@ -296,17 +296,20 @@ def words_beside(field: str, config: RunConfig, *cards: DeviceSample) -> Hint:
     ("spec", "text", "bad"),
     [
         ("auto:2", "takes cuda:0, cuda:1: most free memory", False),
-        ("auto:5", "takes 3 GPUs; 5 are not here", False),
-        ("auto:all", "takes 3 GPUs", False),
+        ("auto:5", "takes 4 GPUs; 5 are not here", False),
+        ("auto:all", "takes 4 GPUs", False),
+        ("cuda:1", "72 GiB free", False),
+        ("cuda:3", "nobody else uses it", False),
+        ("cuda:1,cuda:3", "2 GPUs, 72 GiB free", False),
         ("cuda:0,cuda:1", "2 GPUs, 72 GiB free on each", False),
         ("cuda:0,cuda:0", "2 replicas on 1 GPU, 73 GiB free", False),
-        ("cpu,cpu", "2 replicas share 64 cores, 3 GPUs not used", False),
+        ("cpu,cpu", "2 replicas share 64 cores, 4 GPUs not used", False),
         ("cuda:0,cuda:9", "no cuda:9 is seen on this machine", True),
     ],
 )
 def test_the_device_row_says_what_several_mean(spec: str, text: str, bad: bool) -> None:
     config = msgspec.structs.replace(seed_cnn(), device=spec)
-    assert words_beside("device", config, card(0), card(1), card(2)) == Hint(text, bad=bad)
+    assert words_beside("device", config, card(0), card(1), card(2), card(3, memory_free=None)) == Hint(text, bad=bad)
 
 
 @pytest.mark.parametrize(
