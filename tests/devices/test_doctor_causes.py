@@ -251,6 +251,17 @@ def test_compute_mode_prohibited(tmp_path: Path) -> None:
     assert report.conclusion.startswith("Torch counts 2 GPUs, but GPU 1")
 
 
+def test_a_card_that_somebody_has_for_himself_is_known_by_what_cuda_says(tmp_path: Path) -> None:
+    said = TorchDevice(capability=(9, 0), error="CUDA error: CUDA-capable device(s) is/are busy or unavailable")
+    bare_metal(tmp_path, 1)
+    report = report_on(tmp_path, machines.snapshot(card(0)), machines.torch_with(1, devices=(said,)))
+    found = named(report, "compute-mode")
+    assert (found.verdict, found.command) == ("warning", "tuitrain gpus")
+    assert "cuda:0 is busy or unavailable" in found.found
+    free = report_on(tmp_path, machines.snapshot(card(0, compute_mode="exclusive process")), machines.torch_with(1))
+    assert (named(free, "compute-mode").verdict, wrong(free)) == ("ok", {})
+
+
 def test_compute_mode_exclusive_and_held(tmp_path: Path) -> None:
     holder = ProcessSample(pid=4711, name="python", user="bob", memory=1)
     seen = machines.snapshot(card(0, compute_mode="exclusive process", processes=(holder,)))

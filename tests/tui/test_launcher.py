@@ -270,7 +270,9 @@ async def test_a_wrong_number_says_so_beside_its_row_as_one_types(
 ) -> None:
     app = make(session, sampler)
     async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.press(*go_to(field), *typed)
+        await pilot.press(*go_to(field), "k")
+        assert not launcher(app).editing, "a letter is no number"
+        await pilot.press(*typed)
         await pilot.pause()
         assert f"✗ {said}" in screen_text(app)
         await pilot.press("enter")

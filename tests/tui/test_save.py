@@ -23,5 +23,6 @@ def test_a_fifo_and_a_device_are_refused(tmp_path: Path, overwrite: bool) -> Non
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
     for name in (str(fifo), os.devnull):
-        with pytest.raises(SaveError, match=r"^this is no regular file: choose another name$"):
+        with pytest.raises(SaveError, match=r"^this is no regular file: choose another name$") as refused:
             save_text(name, "text", overwrite=overwrite)
+        assert not refused.value.exists, "Enter again would overwrite nothing"
