@@ -131,6 +131,11 @@ async def test_whole_names_before_bars_and_the_column_that_says_the_same_of_all(
         assert "aaa.weight" in text
         assert "frozen" in text
         assert "5 parameters, 20 bytes in fp32 · 1 of them frozen" in text
+        session.say(Parameters(rows=(row("scale", (1,)),)))
+        await settle(pilot)
+        text = screen_text(app)
+        assert "Parameters  1 tensor " in text
+        assert "1 parameter, 4 bytes in fp32" in text
 
 
 async def test_short_names_leave_room_for_the_last_column(session: FakeSession, sampler: FakeSampler) -> None:

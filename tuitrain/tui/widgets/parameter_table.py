@@ -10,7 +10,7 @@ from rich.style import Style
 from textual.strip import Strip
 
 from tuitrain.events import Parameter, Parameters
-from tuitrain.text import clean
+from tuitrain.text import clean, plural
 from tuitrain.tui import format as words
 from tuitrain.tui.run_view import RunLike
 from tuitrain.tui.widgets.scrolling import ScrollingView
@@ -87,7 +87,7 @@ class ParameterTable(ScrollingView):
         left, right = Row("Parameters", self.palette.title), Row()
         parameters, room = self.parameters, self.room()
         if parameters is not None:
-            left.add(f"  {len(parameters.rows):,} tensors", self.palette.dim)
+            left.add(f"  {len(parameters.rows):,} {plural('tensor', len(parameters.rows))}", self.palette.dim)
             if self.scrolls:
                 right.add(f"lines {self._top + 1:,}–{self._top + room:,} of {len(self._table):,}", self.palette.dim)
         return left, right
@@ -150,7 +150,7 @@ class ParameterTable(ScrollingView):
         count, frozen = sum(row.count for row in rows), sum(row.count for row in rows if not row.trainable)
         record = self._run.record
         precision = "fp64" if record is not None and record.config.precision == "fp64" else "fp32"
-        text = f"{count:,} parameters, {_size(count * _BYTES[precision])} in {precision}"
+        text = f"{count:,} {plural('parameter', count)}, {_size(count * _BYTES[precision])} in {precision}"
         text += f" · {frozen:,} of them frozen" if frozen else " · all are trained" if rows else ""
         text += f" · all on {devices[0][0]}" if len(devices) == 1 else ""
         lines = [Row(line, palette.strong).strip(width) for line in wrap(text, width)]
