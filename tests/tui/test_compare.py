@@ -270,6 +270,7 @@ def test_the_fields_that_differ() -> None:
     )
     assert ("note", "first") in found.same
     assert ("batch_size", "64") in found.same
+    assert not {field for field, _ in found.same} & {field for field, _ in found.differing}
     assert not found.equal
 
 
