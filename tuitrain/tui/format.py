@@ -58,10 +58,10 @@ def rate(value: float | None) -> str:
     """A speed with three telling digits: "41,200", "982", "9.4"."""
     if value is None or not math.isfinite(value):
         return NONE
-    if value >= 1000:
-        digits = 10 ** (len(str(int(value))) - 3)
+    if value >= 999.5:
+        digits = 10 ** (len(str(round(value))) - 3)
         return f"{round(value / digits) * digits:,}"
-    return f"{value:.0f}" if value >= 100 else f"{value:.1f}"
+    return f"{value:.0f}" if value >= 99.95 else f"{value:.1f}"
 
 
 def number(value: float | None) -> str:
