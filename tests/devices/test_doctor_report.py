@@ -50,6 +50,7 @@ def test_the_text_begins_with_the_conclusion_and_ends_with_what_is_well(tmp_path
     places = [text.index(words) for words in order]
     assert places == sorted(places)
     assert re.search(r"1  left by CUDA_VISIBLE_DEVICES  ← ", text)
+    assert text.count("←") == 1, "the other steps lose none"
     assert "\x1b" not in text
 
 

@@ -14,6 +14,7 @@ import pytest
 from nvml_stub.fixture import write
 
 from tuitrain.devices import DeviceSnapshot, Sampler
+from tuitrain.devices.host import HostReader
 from tuitrain.devices.samples import HostSample
 
 Load = Callable[[str], dict[str, str]]
@@ -44,6 +45,11 @@ def test_before_the_first_sample_the_host_is_known_and_no_card_is_claimed(sample
     assert snapshot.host.cores >= 1
     assert snapshot.host.cpu_percent is None
     assert (snapshot.host.ram_total or 0) > 2**20
+
+
+def test_the_load_of_the_cpu_is_not_known_at_the_first_look() -> None:
+    reader = HostReader()
+    assert [reader.read().cpu_percent is None for _ in range(2)] == [True, False]
 
 
 def test_samples_come_with_history_and_listeners_get_each(nvml_here: Load, sampler: Sampler) -> None:
