@@ -290,6 +290,8 @@ def test_each_curve_has_its_number_at_its_end_and_before() -> None:
     found = call_out([Course(1, [(0, 9), (99, 0)]), Course(2, [(0, 0), (49, 9)])], X, Y, 100, 10, every=40)
     assert {(one.number, one.column, one.row) for one in found} >= {(1, 99, 9), (2, 49, 0)}
     assert {one.number for one in found if one.column < 40} == {1, 2}
+    on_the_curve = {1: lambda column: column / 11, 2: lambda column: 9 - 9 * column / 49}
+    assert all(abs(one.row - on_the_curve[one.number](one.column)) < 1 for one in found)
 
 
 def test_numbers_of_equal_curves_stand_side_by_side() -> None:
