@@ -6,6 +6,7 @@ import errno
 from pathlib import Path
 
 import doctor_machines as machines
+import msgspec
 import pytest
 from doctor_machines import (
     bare_metal,
@@ -475,6 +476,15 @@ def test_the_unified_memory_module_is_missing(tmp_path: Path) -> None:
     put(tmp_path, ".dockerenv")
     inside = report_on(tmp_path, machines.two_cards(), machines.torch_refused(UNEXPECTED.format(304, "OS call failed")))
     assert_names(inside, "uvm", "not in this container", mend="--device /dev/nvidia-uvm")
+
+
+def test_the_unified_memory_file_may_not_be_opened(tmp_path: Path) -> None:
+    facts = facts_of(bare_metal(tmp_path), machines.two_cards(), machines.torch_refused(UNEXPECTED.format(304, "OS call failed")))
+    assert facts.system.uvm is not None
+    closed = msgspec.structs.replace(facts.system.uvm, error=errno.EACCES)
+    facts = msgspec.structs.replace(facts, system=msgspec.structs.replace(facts.system, uvm=closed))
+    assert_names(diagnose(facts), "uvm", "cannot be opened", mend="--device /dev/nvidia-uvm")
+    assert wrong(diagnose(msgspec.structs.replace(facts, torch=machines.torch_with(2)))) == {}
 
 
 @pytest.mark.parametrize(

@@ -45,12 +45,14 @@ def slip(tmp_path: Path) -> Report:
 
 
 def test_the_text_begins_with_the_conclusion_and_ends_with_what_is_well(tmp_path: Path) -> None:
-    text = as_text(slip(tmp_path))
+    report = slip(tmp_path)
+    text = as_text(report)
     order = ["2 GPUs are seen by NVML, but only 1", "tuitrain 1.0, Python 3.12.1", "on the PCI bus", "✗ problem", "! warning", "✓ ok"]
     places = [text.index(words) for words in order]
     assert places == sorted(places)
     assert re.search(r"1  left by CUDA_VISIBLE_DEVICES  ← ", text)
     assert text.count("←") == 1, "the other steps lose none"
+    assert text.count("✓ ok") == sum(check.verdict == "ok" for check in report.checks if check.check != "versions")
     assert "\x1b" not in text
 
 
