@@ -159,6 +159,8 @@ def test_a_terminal_that_has_gone_is_told_once(terminal: tuple[int, int]) -> Non
     os.close(ours)
     outlet.write("hello")
     assert gone.wait(PATIENCE)
+    outlet.write("more")
+    assert not outlet._waiting, "nobody sends it any more"
     for _ in range(100):
         outlet.write("x" * _MOST)
     outlet.close()
