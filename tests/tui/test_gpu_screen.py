@@ -102,6 +102,10 @@ async def test_what_does_not_fit_is_counted_and_the_selected_card_is_in_view(ses
     async with app.run_test(size=SMALL) as pilot:
         await opened(pilot)
         assert "6 more below" in screen_text(app)
+        await strike(pilot, "pagedown")
+        await until_shown(pilot, "▸ ○ cuda:11 ")
+        await strike(pilot, "pageup")
+        await until_shown(pilot, "▸ ● cuda:0 ")
         await strike(pilot, "end")
         text = await until_shown(pilot, "▸   cpu")
         assert "6 more above" in text
