@@ -24,7 +24,7 @@ from doctor_machines import (
     wrong,
 )
 
-from tuitrain.devices.doctor.facts import TorchDevice, TorchFacts
+from tuitrain.devices.doctor.facts import StorageFacts, TorchDevice, TorchFacts
 from tuitrain.devices.doctor.model import Report
 from tuitrain.devices.nvml import sentence
 from tuitrain.devices.samples import UNNAMED, ProcessSample
@@ -503,8 +503,12 @@ def test_cuda_after_sleep(tmp_path: Path) -> None:
 
 
 def test_what_cuda_says_is_passed_on_where_nobody_knows_it(tmp_path: Path) -> None:
-    report = report_on(bare_metal(tmp_path), machines.two_cards(), machines.torch_refused("CUDA error: something new", count=2))
+    refused = machines.torch_refused("CUDA error: something new", count=2)
+    report = report_on(bare_metal(tmp_path), machines.two_cards(), refused)
     assert_names(report, "cuda-start", "something new", mend="xid")
+    full = StorageFacts(folder="/runs", error="No space left on device")
+    beside = report_on(tmp_path, machines.two_cards(), refused, storage=full)
+    assert wrong(beside) == {"cuda-start": "problem", "runs-writable": "problem"}, "the one explains nothing of the other"
 
 
 def test_a_loss_that_nothing_explains(tmp_path: Path) -> None:

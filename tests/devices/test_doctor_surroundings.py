@@ -32,7 +32,8 @@ def warned(root: Path, check: str, **options: object) -> str:
 
 def test_a_containers_64_mb_of_shared_memory(tmp_path: Path) -> None:
     bare_metal(tmp_path)
-    put(tmp_path, "proc/self/mountinfo", "1 1 254:0 / / rw - ext4 /dev/vda rw\n" + SHM.format("65536k"))
+    others = "26 24 0:24 / /run rw,nosuid - tmpfs tmpfs rw,size=8g\n"
+    put(tmp_path, "proc/self/mountinfo", "1 1 254:0 / / rw - ext4 /dev/vda rw\n" + SHM.format("65536k") + others)
     assert "sudo mount -o remount,size=8G /dev/shm" in warned(tmp_path, "shared-memory")
     put(tmp_path, ".dockerenv")
     assert "docker run --shm-size=8g IMAGE" in warned(tmp_path, "shared-memory")

@@ -12,7 +12,7 @@ from tuitrain.tui.curve.axes import Axis, number_axis, percent_axis, round_up, s
 from tuitrain.tui.curve.band import band_cells
 from tuitrain.tui.curve.chart import Dots, Drawing, Line, Picture, cell, draw, extend, step_at
 from tuitrain.tui.curve.crosshair import epoch_columns, with_cursor
-from tuitrain.tui.curve.metrics import LOSS
+from tuitrain.tui.curve.metrics import ACCURACY, LEARNING_RATE, LOSS
 from tuitrain.tui.curve.sketch import Material, bin_columns, changed_since, sketch
 from tuitrain.tui.look import DARK, palette_of
 
@@ -324,3 +324,9 @@ def test_epochs_are_thinned_to_a_quarter_of_the_columns(columns: int, per_epoch:
 def test_a_step_stands_in_the_column_that_step_at_gives() -> None:
     for steps in (Axis(0, 7820, ()), Axis(400, 408, ())):
         assert all(cell(step_at(column, steps, 66), steps, 66) == column for column in range(66))
+
+
+def test_the_best_evaluation_is_the_first_of_the_best() -> None:
+    tests = [(10.0, 3.0), (20.0, 1.0), (30.0, 1.0), (40.0, 3.0)]
+    assert [metric.best_of(tests) for metric in (LOSS, ACCURACY, LEARNING_RATE)] == [(20.0, 1.0), (10.0, 3.0), None]
+    assert LOSS.best_of([]) is None

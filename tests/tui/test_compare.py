@@ -292,6 +292,9 @@ def test_each_curve_has_its_number_at_its_end_and_before() -> None:
     assert {one.number for one in found if one.column < 40} == {1, 2}
     on_the_curve = {1: lambda column: column / 11, 2: lambda column: 9 - 9 * column / 49}
     assert all(abs(one.row - on_the_curve[one.number](one.column)) < 1 for one in found)
+    later = call_out([Course(1, [(50, 9), (99, 0)])], X, Y, 100, 10, every=20)
+    assert len(later) == 3
+    assert all(abs(one.row - (one.column - 50) * 9 / 49) < 1 for one in later)
 
 
 def test_numbers_of_equal_curves_stand_side_by_side() -> None:
