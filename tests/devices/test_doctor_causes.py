@@ -446,6 +446,9 @@ def test_the_fabric_manager_does_not_run(tmp_path: Path) -> None:
     report = report_on(tmp_path, machines.two_cards(), machines.torch_refused(said, count=2))
     assert_names(report, "fabric-manager", "802", "does not run", mend="systemctl enable --now nvidia-fabricmanager")
     assert report.counts[5].note == "but CUDA does not start"
+    put(tmp_path, "proc/77/comm", "nv-fabricmanage\n")
+    runs = report_on(tmp_path, machines.two_cards(), machines.torch_refused(said, count=2))
+    assert_names(runs, "fabric-manager", "it runs, but", mend="systemctl restart nvidia-fabricmanager")
 
 
 def test_the_compatibility_library_is_in_the_way(tmp_path: Path) -> None:
