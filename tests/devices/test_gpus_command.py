@@ -214,6 +214,8 @@ def test_instances_stand_under_their_card_in_the_table() -> None:
     )
     assert lines[5].startswith("cuda:0  0.3  10:00.0   └ MIG 1g.10gb ")
     assert lines[-1] == "No process is on a card."
+    assert table(card(0))[-1] == "No process is on a card."
+    assert table(card(0, processes=None))[-1] == "The driver does not list processes."
 
 
 def test_columns_hold_for_wide_names_many_cards_and_much_power() -> None:
