@@ -22,6 +22,7 @@ from tuitrain.runs.pyramid import Bin
 from tuitrain.runs.record import RunRecord
 from tuitrain.runs.series import Series
 from tuitrain.tui.app import TuitrainApp
+from tuitrain.tui.curve.metrics import ACCURACY, why_empty
 from tuitrain.tui.curve.zoom import Span
 from tuitrain.tui.run_view import RunLike, StoredView
 from tuitrain.tui.screens.base import PaneScreen
@@ -85,6 +86,16 @@ def curve_lines(app: TuitrainApp) -> list[str]:
 
 
 # -- metrics ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_first_evaluation_comes_with_the_last_step_of_a_run_that_ends_before_its_first_epoch(session: FakeSession) -> None:
+    session.start(seed_cnn())
+    session.begin(total=7820)
+    record = session.record
+    assert record is not None
+    for total, first in ((7820, 782), (50, 50)):
+        record.started = msgspec.structs.replace(record.started, total_steps=total)
+        assert why_empty(ACCURACY, record, ended=False) == f"accuracy comes with the first evaluation, after step {first}"
 
 
 async def test_m_goes_through_the_metrics_and_each_says_when_it_has_nothing(session: FakeSession, sampler: FakeSampler) -> None:
