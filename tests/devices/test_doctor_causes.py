@@ -164,6 +164,7 @@ def test_a_cgroup_denies_a_card_on_bare_metal(tmp_path: Path) -> None:
     report = diagnose(machines.with_closed_nodes(facts, errno.EPERM, 1))
     assert_names(report, "device-nodes", "a cgroup denies /dev/nvidia1", mend="DeviceAllow")
     assert report.conclusion.startswith("2 GPUs are known to the driver, but only 1 may be opened:")
+    assert report.counts[2].note == "1 more cannot be opened"
 
 
 def test_a_batch_job_that_asked_for_no_gpu(tmp_path: Path) -> None:

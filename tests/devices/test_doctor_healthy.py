@@ -15,6 +15,7 @@ def test_two_gpus_on_bare_metal(tmp_path: Path) -> None:
     report = report_on(bare_metal(tmp_path), machines.two_cards(), machines.torch_with(2))
     assert wrong(report) == {}
     assert numbers(report) == [2, 2, 2, 2, 2, 2]
+    assert [count.note for count in report.counts] == ["and ASPEED (server board): not for CUDA", "", "", "", "not set", ""]
     assert report.conclusion == "All is well: torch counts both GPUs of this machine and can use them."
 
 

@@ -74,7 +74,7 @@ async def test_settings_and_checkpoints_in_full(session: FakeSession, sampler: F
         await open_first(pilot, "step 40/40")
         await pilot.press("s")
         text = await until_shown(pilot, "Settings and checkpoints", "checkpoints/step-00000040")
-        assert "max steps" in text
+        assert text.count("max steps") == 1, "what differs from the recipe is not said to be as in it"
         assert isinstance(app.screen, SettingsScreen)
         seen = text
         for _ in range(8):
