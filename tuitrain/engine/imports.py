@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from tuitrain.config import ConfigError
+from tuitrain.engine import own_modules
 from tuitrain.python import no_module
 from tuitrain.text import clean, nearest
 
@@ -59,6 +60,9 @@ def _import_module(field: str, value: str, module_name: str) -> ModuleType:
         raise ConfigError(f"{field}: {value!r}: importing {module_name} failed: {one_line(error)}.") from error
     except BaseException as error:
         raise ConfigError(f"{field}: {value!r}: importing {module_name} failed: {one_line(error)}.") from error
+    finally:
+        # Now, and not when all is prepared: meanwhile it may be edited.
+        own_modules.note()
 
 
 def _takes_config(function: Callable[..., Any]) -> bool:

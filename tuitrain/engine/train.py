@@ -9,6 +9,7 @@ import msgspec
 import torch
 
 from tuitrain.config import ConfigError, RunConfig
+from tuitrain.engine import own_modules
 from tuitrain.engine.allocator import HOLES_SECONDS_AT_EPOCH, give_back_holes
 from tuitrain.engine.checkpoint import BadCheckpoint, Contents
 from tuitrain.engine.control import Control
@@ -72,11 +73,15 @@ def _train_there(config: RunConfig, control: Control, group: Group | None, sprea
 
 def _train(config: RunConfig, control: Control, devices: tuple[torch.device, ...], group: Group | None) -> Iterator[Event]:
     again, kept = yield from _going_on(config, control, devices, group)
+    yield from own_modules.take_up_edits()
     try:
         prepared = yield from prepare(config, control, devices, group)
     except Interrupted:
         yield RunEnded(state=_asked_end(control), step=0)
         return
+    finally:
+        # Those too that their functions and the first forward call have imported.
+        own_modules.note()
     run: Run | None = None
     inexact: list[Notice] = []
     if kept is not None:

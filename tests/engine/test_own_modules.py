@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from engine_small import FakeControl, of, run, small_config
+
+from tuitrain.config import ConfigError
+from tuitrain.engine import own_modules
+from tuitrain.events import Notice, RunStarted
+
+NETS = """
+from torch import nn
+IMPORTED = []
+def make_model(config):
+    from {package}.sizes import HIDDEN
+    IMPORTED.append(HIDDEN)
+    return nn.Sequential(nn.Flatten(), nn.Linear(192, HIDDEN), nn.Linear(HIDDEN, 4))
+"""
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Path:
+    """A package in the working directory, of which one module is imported when the model is made."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setattr(own_modules, "_imported", {})
+    monkeypatch.setattr(own_modules, "_OTHERS", own_modules._OTHERS | {name.partition(".")[0] for name in sys.modules})
+    folder = tmp_path / f"mine_{abs(hash(request.node.nodeid))}"
+    folder.mkdir()
+    (folder / "__init__.py").touch()
+    (folder / "nets.py").write_text(NETS.format(package=folder.name))
+    (folder / "sizes.py").write_text("HIDDEN = 5\n")
+    return folder
+
+
+def trained(package: Path) -> tuple[int, list[str]]:
+    """The parameters of a run with the package's model, and what is said of edits."""
+    control = FakeControl(package.parent / "run")
+    events = run(small_config(model=f"{package.name}.nets:make_model", max_steps=1), control)
+    return of(RunStarted, events)[0].parameters, [notice.text for notice in of(Notice, events) if "anew" in notice.text]
+
+
+def test_a_run_has_the_modules_as_they_were_edited_since_the_run_before(package: Path) -> None:
+    assert trained(package) == (192 * 5 + 5 + 5 * 4 + 4, [])
+    assert trained(package) == (192 * 5 + 5 + 5 * 4 + 4, [])
+    assert sys.modules[f"{package.name}.nets"].IMPORTED == [5, 5]
+    (package / "sizes.py").write_text("HIDDEN = 12\n")
+    sentence = f"{package.name}.sizes changed since the run before: your own modules are imported anew."
+    assert trained(package) == (192 * 12 + 12 + 12 * 4 + 4, [sentence])
+    assert sys.modules[f"{package.name}.nets"].IMPORTED == [12]
+    assert trained(package)[1] == []
+
+
+def test_what_was_refused_is_tried_as_it_was_mended(package: Path) -> None:
+    (package / "sizes.py").write_text("HIDDEN = int('five')\n")
+    with pytest.raises(ConfigError, match="ValueError"):
+        trained(package)
+    (package / "sizes.py").write_text("HIDDEN = None\n")
+    with pytest.raises(ConfigError, match="TypeError"):
+        trained(package)
+    (package / "sizes.py").write_text("HIDDEN = 8\n")
+    assert trained(package)[0] == 192 * 8 + 8 + 8 * 4 + 4
+    (package / "nets.py").unlink()
+    with pytest.raises(ConfigError, match="there is no module"):
+        trained(package)
