@@ -379,6 +379,22 @@ async def test_training_shows_progress_curve_and_shapes(session: FakeSession, sa
         assert {len(line) for line in text.splitlines()} == {size[0]}
 
 
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("ended", [False, True])
+async def test_a_long_name_takes_no_room_from_what_the_run_learns_from(
+    session: FakeSession, sampler: FakeSampler, size: tuple[int, int], ended: bool
+) -> None:
+    app = make(session, sampler, msgspec.structs.replace(seed_cnn(), name="with 学習 " * 25))
+    async with app.run_test(size=size) as pilot:
+        await begun(pilot, session)
+        if ended:
+            session.end()
+            await settle(pilot)
+        heading = next(line for line in screen_text(app).splitlines() if "with 学習" in line)
+        assert "… · CIFAR-10 (50,000) · cpu · single ─" in heading
+        assert ("✓ finished" in heading) is ended
+
+
 async def test_no_number_of_a_run_is_cut_where_two_columns_are_narrow(session: FakeSession, sampler: FakeSampler) -> None:
     app = make(session, sampler)
     async with app.run_test(size=(100, 24)) as pilot:

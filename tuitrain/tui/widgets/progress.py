@@ -13,7 +13,7 @@ from tuitrain.tui import format as words
 from tuitrain.tui.look import state_look
 from tuitrain.tui.run_view import RunLike
 from tuitrain.tui.widgets.lines import Pane
-from tuitrain.tui.widgets.strips import Row, rail
+from tuitrain.tui.widgets.strips import Row, fit, rail
 from tuitrain.tui.widgets.wrap import wrap_into
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _RULE_MARKS = 10  # corners, spaces and a piece of the rule between the two ends of a heading
 _LEAST_RAIL = 3
+_LEAST_TITLE = 8
 _NEXT = {
     "paused": "space goes on",
     "stopping": "a last checkpoint is written",
@@ -57,18 +58,18 @@ class Progress(Pane):
         palette, record, state = self.palette, self._view.record, self._view.state
         if record is None:
             return Row("No run", palette.title), Row()
-        left, right = Row(record.config.title(), palette.title).add(_subject(record), palette.dim), Row()
+        title, subject, right = record.config.title(), _subject(record), Row()
         if state != "running":
             glyph, style = state_look(state, palette)
             right.add(f"{glyph} {state}", style)
             next_ = self._next(record)
             hint = f" · {next_}" if record.error is None and next_ else ""
-            if left.width + right.width + cell_len(hint) + _RULE_MARKS <= self.size.width:
+            if cell_len(title) + cell_len(subject) + right.width + cell_len(hint) + _RULE_MARKS <= self.size.width:
                 right.add(hint, palette.dim)
-            left_room = self.size.width - right.width - _RULE_MARKS
-            if left.width > left_room > 0:
-                left = Row.of(left.strip(left_room))
-        return left, right
+        room = self.size.width - right.width - _RULE_MARKS
+        # What it learns from has to be seen, however long its name is.
+        left = Row(_shortened(title, max(room - cell_len(subject), _LEAST_TITLE)), palette.title).add(subject, palette.dim)
+        return Row.of(left.strip(room)) if left.width > room > 0 else left, right
 
     def body(self, width: int, height: int) -> list[Strip]:
         """The lines."""
@@ -179,6 +180,10 @@ def _subject(record: RunRecord) -> str:
     count = len(started.device)
     where = f"{started.device[0]} · {started.strategy}" if count == 1 else f"{started.strategy} over {count}"
     return f" · {data} ({started.train_samples:,}) · {where}"
+
+
+def _shortened(text: str, room: int) -> str:
+    return fit(text, room) if cell_len(text) > room else text
 
 
 def _counted(done: int, total: int, unit: str) -> str:
