@@ -86,6 +86,23 @@ def handled(handler: Callable[[int, FrameType | None], object], *numbers: signal
             signal.signal(number, signal.SIG_DFL)
 
 
+def leave_to_parent() -> None:
+    """In a process that was forked from one that handles signals, as a worker of a person's own data is: what asks it to end ends it.
+
+    Its parent waits for that. What a terminal sends to both is the parent's to obey.
+    """
+    for number in signal.valid_signals():
+        handler = signal.getsignal(number)
+        if not callable(handler) or handler is signal.default_int_handler:
+            continue
+        if number == signal.SIGHUP:
+            signal.signal(number, signal.SIG_IGN)
+        elif number == signal.SIGINT:
+            signal.signal(number, Ending(lambda: None))
+        else:
+            signal.signal(number, signal.SIG_DFL)
+
+
 def signal_name(number: int) -> str:
     """ "SIGKILL", or "signal 99" for one without a name."""
     try:

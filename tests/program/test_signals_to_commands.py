@@ -69,3 +69,35 @@ def test_a_signal_in_a_finalizer_is_obeyed(tmp_path: Path) -> None:
 def test_a_signal_that_nohup_keeps_away_is_not_heard(tmp_path: Path) -> None:
     assert ended(tmp_path, signal.SIGHUP, HERE, nohup=True).returncode == 0
     assert (tmp_path / "kept").read_bytes() == b"newer"
+
+
+FORKING = """
+import multiprocessing, os, signal, time
+from types import SimpleNamespace
+from tuitrain import cli
+from tuitrain.cli import machine
+from tuitrain.session.unseen import end_on_signals
+def work(begun):
+    begun.set()
+    time.sleep(60)
+def train(**options):
+    end_on_signals(SimpleNamespace(interrupt=lambda: print("interrupted")))
+    fork = multiprocessing.get_context("fork")
+    begun = fork.Event()
+    worker = fork.Process(target=work, args=(begun,), daemon=True)
+    worker.start()
+    begun.wait()
+    os.kill(worker.pid, signal.SIGHUP)
+    os.kill(worker.pid, signal.SIGINT)
+    worker.terminate()
+    worker.join(20)
+    print(worker.exitcode)
+machine.recipes.callback = train
+cli.main()
+"""
+
+
+def test_workers_of_ones_own_are_ended_by_their_parent_and_by_no_terminal(tmp_path: Path) -> None:
+    argv, env = [sys.executable, "-c", FORKING, "recipes"], {**os.environ, "PYTHONPATH": PACKAGES}
+    done = subprocess.run(argv, env=env, cwd=tmp_path, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
+    assert (done.returncode, done.stdout) == (0, f"{-signal.SIGTERM}\n"), done.stderr

@@ -12,7 +12,7 @@ import sys
 from contextlib import suppress
 from types import FrameType
 
-from tuitrain.signals import Terminated
+from tuitrain.signals import Terminated, leave_to_parent
 
 INTERRUPTED = 130
 
@@ -23,6 +23,7 @@ def main() -> None:
     # The first to be registered, and so the last to be called.
     atexit.register(lambda: _leave(status))
     sys.unraisablehook = _obey_or_tell
+    os.register_at_fork(after_in_child=leave_to_parent)
     # Under `nohup`, or in a shell's background, Ctrl+C is not heard.
     heard = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if heard:
