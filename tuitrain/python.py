@@ -1,4 +1,4 @@
-"""How Python is started for a process of ours, how it imports what stays, and whether it would find a module.
+"""How Python is started for a process of ours, how it imports what stays and whether it would find a module, and how it ends at once.
 
 It is started as the one that runs now, but without the folder that it is started in: with `-m`, or with `-c` alone, a file there such as
 `random.py` would be imported in the place of Python's own.
@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import gc
 import importlib
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NoReturn
 
 from tuitrain.text import clean
 
@@ -56,6 +58,18 @@ def may_import(package: str) -> bool:
         return package in sys.modules or find_spec(package) is not None or PathFinder.find_spec(package, [str(Path.cwd())]) is not None
     except Exception:  # a finder of somebody's own: importing it will say more
         return True
+
+
+def leave_at_once(code: int) -> NoReturn:
+    """End this process without the interpreter's own end, which waits for threads; from any thread.
+
+    A process that a person's own code has started for as long as this one lives, such as one that loads data, ends with it all the same.
+    """
+    if multiprocessing := sys.modules.get("multiprocessing"):
+        for child in multiprocessing.active_children():
+            if child.daemon:
+                child.terminate()
+    os._exit(code)
 
 
 def no_module(name: str) -> str:

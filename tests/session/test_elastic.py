@@ -49,12 +49,15 @@ from tuitrain.wire import MEETING, Ask, Died
 def test_ranks_learn_what_one_device_learns_with_an_uneven_batch_and_an_idle_rank(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One group for several questions: it costs three imports of torch."""
     files_named_like_pythons_own_modules(tmp_path)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "forking.py").write_text(FORKING)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "mine"), prepend=os.pathsep)
     monkeypatch.chdir(tmp_path)
     # 100 samples in batches of 9 over two ranks: 5 and 4, and the last batch 1 and nothing.
     changes = {"batch_size": 9, "epochs": 3, "shuffle": True}
     folder, control, events, there = tmp_path / "run", quiet_control(), list[Event](), list[tuple[int, list[str]]]()
     control.recorded = lambda: there.append((max(losses_of(events)), [path.name for path in checkpoints(folder / CHECKPOINTS)]))
-    for event in spread()(small_run(2, checkpoint_every_steps=5, keep_checkpoints=20, **changes), control):
+    for event in spread()(small_run(2, checkpoint_every_steps=5, keep_checkpoints=20, model="forking:make", **changes), control):
         if isinstance(event, RunStarted):
             control.folder = folder
         events.append(event)
@@ -73,6 +76,19 @@ def test_ranks_learn_what_one_device_learns_with_an_uneven_batch_and_an_idle_ran
     saved = {event.step for event in events if isinstance(event, Checkpoint)}
     assert saved == {*range(5, 36, 5), 12, 24, 36}
     assert there == [(step, [folder_name(other) for other in sorted(saved) if other < step]) for step in sorted(saved)]
+    workers = [int(path.name) for path in (tmp_path / "workers").iterdir()]
+    assert len(workers) == 2
+    wait_until(lambda: not any(map(psutil.pid_exists, workers)), BOUND)
+
+
+FORKING = """import multiprocessing, os, time
+from torch import nn
+def make(config):
+    worker = multiprocessing.get_context("fork").Process(target=time.sleep, args=(600,), daemon=True)
+    worker.start()
+    os.makedirs(f"workers/{worker.pid}")
+    return nn.Linear(5, 2)
+"""
 
 
 def files_named_like_pythons_own_modules(folder: Path) -> None:

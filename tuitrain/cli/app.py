@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tuitrain.cli.wiring import download_cifar10, load_engine, session_and_sampler, write_script
+from tuitrain.python import lasting_imports, leave_at_once
 
 if TYPE_CHECKING:
     from tuitrain.config import RunConfig
@@ -39,7 +40,6 @@ def open_app(
     """
     _check_terminal(f"use `tuitrain {'show RUN' if attach else 'resume RUN' if resume else 'run RECIPE'}`")
     from tuitrain.config import RECIPES
-    from tuitrain.python import lasting_imports
     from tuitrain.recipes import load_recipe
     from tuitrain.session.threads import share_the_lock
 
@@ -77,7 +77,7 @@ def open_app(
             app.run()
         code = app.return_code or 0
         if app.leaving.at_once:
-            os._exit(code)
+            leave_at_once(code)
         if app.leaving.hung_up:
             capture.leave_terminal()
             keyboard.leave_terminal()
@@ -87,7 +87,7 @@ def open_app(
     if not (app.fetch.join(FETCH_JOIN_SECONDS) and app.scripts.join(0)):
         # A thread may be inside an import of torch or wait for a disk; what a download leaves behind the next one removes.
         sys.stderr.flush()
-        os._exit(code)
+        leave_at_once(code)
     return code
 
 

@@ -16,6 +16,7 @@ from tuitrain.cli.app import open_app
 from tuitrain.cli.options import RUN_IS, USAGE_ERROR, detach_option, json_flag, runs_dir_option
 from tuitrain.cli.output import printer
 from tuitrain.cli.wiring import check_config, session_and_sampler
+from tuitrain.python import leave_at_once
 
 if TYPE_CHECKING:
     from tuitrain.config import RunConfig
@@ -152,8 +153,8 @@ def _run_as_rank(world: World, config: RunConfig, runs_dir: Path, *, as_json: bo
         words = launched.Words(world, session)
         code = follow(session, config, shows, resume=earlier)
         words.close(code)
-    # Without the interpreter's own end, which waits for threads that wait for ranks.
-    os._exit(code)
+    # The interpreter's own end would wait for threads that wait for ranks.
+    leave_at_once(code)
 
 
 @click.command(epilog=RUN_IS)

@@ -11,6 +11,8 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tuitrain.python import lasting_imports, leave_at_once
+
 if TYPE_CHECKING:
     from tuitrain.config import RunConfig
     from tuitrain.devices.sampler import Sampler
@@ -62,7 +64,7 @@ def session_and_sampler(
             # A thread that is still inside torch would abort the interpreter's own exit.
             print("tuitrain: training did not stop in time; leaving it", file=sys.stderr)
             sys.stderr.flush()
-            os._exit(1)
+            leave_at_once(1)
 
 
 def _end(session: WorkerSession) -> bool:
@@ -88,7 +90,6 @@ def load_engine() -> Train:
 
 def _train(config: RunConfig, control: Control) -> Iterator[Event]:
     """`engine.train.train`, with the ranks of ddp in processes of their own."""
-    from tuitrain.python import lasting_imports
     from tuitrain.session.ahead import ranks_ahead
     from tuitrain.session.elastic import elastic_train
 
@@ -114,8 +115,6 @@ def write_script(config: RunConfig, started: RunStarted | None, environment: Map
 
 @cache
 def _load_script() -> WriteScript:
-    from tuitrain.python import lasting_imports
-
     with lasting_imports():
         from tuitrain.engine.export import script
     return script
@@ -123,8 +122,6 @@ def _load_script() -> WriteScript:
 
 def download_cifar10(ending: Callable[[], bool]) -> Iterator[Progress]:
     """The engine's download, imported when it is asked for: it takes torch with it."""
-    from tuitrain.python import lasting_imports
-
     with lasting_imports():
         from tuitrain.engine.download import fetch_cifar10
     yield from fetch_cifar10(ending)

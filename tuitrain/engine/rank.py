@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from tuitrain.config import ConfigError, RunConfig
 from tuitrain.events import Event, Request, RunEnded, RunStarted
-from tuitrain.python import lasting_imports
+from tuitrain.python import lasting_imports, leave_at_once
 from tuitrain.text import print_error
 from tuitrain.wire import (
     ADDRESS,
@@ -110,12 +110,12 @@ class Line:
         while os.getppid() == self._agent:
             self.send(Alive())
             time.sleep(BEAT_SECONDS)
-        os._exit(1)
+        leave_at_once(1)
 
     def _leave(self) -> None:
         """The host has gone: whoever sees it takes away what it left."""
         shutil.rmtree(self._folder, ignore_errors=True)
-        os._exit(1)
+        leave_at_once(1)
 
 
 class RankControl:
@@ -173,8 +173,8 @@ def main() -> None:
             print_error(error)
     sys.stdout.flush()
     sys.stderr.flush()
-    # Without the interpreter's own end, which waits for threads that wait for ranks.
-    os._exit(code)
+    # The interpreter's own end would wait for threads that wait for ranks.
+    leave_at_once(code)
 
 
 def _train(line: Line, begin: Begin) -> None:

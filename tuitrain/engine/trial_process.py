@@ -15,7 +15,7 @@ import msgspec
 
 from tuitrain.config import ConfigError
 from tuitrain.paths import check_working_directory
-from tuitrain.python import lasting_imports
+from tuitrain.python import lasting_imports, leave_at_once
 from tuitrain.wire import Measured, Trial
 
 if TYPE_CHECKING:
@@ -53,4 +53,4 @@ def _end_with_the_one_that_asked(folder: str) -> None:
     while os.read(0, 4096):
         pass
     shutil.rmtree(folder, ignore_errors=True)
-    os._exit(1)
+    leave_at_once(1)

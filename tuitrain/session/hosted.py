@@ -17,6 +17,7 @@ import msgspec
 from tuitrain.config import ConfigError, RunConfig
 from tuitrain.events import Event, Notice, Progress, RunStarted
 from tuitrain.paths import check_working_directory
+from tuitrain.python import leave_at_once
 from tuitrain.runs import removal
 from tuitrain.session.unseen import end_on_signals
 from tuitrain.session.worker import WorkerSession
@@ -159,7 +160,7 @@ class HostedRun:
         """Nobody waits for the run: end it, and leave nothing of a new one."""
         self._session.interrupt()
         if not self._session.join(ABANDONED_SECONDS):
-            os._exit(ABANDONED)
+            leave_at_once(ABANDONED)
         record = self._session.record
         if self._request.resume is None and record is not None and record.path is not None:
             with suppress(ConfigError):
