@@ -380,6 +380,23 @@ async def test_training_shows_progress_curve_and_shapes(session: FakeSession, sa
 
 
 @pytest.mark.parametrize("size", SIZES)
+async def test_a_warning_shows_also_where_the_log_does_not(session: FakeSession, sampler: FakeSampler, size: tuple[int, int]) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=size) as pilot:
+        await begun(pilot, session)
+        assert "! " not in screen_text(app)
+        session.say(Notice(text="Data: CIFAR-10, found on this machine."))
+        session.say(Notice(level="warning", text="The checkpoint at step 100 could not be saved: No space left on device. Training goes on."))
+        await until_shown(pilot, "! ")
+        if size[0] == 80:
+            line = next(line for line in screen_text(app).splitlines() if "! " in line)
+            assert re.search(r"! \d\d:\d\d The checkpoint at step 100 could not be saved: No s.*…  o log │", line)
+        session.say(Notice(level="warning", text="The run's state cannot be written."))
+        session.end()
+        await until_shown(pilot, "The run's state cannot be")
+
+
+@pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("ended", [False, True])
 async def test_a_long_name_takes_no_room_from_what_the_run_learns_from(
     session: FakeSession, sampler: FakeSampler, size: tuple[int, int], ended: bool

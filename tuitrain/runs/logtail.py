@@ -34,6 +34,8 @@ class LogTail:
         self._lock = threading.Lock()
         self.total = 0
         """How many lines were ever added."""
+        self.warning: LogLine | None = None
+        """The newest line that warns."""
         self._begins_late = False
 
     def add(self, level: LogLevel, text: str, now: float | None = None) -> LogLine:
@@ -42,6 +44,8 @@ class LogTail:
         with self._lock:
             self._lines.append(line)
             self.total += 1
+            if level == "warning":
+                self.warning = line
         return line
 
     def leave_out(self) -> None:

@@ -55,6 +55,7 @@ class Body(Container):
             view: what the right side shows.
         """
         left = left_width(width)
+        self._progress.log_shows = left > 0
         full, tall, short = self._devices.rows_wanted((left or width) - 4)
         sizes = arrange(
             width,

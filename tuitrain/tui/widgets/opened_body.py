@@ -93,6 +93,7 @@ class OpenedBody(Container):
             devices: whether those of this machine are the run's.
         """
         left = left_width(width)
+        self._progress.log_shows = left > 0
         sizes = arrange(
             width,
             height,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -47,11 +48,13 @@ class Progress(Pane):
         self._view = view
         self.hints: Mapping[str, str] = _NEXT
         """What to say beside a state; under the reason of a failure stands the one of its state, or of `failed`."""
+        self.log_shows = True
+        """Whether the log stands beside it; elsewhere its newest warning has to be told here."""
 
     def notes(self, width: int) -> int:
         """Rows that the clock and the sentence under the two lines need in a pane `width` cells wide."""
         lines = len(self._sentence(max(width - 4, 10)))
-        return len(self._target()) + (lines + 1 if lines else 0)
+        return len(self._target()) + len(self._warning(width - 4)) + (lines + 1 if lines else 0)
 
     def heading(self) -> tuple[Row, Row]:
         """What is trained, on what, and the state where it is not simply running."""
@@ -81,7 +84,8 @@ class Progress(Pane):
             hint = self._next(record) or self.hints["failed"]
             sentence.append(Row(hint, self.palette.dim).strip(width))
         first = self._phase_line(record, width) if self._in_phase(record) else self._step_line(record, width)
-        return [first, self._numbers(record, width), *(row.strip(width) for row in self._target()), *sentence]
+        more = [row.strip(width) for row in (*self._target(), *self._warning(width))]
+        return [first, self._numbers(record, width), *more, *sentence]
 
     def _next(self, record: RunRecord) -> str:
         """What comes of the state, or what to press. Without a step nothing is saved, and without a folder nothing can go on."""
@@ -113,18 +117,18 @@ class Progress(Pane):
         epochs = -(-total // started.steps_per_epoch) if started else record.config.epochs
         row = Row("epoch ", palette.dim).add(f"{max(record.epoch, 1):>{len(str(epochs))}}/{epochs}", palette.text).add(" ")
         steps = Row("step ", palette.dim).add(f"{record.step:>{len(f'{total:,}')},}/{total:,}", palette.text)
-        time = Row()
+        end = Row()
         if self._view.ended:
-            time.add("took ", palette.dim).add(words.clock(record.running_seconds), palette.text)
+            end.add("took ", palette.dim).add(words.clock(record.running_seconds), palette.text)
         else:
-            time.add("ETA ", palette.dim).right(words.remaining(record.eta_seconds()), 7, palette.text)
-        length = width - row.width - steps.width - time.width - len("  ") - len("   ")
+            end.add("ETA ", palette.dim).right(words.remaining(record.eta_seconds()), 7, palette.text)
+        length = width - row.width - steps.width - end.width - len("  ") - len("   ")
         if length < _LEAST_RAIL:
             # Numbers say more than a bar that is too short to say anything.
-            return row.join(steps).add(" ").join(time).strip(width)
+            return row.join(steps).add(" ").join(end).strip(width)
         _, style = state_look(self._view.state, palette)
         bar = rail(record.step / total, length, style, palette.faint)
-        return row.join(bar).add("  ", palette.dim).join(steps).add("   ", palette.dim).join(time).strip(width)
+        return row.join(bar).add("  ", palette.dim).join(steps).add("   ", palette.dim).join(end).strip(width)
 
     def _numbers(self, record: RunRecord, width: int) -> Strip:
         if record.step == 0:
@@ -163,6 +167,15 @@ class Progress(Pane):
             return [row.add(target, palette.strong).add(crossed, palette.good)]
         row.add("target ", palette.dim).add(target, palette.strong)
         return [row.add(" not reached" if self._view.ended else " not reached yet", palette.dim)]
+
+    def _warning(self, width: int) -> list[Row]:
+        """A line with the newest warning of the log, where that does not show and nothing worse is said."""
+        record, palette = self._view.record, self.palette
+        if self.log_shows or record is None or record.error is not None or (line := record.log.warning) is None:
+            return []
+        row = Row(f"! {time.strftime('%H:%M', time.gmtime(line.time))} ", palette.warn)
+        more = Row("  o ", palette.key).add("log", palette.dim)
+        return [row.add(fit(line.text, max(width - row.width - more.width, 1)), palette.text).join(more)]
 
     def _sentence(self, width: int) -> list[str]:
         record = self._view.record
