@@ -386,7 +386,7 @@ async def test_a_warning_shows_also_where_the_log_does_not(session: FakeSession,
         await begun(pilot, session)
         assert "! " not in screen_text(app)
         session.say(Notice(text="Data: CIFAR-10, found on this machine."))
-        session.say(Notice(level="warning", text="The checkpoint at step 100 could not be saved: No space left on device. Training goes on."))
+        session.say(Notice(level="warning", text="The checkpoint at step 100 could not be saved: No space left on device, and more."))
         await until_shown(pilot, "! ")
         if size[0] == 80:
             line = next(line for line in screen_text(app).splitlines() if "! " in line)

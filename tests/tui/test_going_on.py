@@ -13,6 +13,7 @@ from kept_runs import here, keep, until, until_shown, until_told
 from textual.pilot import Pilot
 
 from tuitrain.config import RunConfig, with_changes
+from tuitrain.events import Checkpoint
 from tuitrain.tui.app import TuitrainApp
 from tuitrain.tui.hosts.going_on import More
 from tuitrain.tui.screens.more import MoreDialog
@@ -376,6 +377,30 @@ async def test_q_twice_does_not_wait_for_it(app: TuitrainApp, outside: FakeOutsi
 
 
 # -- q ------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("saved", "words"),
+    [
+        ((), "stopped at step 40 without a checkpoint of that step; there is none to go on from."),
+        ((20,), "stopped at step 40 without a checkpoint of that step; it goes on from step 20."),
+        ((20, 40), ""),
+    ],
+)
+async def test_whoever_stops_and_saves_hears_at_the_prompt_what_could_not_be_saved(
+    app: TuitrainApp, session: FakeSession, saved: tuple[int, ...], words: str
+) -> None:
+    session.slow_stop = True
+    async with app.run_test(size=(80, 24)) as pilot:
+        await train(pilot, session)
+        await pilot.press("q")
+        await until_shown(pilot, "▸ Stop and save")
+        await pilot.press("enter")
+        await until_told(pilot, "Stopping: tuitrain closes")
+        session.say(*(Checkpoint(step=step, path=f"checkpoints/step-{step:08}", kind="last") for step in saved))
+        session.end("stopped")
+        await until(pilot, lambda: app._exit)
+    assert app.leaving.farewell == (words and f"{RUN} {words}")
 
 
 @pytest.mark.parametrize("size", SIZES)

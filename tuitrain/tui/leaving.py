@@ -13,6 +13,7 @@ from tuitrain.tui.hosts.in_thread import in_thread
 from tuitrain.tui.hosts.outside import Outside
 
 if TYPE_CHECKING:
+    from tuitrain.runs.record import RunRecord
     from tuitrain.tui.hosts.beside import Beside
     from tuitrain.tui.navigation import NavigatedApp
     from tuitrain.tui.screens.ask import QuitDialog
@@ -89,23 +90,34 @@ class Leaving:
         self._signal = number
         sentence = "Ending before the next step." if self._view.unbegun else "Ending after this step, with a checkpoint."
         self._view.session.interrupt()
-        self._wait(sentence, lambda: self._view.alive)
+        self._wait_for_run(sentence)
 
     def _answered(self, answer: str | None) -> None:
         self._dialog = None
         if answer == "leave":
-            self._wait("tuitrain closes when all of the run is written.", lambda: self._view.alive)
+            self._wait_for_run("tuitrain closes when all of the run is written.")
         elif answer == "stop":
             sentence = _STOPPING_UNBEGUN if self._view.unbegun else _STOPPING
             self._view.session.stop()
             self._app.main.show("run")
-            self._wait(sentence, lambda: self._view.alive)
+            self._wait_for_run(sentence)
         elif answer == "background":
             self._app.main.show("run")
             self._waits_for = "The run goes on in the background as soon as it has begun: tuitrain then closes."
             if self._view.state == "preparing":
                 self._app.notify(self._waits_for, timeout=_LONG)
             self._app.run_worker(self._hand_over())
+
+    def _wait_for_run(self, sentence: str) -> None:
+        """End the app with the run. That it could not be saved, as on a full disk, is said at the prompt: no screen is there to do so."""
+
+        def lasts() -> bool:
+            if self._view.alive:
+                return True
+            self.farewell = _unsaved(self._view.record)
+            return False
+
+        self._wait(sentence, lasts)
 
     def _wait(self, sentence: str, lasts: Callable[[], bool]) -> None:
         """Say what is waited for, and end the app when it does not last any more."""
@@ -158,3 +170,14 @@ class Leaving:
             self._end()
         else:
             patience.dismiss()
+
+
+def _unsaved(record: RunRecord | None) -> str:
+    """That the last step of an ended run is in no checkpoint; nothing where it is, or where the run failed, which comes unforeseen."""
+    if record is None or record.started is None or record.state == "failed":
+        return ""
+    saved = record.checkpoints[-1].step if record.checkpoints else record.started.resumed_from or 0
+    if saved >= record.step:
+        return ""
+    again = f"it goes on from step {saved:,}" if saved else "there is none to go on from"
+    return f"{record.run} {record.state} at step {record.step:,} without a checkpoint of that step; {again}."
