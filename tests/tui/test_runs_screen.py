@@ -573,6 +573,20 @@ async def test_the_own_run_gets_its_new_name_at_once(session: FakeSession, sampl
         assert session.record.config.title() == "warm"
 
 
+async def test_a_name_that_cannot_be_kept_is_not_the_own_runs_name(session: FakeSession, sampler: FakeSampler, runs_dir: Path) -> None:
+    (keep(runs_dir, RUN, steps=0, **here()) / "label.json").mkdir()
+    app = make(session, sampler, runs_dir)
+    async with app.run_test(size=WIDE) as pilot:
+        await pilot.press("enter")
+        session.begin()
+        session.steps(20)
+        await opened(pilot, "● running")
+        await pilot.press("e", *"warm", "enter")
+        await until_told(pilot, "label.json cannot be written")
+        assert session.record is not None
+        assert session.record.config.title() == "seed-cnn"
+
+
 async def test_deleting_asks_and_enter_keeps(session: FakeSession, sampler: FakeSampler, runs_dir: Path, three: list[Path]) -> None:
     app = make(session, sampler, runs_dir)
     async with app.run_test(size=(80, 24)) as pilot:

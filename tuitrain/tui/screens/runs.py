@@ -278,10 +278,15 @@ class RunsScreen(PaneScreen):
     def on_run_detail_edited(self, message: RunDetail.Edited) -> None:
         """Write the new name or note."""
         row, field, text = message.run, message.field, message.text
-        record = self.run.record
-        if row.own and record is not None and (field == "note" or text.strip()):
-            record.config = msgspec.structs.replace(record.config, **{field: text.strip()})
-        self._change(partial(run_changes.edit, row.summary, field, text))
+        record = self.run.record if message.run.own else None
+
+        def edit() -> Outcome:
+            outcome = run_changes.edit(row.summary, field, text)
+            if record is not None and (field == "note" or text.strip()):
+                record.config = msgspec.structs.replace(record.config, **{field: text.strip()})
+            return outcome
+
+        self._change(edit)
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         """Whoever leaves the name or note by Tab or by mouse leaves it as it was."""
