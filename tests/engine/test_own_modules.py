@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from engine_small import FakeControl, of, run, small_config
+from engine_small import FakeControl, losses_of, of, run, small_config
 
 from tuitrain.config import ConfigError
 from tuitrain.engine import own_modules
@@ -51,6 +51,21 @@ def test_a_run_has_the_modules_as_they_were_edited_since_the_run_before(package:
     assert trained(package) == (192 * 12 + 12 + 12 * 4 + 4, [sentence])
     assert sys.modules[f"{package.name}.nets"].IMPORTED == [12]
     assert trained(package)[1] == []
+
+
+def test_what_a_persons_code_sets_for_all_of_the_process_is_its_own_runs(package: Path) -> None:
+    """As each of its imports and calls does in a process of its own."""
+    (package / "sizes.py").write_text("import torch\ntorch.set_default_dtype(torch.float64)\nHIDDEN = 5\n")
+    (package / "nets.py").write_text("import os\n" + NETS.format(package=package.name).replace("IMPORTED.append(HIDDEN)", "os.chdir('/')"))
+
+    def losses(model: str) -> dict[int, float]:
+        return losses_of(run(small_config(model=model, max_steps=2), FakeControl(package.parent / "run")))
+
+    fresh = losses("engine_small:make_net")
+    own = losses(f"{package.name}.nets:make_model")
+    assert Path.cwd() == package.parent
+    assert losses("engine_small:make_net") == fresh
+    assert losses(f"{package.name}.nets:make_model") == own
 
 
 def test_what_was_refused_is_tried_as_it_was_mended(package: Path) -> None:

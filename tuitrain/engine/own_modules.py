@@ -24,11 +24,16 @@ def take_up_edits() -> Iterator[Notice]:
     edited = sorted(name for name, (file, version) in _imported.items() if _version(file) != version)
     if not edited:
         return
+    forget()
+    more = f" and {len(edited) - 1} more" if len(edited) > 1 else ""
+    yield Notice(text=f"{clean(edited[0])}{more} changed since the run before: your own modules are imported anew.")
+
+
+def forget() -> None:
+    """Have all of them imported anew by the next run."""
     for name in _imported:
         sys.modules.pop(name, None)
     _imported.clear()
-    more = f" and {len(edited) - 1} more" if len(edited) > 1 else ""
-    yield Notice(text=f"{clean(edited[0])}{more} changed since the run before: your own modules are imported anew.")
 
 
 def note() -> None:

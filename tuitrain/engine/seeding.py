@@ -4,16 +4,36 @@ from __future__ import annotations
 
 import gc
 import hashlib
+import os
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from typing import Any
 
 import numpy as np
 import torch
 
 from tuitrain.config import RunConfig
+from tuitrain.engine import own_modules
 from tuitrain.engine.allocator import kept_memory
 from tuitrain.engine.failures import empty_frames, reaching
+
+
+def _deterministic() -> tuple[bool, bool]:
+    return torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()
+
+
+def _set_deterministic(mode: tuple[bool, bool]) -> None:
+    torch.use_deterministic_algorithms(mode[0], warn_only=mode[1])
+
+
+_OF_OTHERS: tuple[tuple[Callable[[], Any], Callable[[Any], None]], ...] = (
+    (torch.get_default_dtype, torch.set_default_dtype),
+    (torch.get_float32_matmul_precision, torch.set_float32_matmul_precision),
+    (_deterministic, _set_deterministic),
+    (os.getcwd, os.chdir),
+)
+"""How to ask for, and to set, what only a person's own code changes, and what decides the numbers of the next run of this process too."""
 
 
 def seed_everything(seed: int) -> None:
@@ -42,7 +62,8 @@ def seed_rank(seed: int, rank: int, step: int) -> None:
 
 @contextmanager
 def run_settings(config: RunConfig, devices: Sequence[torch.device]) -> Iterator[None]:
-    """Seeds, cuDNN's flags, torch's threads, the current CUDA device and the C library's way with memory for one run; as before afterwards.
+    """Seeds, cuDNN's flags, torch's threads, the current CUDA device and the C library's way with memory for one run; as before afterwards,
+    with what a person's own code has set for all of the process.
 
     The first of the run's devices, where it is a CUDA device, is the current one.
 
@@ -53,6 +74,7 @@ def run_settings(config: RunConfig, devices: Sequence[torch.device]) -> Iterator
     """
     deterministic, benchmark = torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark
     threads = torch.get_num_threads()
+    others = [_asked(ask) for ask, _ in _OF_OTHERS]
     with reaching(devices[:1]):
         # Where CUDA was used before in this process its generators are seeded at once, whatever the run's device is.
         seed_everything(config.seed)
@@ -74,10 +96,27 @@ def run_settings(config: RunConfig, devices: Sequence[torch.device]) -> Iterator
     finally:
         torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark = deterministic, benchmark
         torch.set_num_threads(threads)
+        _set_again(others)
         if any(device.type == "cuda" for device in devices):
             gc.collect()
             with suppress(RuntimeError):  # a broken CUDA context has nothing to give back
                 torch.cuda.empty_cache()
+
+
+def _asked(ask: Callable[[], Any]) -> Any:
+    try:
+        return ask()
+    except (OSError, RuntimeError):  # the folder is gone; torch was told so in a newer way, and does not answer in this one
+        return None
+
+
+def _set_again(before: Sequence[Any]) -> None:
+    """What was set by importing a module is set again by importing it again."""
+    for (ask, put), value in zip(_OF_OTHERS, before, strict=True):
+        if value is not None and _asked(ask) != value:
+            own_modules.forget()
+            with suppress(OSError):
+                put(value)
 
 
 @contextmanager
