@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _RULE_MARKS = 10  # corners, spaces and a piece of the rule between the two ends of a heading
 _LEAST_RAIL = 3
-_LEAST_TITLE = 8
+_LEAST_TITLE = 16
 _NEXT = {
     "paused": "space goes on",
     "stopping": "a last checkpoint is written",
