@@ -8,7 +8,8 @@ from engine_small import FakeControl, losses_of, of, run, small_config
 
 from tuitrain.config import ConfigError
 from tuitrain.engine import own_modules
-from tuitrain.events import Notice, RunStarted
+from tuitrain.engine.train import train
+from tuitrain.events import Notice, Progress, RunStarted
 
 NETS = """
 from torch import nn
@@ -80,3 +81,12 @@ def test_what_was_refused_is_tried_as_it_was_mended(package: Path) -> None:
     (package / "nets.py").unlink()
     with pytest.raises(ConfigError, match="there is no module"):
         trained(package)
+
+
+def test_what_of_ones_own_is_called_is_said_before(package: Path) -> None:
+    (package / "nets.py").write_text("def make_model(config): raise ValueError")
+    phases, model = list[str](), f"{package.name}.nets:make_model"
+    events = train(small_config(model=model), FakeControl(package.parent / "run"))
+    with pytest.raises(ConfigError, match="ValueError"):
+        phases.extend(event.phase for event in events if isinstance(event, Progress))
+    assert phases == ["calling engine_small:make_images", f"calling {model}"]

@@ -760,6 +760,26 @@ async def test_q_before_the_first_step_promises_no_checkpoint(session: FakeSessi
     assert (app.return_code or 0) == 0
 
 
+@pytest.mark.parametrize("size", SIZES)
+async def test_a_run_that_does_not_come_to_its_end_can_be_left_all_the_same(
+    session: FakeSession, sampler: FakeSampler, size: tuple[int, int]
+) -> None:
+    session.slow_stop = True
+    app = make(session, sampler)
+    async with app.run_test(size=size) as pilot:
+        await pilot.press("enter", "q", "enter")
+        await until_told(pilot, "Stopping before the next step")
+        await pilot.press("q")
+        await until_shown(pilot, "A run is stopping", "▸ Leave when it has stopped", "Leave now: what is not saved is lost", "Cancel")
+        await pilot.press("enter", "q")
+        await until_shown(pilot, "▸ Leave when it has stopped")
+        assert session.asked == ["stop"]
+        await pilot.press("down", "enter")
+        await until(pilot, lambda: app._exit)
+    assert app.leaving.at_once
+    assert (app.return_code or 0) == 0
+
+
 async def test_the_question_is_about_the_run_that_has_begun_meanwhile(session: FakeSession, sampler: FakeSampler) -> None:
     app = make(session, sampler)
     async with app.run_test(size=(80, 24)) as pilot:

@@ -41,6 +41,7 @@ def load_data(config: RunConfig, ending: Callable[[], bool]) -> Generator[Notice
         return (yield from _auto())
     own = data_folder(config.data)
     if own is None:
+        yield Progress(phase=f"calling {config.data}")
         return load_custom(config)
     batches = batches_folder(own)
     if batches is not None:

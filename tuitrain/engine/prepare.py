@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from tuitrain import version
-from tuitrain.config import ConfigError, RunConfig
+from tuitrain.config import MODELS, ConfigError, RunConfig
 from tuitrain.engine.batches import Batches
 from tuitrain.engine.control import Control
 from tuitrain.engine.data import Dataset, Interrupted, batch, load_data, rows_of, to_device
@@ -125,6 +125,8 @@ def prepare(
     batches = Batches(dataset.train, config)
     total = min(config.epochs * batches.per_epoch, config.max_steps or 2**63)
     check_even(config, count, batches.sizes(total))
+    if config.model not in MODELS:
+        yield Progress(phase=f"calling {config.model}")
     model = build_model(config)
     check_gradients(resolved, model)
     own = devices if group is None else (group.own(devices),)

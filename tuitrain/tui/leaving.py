@@ -44,13 +44,13 @@ class Leaving:
         self.hung_up = False
         """The terminal has gone. A run that trains here goes on without it."""
         self.at_once = False
-        """A second signal came, or SIGQUIT: nothing is waited for."""
+        """A second signal came, or SIGQUIT, or somebody does not want to wait: nothing is waited for."""
 
     def ask(self) -> None:
         """By key: leave at once, or ask first while a run is alive."""
         from tuitrain.tui.screens.ask import QuitDialog
 
-        if self._waits_for and (self._view.alive or self._handing):
+        if self._waits_for and (self._handing or (self._view.alive and self._view.state != "stopping")):
             self._app.notify(self._waits_for, timeout=3)
         elif self._view.alive:
             if self._dialog is None:
@@ -96,7 +96,10 @@ class Leaving:
         self._dialog = None
         if answer == "leave":
             self._wait_for_run("tuitrain closes when all of the run is written.")
-        elif answer == "stop":
+        elif answer == "at once":
+            self.at_once = True
+            self._app.exit()
+        elif answer == "stop" and not self._waits_for:
             sentence = _STOPPING_UNBEGUN if self._view.unbegun else _STOPPING
             self._view.session.stop()
             self._app.main.show("run")

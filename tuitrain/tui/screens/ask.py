@@ -130,7 +130,7 @@ class Ask(Question[bool]):
 
 
 class QuitDialog(Question[str]):
-    """Asks what becomes of a run; gives "stop", "background", "leave" or "stay".
+    """Asks what becomes of a run; gives "stop", "at once", "background", "leave" or "stay".
 
     Args:
         state: the word for what the run does.
@@ -153,7 +153,8 @@ def _about_leaving(state: str) -> tuple[str, Sequence[tuple[str, str]]]:
     if state == "idle" or state in ENDED:
         return "No run is training any more", (("Leave", "leave"), stay)
     if state == "stopping":
-        return "A run is stopping", (("Leave when it has stopped", "stop"), stay)
+        # What it is in the midst of may never end, as in a model of one's own that waits for something.
+        return "A run is stopping", (("Leave when it has stopped", "stop"), ("Leave now: what is not saved is lost", "at once"), stay)
     if state == "preparing":
         answers = (("Stop: there is nothing to save yet", "stop"), ("Keep running in the background", "background"), stay)
         return "A run is being prepared", answers
