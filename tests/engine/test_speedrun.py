@@ -423,7 +423,8 @@ def test_what_is_compiled_for_a_clock_is_compiled_before_it_starts(
     assert losses_of(events) == expected
     size, last = config.batch_size, SAMPLES % config.batch_size
     assert warm == [{(True, size), (True, last), (False, size)}]
-    assert [progress.phase for progress in of(Progress, events) if not progress.phase.startswith("calling ")][0] == "compiling"
+    phases = (progress.phase for progress in of(Progress, events))
+    assert next(phase for phase in phases if not phase.startswith("calling ")) == "compiling"
 
 
 def test_asked_to_end_while_it_is_compiled_a_run_does_not_begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
