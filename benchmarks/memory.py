@@ -46,18 +46,17 @@ class Watch(NamedTuple):
 def long_run(wanted: Wanted) -> list[Figure]:
     """The app while it trains: its memory, and what a terminal of 120×40 and then one of 80×24 gets; and in another process the memory of
     one that shows a run of a million steps and sixteen stand-in cards. That needs next to nothing of the processor, so both are watched at
-    the same time, and the million steps are written while the other one trains its first epoch."""
+    the same time."""
     seconds = 60 * wanted.minutes
-    steps = planned_steps(seconds, headless(Training(SMALL, SPEED_STEPS)))
-    training = Training(str(wanted.data), steps, ("--epochs", "1000000")).command("--tui")
     with ExitStack() as stack:
         nvml = stack.enter_context(stand_in(CARDS))
         folder, env = stack.enter_context(runs_dir())
-        trained = stack.enter_context(closing(Screen(training, env)))
-        kept, env_of_kept = stack.enter_context(runs_dir())
-        run = lengthened(kept, env_of_kept, POINTS)
-        showing = stack.enter_context(closing(Screen([TUITRAIN, "attach", run.name], {**env_of_kept, **nvml})))
+        run = lengthened(folder, env, POINTS)
+        steps = planned_steps(seconds, headless(Training(SMALL, SPEED_STEPS)))
+        training = Training(str(wanted.data), steps, ("--epochs", "1000000")).command("--tui")
+        showing = stack.enter_context(closing(Screen([TUITRAIN, "attach", run.name], {**env, **nvml})))
         showing.wait(lambda text: f"{POINTS:,}" in text)
+        trained = stack.enter_context(closing(Screen(training, env)))
         trained.wait(lambda text: EVALUATED.search(text) is not None)
         shown, large = side_by_side([partial(_watch, screen, seconds) for screen in (showing, trained)])
         trained.resize(80, 24)

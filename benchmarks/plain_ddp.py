@@ -36,7 +36,7 @@ def plain_ddp(recipe: str, ranks: int) -> Iterator[Trainee]:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "times"
         command = [*AS_NICE, *launcher, "-m", "benchmarks.plain_ddp", recipe, str(file)]
-        yield Trainee(command, lambda: lines_of(file), SKIPPED_STEPS, {**SHORT_SPIN, "OMP_NUM_THREADS": "1"}, waits=False)
+        yield Trainee(command, lambda: lines_of(file), SKIPPED_STEPS, {**SHORT_SPIN, "OMP_NUM_THREADS": "1"})
 
 
 def main() -> None:

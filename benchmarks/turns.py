@@ -53,7 +53,6 @@ class Trainee:
         skipped: how many steps at the beginning do not count.
         env: variables for it.
         on_screen: it has a terminal of 120×40, and not pipes.
-        waits: it may stand still until the others have begun; a group under `torchrun` begins anew when it does so for long.
     """
 
     command: Sequence[str]
@@ -61,7 +60,6 @@ class Trainee:
     skipped: int
     env: Mapping[str, str] = field(default_factory=dict)
     on_screen: bool = False
-    waits: bool = True
 
 
 @dataclass(frozen=True)
@@ -135,7 +133,11 @@ def in_phases(trainees: Sequence[AbstractContextManager[Trainee]], phases: Seque
         entered = [folders.enter_context(trainee) for trainee in trainees]
         with ExitStack() as stack:
             started = [stack.enter_context(_started(trainee)) for trainee in entered]
-            _begin(entered, started)
+            for trainee, program in zip(entered, started, strict=True):
+                _begun(trainee, program)
+            # Not before all are there: a group under `torchrun` that stands still for long begins anew.
+            for program in started:
+                _tell(program, signal.SIGSTOP)
             spans = [_spans(phase, entered[: phase.first], started[: phase.first]) for phase in phases]
         times = [trainee.times() for trainee in entered]
     return [whole_rounds(of_phase, times[: phase.first]) for phase, of_phase in zip(phases, spans, strict=True)]
@@ -243,20 +245,13 @@ def _started(trainee: Trainee) -> Iterator[_Program]:
         program.close()
 
 
-def _begin(trainees: Sequence[Trainee], started: Sequence[_Program]) -> None:
-    """Wait until all have made their first steps, and stop them; who is ready stands still, and leaves the processor to the others."""
-    waiting, end = list(zip(trainees, started, strict=True)), time.monotonic() + START_SECONDS
-    while waiting:
-        for trainee, program in tuple(waiting):
-            if program.ended() or time.monotonic() > end:
-                raise RuntimeError(f"{' '.join(trainee.command)} did not begin to train")
-            program.wait(POLL_SECONDS)
-            if len(trainee.times()) > trainee.skipped:
-                waiting.remove((trainee, program))
-                if trainee.waits:
-                    _tell(program, signal.SIGSTOP)
-    for program in started:
-        _tell(program, signal.SIGSTOP)
+def _begun(trainee: Trainee, program: _Program) -> None:
+    """Wait until its first steps are made."""
+    end = time.monotonic() + START_SECONDS
+    while len(trainee.times()) <= trainee.skipped:
+        if program.ended() or time.monotonic() > end:
+            raise RuntimeError(f"{' '.join(trainee.command)} did not begin to train")
+        program.wait(POLL_SECONDS)
 
 
 def _spans(phase: Phase, trainees: Sequence[Trainee], started: Sequence[_Program]) -> list[dict[int, Span]]:

@@ -27,22 +27,6 @@ while True:
 """
 
 
-WAITING = """
-import os, sys, time
-first, second = sys.argv[1], sys.argv[1].replace("two", "one")
-before = -1
-while not os.path.exists(second) or os.path.getsize(second) != before:
-    before = os.path.getsize(second) if os.path.exists(second) else -1
-    time.sleep(0.5)
-while True:
-    time.sleep(0.01)
-    with open(first, "a") as file:
-        file.write(f"{time.time()}\\n")
-    print("a step")
-"""
-"""It begins when the other one has stood still for half a second."""
-
-
 def trainee(file: Path, code: str = STEPPING) -> AbstractContextManager[Trainee]:
     return nullcontext(Trainee([sys.executable, "-c", code, str(file)], lambda: lines_of(file), skipped=2, on_screen="two" in file.name))
 
@@ -60,12 +44,6 @@ def test_only_one_trains_at_a_time(tmp_path: Path) -> None:
     assert changes < len(marked) / 4
     left = [process for process in psutil.process_iter() if str(tmp_path) in " ".join(words_of(process))]
     assert psutil.wait_procs(left, timeout=60)[1] == []
-
-
-def test_who_is_ready_leaves_the_processor_to_those_that_are_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("benchmarks.turns.START_SECONDS", 20.0)
-    taken = in_turns([trainee(tmp_path / "one"), trainee(tmp_path / "two", WAITING)], turns=1, seconds=0.3)
-    assert [0.01 < each.step < 0.3 for each in taken[0]] == [True, True]
 
 
 def test_a_later_phase_shares_the_start_and_may_leave_some_out(tmp_path: Path) -> None:
