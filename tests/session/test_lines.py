@@ -405,6 +405,20 @@ def test_the_process_that_takes_a_run_over_is_told_too(tmp_path: Path, heard: He
     assert session.join(BOUND)
 
 
+def test_a_process_that_goes_when_it_has_obeyed_has_not_lost_its_run(tmp_path: Path, heard: Heard, monkeypatch: pytest.MonkeyPatch) -> None:
+    session, folder = running(tmp_path, heard)
+    run = catalogue.find(tmp_path, "last")
+
+    def is_there(status: object, now: float) -> bool:
+        """It ends between the look at its state and this one."""
+        until(lambda: read_status(folder).state == "stopped")
+        return False
+
+    monkeypatch.setattr(commands, "has_process", is_there)
+    assert commands.stop(run) == f"{run.run} stopped at step 3"
+    assert session.join(BOUND)
+
+
 def test_a_run_that_cannot_be_reached_says_why(tmp_path: Path, heard: Heard, monkeypatch: pytest.MonkeyPatch) -> None:
     session, folder = running(tmp_path, heard)
     run = catalogue.find(tmp_path, "last")
@@ -434,6 +448,9 @@ def test_a_run_that_cannot_be_reached_says_why(tmp_path: Path, heard: Heard, mon
         patch.setattr(commands, "OBEY_SECONDS", 0.05)
         patch.setattr(session, "_ask", lambda request: None)
         with pytest.raises(RunError, match="has not after"):
+            commands.stop(run)
+        patch.setattr(commands, "has_process", lambda status, now: False)
+        with pytest.raises(RunError, match="went before it could stop"):
             commands.stop(run)
     session.stop()
     assert session.join(BOUND)

@@ -116,6 +116,8 @@ def _obeyed(run: RunSummary, command: Command, states: Collection[RunState]) -> 
             if status.state in states:
                 return status, line
             if not has_process(status, time.time()):
+                if read_status(run.path) != status:
+                    continue  # the last that it wrote before it went
                 raise RunError(f"RUN: {run.run} is lost: its process (pid {status.pid}) went before it could {command}.")
             if status.pid != told:
                 line.close()
