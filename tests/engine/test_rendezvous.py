@@ -38,13 +38,18 @@ def rank(control: FakeControl) -> Iterator[Event]:
     return train_as_rank(small_config(device="cpu,cpu", strategy="ddp"), control, local_size=2)
 
 
-def test_a_rank_that_is_asked_to_end_does_not_wait_for_the_first_one(place: int, tmp_path: Path) -> None:
-    control = FakeControl(tmp_path)
+def end_of_a_rank_that_waits(run_dir: Path) -> RunEnded:
+    control = FakeControl(run_dir)
     events = rank(control)
     assert isinstance(next(events), Progress)
     control.ending = True
     (ended,) = within_bound(lambda: list(events))
     assert isinstance(ended, RunEnded)
+    return ended
+
+
+def test_a_rank_that_is_asked_to_end_does_not_wait_for_the_first_one(place: int, tmp_path: Path) -> None:
+    ended = end_of_a_rank_that_waits(tmp_path)
     assert (ended.state, ended.step) == ("interrupted", 0)
     # What it has left behind, which would ask for ever, finds somebody.
     store = TCPStore("127.0.0.1", place, is_master=True, wait_for_workers=False)
@@ -58,13 +63,7 @@ def test_the_first_rank_that_is_asked_to_end_does_not_wait_for_the_others(
     place: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RANK", "0")
-    control = FakeControl(tmp_path)
-    events = rank(control)
-    assert isinstance(next(events), Progress)
-    control.ending = True
-    (ended,) = within_bound(lambda: list(events))
-    assert isinstance(ended, RunEnded)
-    assert ended.state == "interrupted"
+    assert end_of_a_rank_that_waits(tmp_path).state == "interrupted"
 
 
 def test_a_port_in_use_is_named(place: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
