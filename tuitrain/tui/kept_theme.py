@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from tuitrain import paths
 
 _LONGEST = 100
 """Bytes that are read, whatever lies there."""
 
 
-def keep(name: str, path: Path | None = None) -> None:
+def keep(name: str) -> None:
     """Remember `name`.
 
     Raises:
@@ -18,15 +16,15 @@ def keep(name: str, path: Path | None = None) -> None:
     """
     from tuitrain.files import write_atomically
 
-    path = path or paths.theme()
+    path = paths.theme()
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, name.encode())
 
 
-def read(path: Path | None = None) -> str | None:
+def read() -> str | None:
     """The name that was kept, which may be one that nobody knows any more; `None` where there is none."""
     try:
-        path = path or paths.theme()
+        path = paths.theme()
         # A device or a pipe in its place could make the first frame wait for ever.
         if not path.is_file():
             return None

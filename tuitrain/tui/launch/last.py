@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 
 import msgspec
 from rich.cells import cell_len
@@ -26,33 +25,33 @@ class LastLaunch(msgspec.Struct, frozen=True):
     time: float
 
 
-def keep(config: RunConfig, path: Path | None = None) -> None:
+def keep(config: RunConfig) -> None:
     """Remember `config` as the last launch.
 
     Raises:
         OSError: it cannot be written; what was kept before is as it was.
     """
-    path = path or paths.last_launch()
+    path = paths.last_launch()
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, to_toml(config).encode())
 
 
-def read(path: Path | None = None) -> LastLaunch | None:
+def read() -> LastLaunch | None:
     """The last launch; `None` where there is none or its file is damaged."""
     try:
-        path = path or paths.last_launch()
+        path = paths.last_launch()
         return LastLaunch(load_recipe(str(path)), path.stat().st_mtime)
     except (ConfigError, OSError):
         return None
 
 
-def describe(last: LastLaunch, width: int, now: float | None = None) -> str:
+def describe(last: LastLaunch, width: int) -> str:
     """The launch in `width` cells where its title leaves room: what it is called, its data, what is not as in its recipe, its age."""
     config = last.config
     base = recipe_of(config)
     changed = [field for field in FIELDS if getattr(config, field) != getattr(base, field) and field not in (*_UNTOLD, "data")]
     pieces = [config.title(), config.data, *(_piece(config, field) for field in changed)]
-    age = words.ago((time.time() if now is None else now) - last.time)
+    age = words.ago(time.time() - last.time)
     whole = " · ".join([*pieces, age])
     for left_out in range(1, len(pieces) - 1):
         if cell_len(whole) <= width:
