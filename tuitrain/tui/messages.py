@@ -9,12 +9,16 @@ from textual.message import Message
 from tuitrain.config import RunConfig
 
 
-class RunChanged(Message, bubble=False):
-    """The run has something new. It carries nothing: the record has it all, and a message that is dropped loses nothing."""
+class News(Message, bubble=False):
+    """There is something new. It carries nothing: who hears it looks for all of it, and a message that is dropped loses nothing."""
 
     def can_replace(self, message: Message) -> bool:
         """A newer one says as much as all before it."""
-        return isinstance(message, RunChanged)
+        return type(message) is type(self)
+
+
+class RunChanged(News, bubble=False):
+    """The run has something new."""
 
 
 class StartBeside(Message):

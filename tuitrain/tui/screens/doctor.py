@@ -10,10 +10,10 @@ from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
-from textual.message import Message
 from textual.widget import Widget
 
 from tuitrain.tui.examination import Doctor, Examination, MachineDoctor
+from tuitrain.tui.messages import News
 from tuitrain.tui.run_view import RunLike
 from tuitrain.tui.save import save_text
 from tuitrain.tui.screens.ask import Question
@@ -44,7 +44,6 @@ class DoctorScreen(PaneScreen):
         run: the run of the app, for the header.
         sampler: says what the devices do.
         runs_dir: where the runs are kept, whose disk is looked at too.
-        doctor: examines the machine; `None` is the one of this machine.
     """
 
     AUTO_FOCUS = "#doctor-report"
@@ -70,12 +69,8 @@ class DoctorScreen(PaneScreen):
         Binding("escape", "leave", "Close"),
     ]
 
-    class Changed(Message):
+    class Changed(News, bubble=False):
         """The examination has something new."""
-
-        def can_replace(self, message: Message) -> bool:
-            """The newest says it all."""
-            return isinstance(message, DoctorScreen.Changed)
 
     def __init__(self, run: RunLike, sampler: SamplerLike, runs_dir: Path) -> None:
         super().__init__(run)

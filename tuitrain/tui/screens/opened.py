@@ -18,7 +18,7 @@ from tuitrain.tui.browse.steering import Steering, steering, why_apart
 from tuitrain.tui.curve.chart import load as load_plotext
 from tuitrain.tui.curve.later import Ahead
 from tuitrain.tui.hosts.attachment import Attachment
-from tuitrain.tui.messages import GoOn
+from tuitrain.tui.messages import GoOn, News
 from tuitrain.tui.own_memory import OwnCards
 from tuitrain.tui.run_view import StoredView
 from tuitrain.tui.screens.base import Help, PaneScreen
@@ -80,12 +80,8 @@ class OpenedScreen(PaneScreen):
         Binding("r", "runs", "Runs", show=False),
     ]
 
-    class Told(Message, bubble=False):
+    class Told(News, bubble=False):
         """The run's process says that something changed, or does not answer any more."""
-
-        def can_replace(self, message: Message) -> bool:
-            """A newer one says as much."""
-            return isinstance(message, OpenedScreen.Told)
 
     class Answered(Message, bubble=False):
         """What came of a key."""

@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
-from textual.message import Message
 from textual.widget import Widget
 
 from tuitrain.config import RunConfig
 from tuitrain.session.preflight.measuring import Measuring
 from tuitrain.session.preflight.plans import Plan
 from tuitrain.session.preflight.trials import STEPS, ProcessTrials
+from tuitrain.tui.messages import News
 from tuitrain.tui.run_view import RunLike
 from tuitrain.tui.screens.base import Help, PaneScreen
 from tuitrain.tui.widgets.preflight_table import PreflightTable
@@ -50,12 +50,8 @@ class PreflightScreen(PaneScreen):
         Binding("escape", "leave", "Close"),
     ]
 
-    class Changed(Message):
+    class Changed(News, bubble=False):
         """There is something new."""
-
-        def can_replace(self, message: Message) -> bool:
-            """The newest says it all."""
-            return isinstance(message, PreflightScreen.Changed)
 
     def __init__(self, run: RunLike, config: RunConfig, free: Sequence[int], take: Callable[[Plan], None]) -> None:
         super().__init__(run)
