@@ -75,7 +75,7 @@ class RunsScreen(PaneScreen):
     ]
 
     class Read(Message, bubble=False):
-        """The thread has read; the screen's attributes hold what."""
+        """The thread has read what was wished for, or the newest runs before it."""
 
         def __init__(self, reading: Reading) -> None:
             super().__init__()
