@@ -19,6 +19,7 @@ from tuitrain.tui.gpus.history import SPANS, Span, filled, grid, means
 from tuitrain.tui.gpus.layout import arrange
 from tuitrain.tui.gpus.process_list import ProcessList
 from tuitrain.tui.gpus.process_rows import SORTS, arranged, cell, columns, process_rows, unheld, unheld_lines
+from tuitrain.tui.gpus.sample import memory_share
 
 NOW = 1_800_000_000.0
 
@@ -141,7 +142,7 @@ def test_numbers_that_are_not_known_are_not_zero() -> None:
     assert cards.memory(DeviceSample(nvml_index=0, unified=True)) == "unified"
     assert cards.memory(DeviceSample(nvml_index=0, memory_total=80 * GIB)) == "n/a/80 GiB"
     assert cards.power(DeviceSample(nvml_index=0, power=412.0)) == "412 W"
-    assert cards.memory_share(bare) is cards.memory_share(DeviceSample(nvml_index=0, memory_used=0, memory_total=0)) is None
+    assert memory_share(bare) is memory_share(DeviceSample(nvml_index=0, memory_used=0, memory_total=0)) is None
 
 
 def test_the_facts_of_a_card() -> None:

@@ -126,6 +126,16 @@ def ago(seconds: float) -> str:
     return "just now" if said == "now" else f"{said} ago"
 
 
+def celsius(value: int | None) -> str:
+    """ "61 °C"."""
+    return NONE if value is None else f"{value} °C"
+
+
+def watts(value: float | None) -> str:
+    """ "412 W"."""
+    return NONE if value is None else f"{value:.0f} W"
+
+
 def milliseconds(seconds: float | None) -> str:
     """A step's time: "3.1 ms", "45 ms", "1.20 s"."""
     if seconds is None or not math.isfinite(seconds):

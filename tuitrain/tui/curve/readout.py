@@ -125,8 +125,7 @@ class Readout(msgspec.Struct, frozen=True):
 
 def _device_words(device: DeviceMoment, palette: Palette) -> Row:
     row = Row().left(device.name, _NAME, palette.dim)
-    power = words.NONE if device.power is None else f"{device.power:.0f} W"
-    shown = ((words.percent(device.utilization), 5), (words.size(device.memory), 8), (power, 5))
+    shown = ((words.percent(device.utilization), 5), (words.size(device.memory), 8), (words.watts(device.power), 5))
     for field, (text, cells) in zip(FIELDS, shown, strict=True):
         row.add(f"  {_LABELS[field]} ", palette.dim).right(text, cells, palette.dim if text == words.NONE else palette.text)
     return row

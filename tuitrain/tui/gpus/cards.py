@@ -16,8 +16,6 @@ from tuitrain.tui.gpus.process_rows import roughly, unheld
 
 FREE = "free"
 _CLAUSES = ("; ", " (")
-HOT = 85
-"""°C from which a card is warm enough to be marked."""
 
 
 def rows_of(snapshot: DeviceSnapshot) -> tuple[Choice, ...]:
@@ -66,11 +64,6 @@ def silent(card: DeviceSample) -> bool:
     return card.status != "hidden" and not answers(card)
 
 
-def memory_share(card: DeviceSample) -> float | None:
-    """The part of its memory that is in use, 0..1."""
-    return None if card.memory_used is None or not card.memory_total else card.memory_used / card.memory_total
-
-
 def memory(card: DeviceSample) -> str:
     """ "7.0/80 GiB", and whose memory it is where the card has none of its own."""
     if card.memory_used is None and card.memory_total is None:
@@ -80,14 +73,9 @@ def memory(card: DeviceSample) -> str:
 
 def power(card: DeviceSample) -> str:
     """ "412/700 W"."""
-    if card.power is None:
-        return words.NONE
-    return f"{card.power:.0f} W" if card.power_cap is None else f"{card.power:.0f}/{card.power_cap:.0f} W"
-
-
-def celsius(value: int | None) -> str:
-    """ "61 °C"."""
-    return words.NONE if value is None else f"{value} °C"
+    if card.power is None or card.power_cap is None:
+        return words.watts(card.power)
+    return f"{card.power:.0f}/{card.power_cap:.0f} W"
 
 
 def megahertz(value: int | None) -> str:
@@ -250,7 +238,7 @@ def cell(choice: Choice, column: str) -> str:
         case "utilization":
             return words.percent(card.utilization)
         case "temperature":
-            return celsius(card.temperature)
+            return words.celsius(card.temperature)
         case "power":
             return power(card)
         case "fan":

@@ -61,8 +61,8 @@ def _last_seen(past: Sequence[HistoryPoint], snapshot: DeviceSnapshot) -> list[F
     values = (
         "" if last.memory_used is None else f"{words.size(last.memory_used)} in use",
         "" if last.utilization is None else f"{words.percent(last.utilization)} busy",
-        "" if last.power is None else f"{last.power:.0f} W",
-        "" if last.temperature is None else cards.celsius(last.temperature),
+        "" if last.power is None else words.watts(last.power),
+        "" if last.temperature is None else words.celsius(last.temperature),
     )
     told = " · ".join(value for value in values if value)
     return [Fact("last seen", when, wide=True), Fact("what it told then", told, wide=True, old=True), advice]
@@ -93,7 +93,7 @@ def _work(card: DeviceSample) -> list[Fact]:
     clocks = card.clocks
     return [
         Fact("gpu · memory busy", f"{words.percent(card.utilization)} · {words.percent(card.memory_utilization)}"),
-        Fact("temperature · fan", f"{cards.celsius(card.temperature)} · {words.percent(card.fan)}"),
+        Fact("temperature · fan", f"{words.celsius(card.temperature)} · {words.percent(card.fan)}"),
         Fact("power", cards.power(card)),
         Fact("energy", _energy(card.energy)),
         Fact("state · sm clock", f"{card.performance_state or words.NONE} · {cards.megahertz(clocks.sm)}"),

@@ -12,6 +12,7 @@ from tuitrain.devices import Choice, DeviceSample, HistoryPoint, HostSample, bus
 from tuitrain.devices.names import short_name
 from tuitrain.text import plural
 from tuitrain.tui import format as words
+from tuitrain.tui.gpus.sample import is_full, is_hot, memory_share, ram_share
 from tuitrain.tui.look import Palette
 from tuitrain.tui.own_memory import OwnCards
 from tuitrain.tui.widgets.memory_split import split_bar, split_words
@@ -84,12 +85,11 @@ class DeviceRows:
             return self._tall_cpu(choice, width)
         memory = _memory(card)
         length = min(_meter_length(width), width - _LABEL - 1 - len(memory))
-        share = None if card.memory_used is None or not card.memory_total else card.memory_used / card.memory_total
         load = None if card.utilization is None else card.utilization / 100
         history = [point.utilization for point in self.history(card.key, width)]
         return [
             self._title(choice, card, width),
-            self._meter("mem", share, memory, width, length, filled=self._stacked(card, length) if split else None),
+            self._meter("mem", memory_share(card), memory, width, length, filled=self._stacked(card, length) if split else None),
             *(self.split(choice, width) if split else []),
             self._meter("gpu", load, words.percent(card.utilization), width, length, history),
         ]
@@ -98,9 +98,7 @@ class DeviceRows:
         """The name, who is in the way, and how hot the card is."""
         heat = Row()
         if card.temperature is not None or card.power is not None:
-            celsius = words.NONE if card.temperature is None else f"{card.temperature} °C"
-            watts = words.NONE if card.power is None else f"{card.power:.0f} W"
-            heat.right(celsius, 7, self._tone(self._heat(card.temperature))).right(watts, 7, self._tone(self.palette.text))
+            self._add_heat(heat, card)
         busy = busy_words(card)
         title = self._mark(choice).add(busy or short_name(choice.title), self.palette.warn if busy else self._tone(self.palette.text))
         return spread(title, heat if not busy or title.width + heat.width < width else Row(), width)
@@ -109,12 +107,11 @@ class DeviceRows:
         if not self.bare:
             return [self.compact(choice, width)]
         host, cores = self.host, Row(self._cores(), self._tone(self.palette.text))
-        share = host.ram_used / host.ram_total if host.ram_used is not None and host.ram_total else None
         history = [point.utilization for point in self.history("cpu", width)]
         load, length = None if host.cpu_percent is None else host.cpu_percent / 100, _meter_length(width)
         return [
             spread(self._mark(choice).add(short_name(choice.title), self._tone(self.palette.text)), cores, width),
-            self._meter("ram", share, words.filled(host.ram_used, host.ram_total), width, length),
+            self._meter("ram", ram_share(host), words.filled(host.ram_used, host.ram_total), width, length),
             self._meter("cpu", load, words.percent(host.cpu_percent), width, length, history),
         ]
 
@@ -129,11 +126,11 @@ class DeviceRows:
         filled: Row | None = None,
     ) -> Strip:
         palette = self.palette
-        hot = share is not None and share > 0.92 and label == "mem"
-        plain = bar(share, length, self._tone(palette.warn if hot else palette.primary), palette.track)
+        full = label == "mem" and is_full(share)
+        plain = bar(share, length, self._tone(palette.warn if full else palette.primary), palette.track)
         row = Row("   ").add(f"{label} ", palette.dim).join(filled or plain)
         if history is None:
-            return row.right(f" {text}", 15, self._tone(palette.warn if hot else palette.text)).strip(width)
+            return row.right(f" {text}", 15, self._tone(palette.warn if full else palette.text)).strip(width)
         row.right(text, 6, self._tone(palette.text)).add(" ")
         return row.add(spark(history, max(width - row.width, 0), 100.0), self._tone(palette.primary)).strip(width)
 
@@ -159,8 +156,7 @@ class DeviceRows:
         numbers = Row().right(_memory(card), 14, self._tone(palette.text))
         numbers.right(words.percent(card.utilization), 6, self._tone(palette.text))
         if width > 60:
-            numbers.right(words.NONE if card.temperature is None else f"{card.temperature} °C", 7, self._tone(self._heat(card.temperature)))
-            numbers.right(words.NONE if card.power is None else f"{card.power:.0f} W", 7, self._tone(palette.text))
+            self._add_heat(numbers, card)
         name = fit(short_name(choice.title), max(width - row.width - numbers.width - 1, 0))
         return spread(row.add(name, self._tone(palette.text)), numbers, width)
 
@@ -171,8 +167,11 @@ class DeviceRows:
         """Old values are dim."""
         return self.palette.dim if self.stale else style
 
-    def _heat(self, temperature: int | None) -> Style:
-        return self.palette.warn if temperature is not None and temperature >= 85 else self.palette.text
+    def _add_heat(self, row: Row, card: DeviceSample) -> None:
+        """How hot the card is, and what it draws."""
+        palette = self.palette
+        row.right(words.celsius(card.temperature), 7, self._tone(palette.warn if is_hot(card) else palette.text))
+        row.right(words.watts(card.power), 7, self._tone(palette.text))
 
 
 def label(name: str, replicas: int) -> str:

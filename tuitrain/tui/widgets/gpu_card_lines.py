@@ -15,6 +15,7 @@ from tuitrain.text import plural
 from tuitrain.tui import format as words
 from tuitrain.tui.columns import Column
 from tuitrain.tui.gpus import cards
+from tuitrain.tui.gpus.sample import is_full, is_hot, memory_share, ram_share
 from tuitrain.tui.look import Palette
 from tuitrain.tui.widgets.strips import Row, bar, spread
 
@@ -24,7 +25,6 @@ _REASON_FROM = "held back"
 """The column from which on a hidden card says why it is hidden."""
 _FITTED = {"holders": cards.holders, "held back": cards.held_back}
 """Columns whose words depend on how many cells there are."""
-_FULL = 0.92
 
 
 class CardLines(msgspec.Struct, frozen=True):
@@ -78,14 +78,13 @@ class CardLines(msgspec.Struct, frozen=True):
         palette = self.palette
         title = self._gutter(choice, here=here).left(choice.name, 7, palette.strong).add(" ").add(choice.title, palette.text)
         cores = Row(f"{host.cores:,} {plural('core', host.cores)}", palette.text)
-        share = None if host.ram_used is None or not host.ram_total else host.ram_used / host.ram_total
         load = None if host.cpu_percent is None else host.cpu_percent / 100
         ram = words.filled(host.ram_used, host.ram_total)
         length = max(width - GUTTER - 4 - 14, 8)
         return [
             spread(title, cores, width),
             Row(" " * GUTTER).join(self._meter("cpu", load, words.percent(host.cpu_percent), length, 14)).strip(width),
-            Row(" " * GUTTER).join(self._meter("ram", share, ram, length, 14)).strip(width),
+            Row(" " * GUTTER).join(self._meter("ram", ram_share(host), ram, length, 14)).strip(width),
         ]
 
     # -- parts --------------------------------------------------------------------------------------------------------
@@ -123,7 +122,7 @@ class CardLines(msgspec.Struct, frozen=True):
         if column.name == "memory bar" and card.unified:
             row.left("unified", column.width, palette.dim)
         elif column.name == "memory bar":
-            row.join(self._bar(cards.memory_share(card), column.width, full=True))
+            row.join(self._bar(memory_share(card), column.width, full=True))
         elif column.name == "utilization bar":
             row.join(self._load(card, column.width))
         elif column.name == "gpu":
@@ -149,7 +148,7 @@ class CardLines(msgspec.Struct, frozen=True):
         palette = self.palette
         if self.old:
             return palette.dim
-        if column == "temperature" and card.temperature is not None and card.temperature >= cards.HOT:
+        if column == "temperature" and is_hot(card):
             return palette.warn
         if column == "held back":
             return palette.warn if card.throttle else palette.dim
@@ -159,9 +158,9 @@ class CardLines(msgspec.Struct, frozen=True):
 
     def _bar(self, share: float | None, width: int, *, full: bool = False) -> Row:
         palette = self.palette
-        hot = full and share is not None and share > _FULL
+        style = palette.warn if full and is_full(share) else palette.primary
         # Halves: the number stands beside it, and a bar in eighths would be sent anew each second.
-        return bar(share, width, self._tone(palette.warn if hot else palette.primary), palette.track, parts=2)
+        return bar(share, width, self._tone(style), palette.track, parts=2)
 
     def _load(self, card: DeviceSample, width: int) -> Row:
         """Utilization in whole cells: it never rests, and its number stands beside it."""
@@ -177,14 +176,14 @@ class CardLines(msgspec.Struct, frozen=True):
         memory = f"unified {cards.memory(card)}" if card.unified and card.memory_total is not None else cards.memory(card)
         palette, room = self.palette, max(len(memory), 14) + 1
         length = max((width - GUTTER - 8 - room - 6 - 3) // 2, 4)
-        row = Row(" " * GUTTER).join(self._meter("mem", cards.memory_share(card), memory, length, room)).add("   ")
+        row = Row(" " * GUTTER).join(self._meter("mem", memory_share(card), memory, length, room)).add("   ")
         row.add("gpu ", palette.dim).join(self._load(card, length))
         return row.right(words.percent(card.utilization), 6, self._tone(palette.text)).strip(width)
 
     def _numbers(self, card: DeviceSample, width: int) -> Strip:
         """Heat, power, fan, state and clocks."""
         palette = self.palette
-        row = Row(" " * GUTTER).right(cards.celsius(card.temperature), 6, self._style(card, "temperature"))
+        row = Row(" " * GUTTER).right(words.celsius(card.temperature), 6, self._style(card, "temperature"))
         for label, text, room in (
             ("", cards.power(card), 9),
             ("fan ", words.percent(card.fan), 5),
@@ -211,7 +210,6 @@ class CardLines(msgspec.Struct, frozen=True):
     def _cpu(self, row: Row, choice: Choice, host: HostSample, columns: Sequence[Column], width: int, *, here: bool) -> Strip:
         """The cpu in the cards' columns."""
         palette = self.palette
-        share = None if host.ram_used is None or not host.ram_total else host.ram_used / host.ram_total
         load = None if host.cpu_percent is None else host.cpu_percent / 100
         texts = {
             "gpu": choice.name,
@@ -223,7 +221,7 @@ class CardLines(msgspec.Struct, frozen=True):
         for number, column in enumerate(columns):
             row.add(" " if number else "")
             if column.name == "memory bar":
-                row.join(bar(share, column.width, palette.primary, palette.track, parts=2))
+                row.join(bar(ram_share(host), column.width, palette.primary, palette.track, parts=2))
             elif column.name == "utilization bar":
                 row.join(bar(load, column.width, palette.primary, palette.track, parts=2))
             else:
