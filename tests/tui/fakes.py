@@ -303,7 +303,7 @@ class FakeSampler:
             host=self.host,
             driver_version=self.driver,
             cuda_version=self.cuda,
-            error=self.error,
+            error=f"NVML not responding for {self.stalled:.0f} s" if self.stalled else self.error,
             stalled_seconds=self.stalled,
         )
 

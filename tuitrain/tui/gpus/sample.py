@@ -1,13 +1,17 @@
-"""What the numbers of a sample mean wherever they are shown: how full and how hot is worth a mark."""
+"""What a sample says wherever it is shown: how full and how hot is worth a mark, how old it is, and what is wrong as a whole."""
 
 from __future__ import annotations
 
-from tuitrain.devices import DeviceSample, HostSample
+import time
+
+from tuitrain.devices import DeviceSample, DeviceSnapshot, HostSample
 
 FULL = 0.92
 """The share of a memory from which on it is marked."""
 HOT = 85
 """°C from which on a card is marked."""
+STALE_SECONDS = 3.0
+"""Cards that have not answered for so long have old values."""
 
 
 def memory_share(card: DeviceSample) -> float | None:
@@ -28,3 +32,16 @@ def is_full(share: float | None) -> bool:
 def is_hot(card: DeviceSample) -> bool:
     """Whether the card is so warm that it is marked."""
     return card.temperature is not None and card.temperature >= HOT
+
+
+def age_of(snapshot: DeviceSnapshot) -> float | None:
+    """Seconds since the cards last answered, `None` while that is not long."""
+    if snapshot.taken is None or not snapshot.devices:
+        return None
+    age = time.monotonic() - snapshot.taken
+    return age if age >= STALE_SECONDS else None
+
+
+def problem_of(snapshot: DeviceSnapshot) -> str | None:
+    """One sentence on why cards are missing or old; of a call that hangs the sampler's own says so."""
+    return snapshot.error or ("looking for GPUs…" if snapshot.taken is None else None)

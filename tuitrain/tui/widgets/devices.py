@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Sequence
 from typing import ClassVar, Protocol
@@ -13,6 +12,7 @@ from textual.message import Message
 from textual.strip import Strip
 
 from tuitrain.devices import Choice, DeviceSnapshot, HistoryPoint, choices, free_cuda_devices
+from tuitrain.tui.gpus.sample import age_of, problem_of
 from tuitrain.tui.launch.hints import Machine
 from tuitrain.tui.launch.selection import Names, one_less, one_more, toggled
 from tuitrain.tui.own_memory import OwnCards
@@ -20,8 +20,6 @@ from tuitrain.tui.widgets.device_rows import DeviceRows, label, name_width
 from tuitrain.tui.widgets.lines import Pane
 from tuitrain.tui.widgets.strips import Row
 from tuitrain.tui.widgets.wrap import wrap
-
-STALE_SECONDS = 3.0
 
 
 class SamplerLike(Protocol):
@@ -188,7 +186,7 @@ class Devices(Pane, can_focus=True):
     def heading(self) -> tuple[Row, Row]:
         """The title; at the right the age of what is shown where it is old, else whether the person chose."""
         right = Row()
-        if (age := self._age()) is not None:
+        if (age := age_of(self._snapshot)) is not None:
             right.add(f"{age:.0f} s old", self.palette.warn)
         elif self.in_use is None and not self.picked:
             right.add("auto", self.palette.dim)
@@ -210,7 +208,7 @@ class Devices(Pane, can_focus=True):
 
     def _window(self, rows: Sequence[Choice], draw: DeviceRows, width: int, height: int, problem: list[Strip]) -> list[Strip]:
         """One line each: the chosen ones first, or those around the cursor; the others are counted."""
-        sentence = self._sentence()
+        sentence = problem_of(self._snapshot)
         if len(rows) + min(len(problem), 1) <= height:
             self._shown_rows = list(range(len(rows)))
             lines = [draw.compact(choice, width) for choice in rows]
@@ -229,25 +227,9 @@ class Devices(Pane, can_focus=True):
             lines.append(Row(f"  {' · '.join([*more, sentence] if sentence else more)}", self.palette.dim).strip(width))
         return lines
 
-    # -- how old, how bad ----------------------------------------------------------------------------------------------
-
-    def _age(self) -> float | None:
-        taken = self._snapshot.taken
-        if taken is None or not self._snapshot.devices:
-            return None
-        age = time.monotonic() - taken
-        return age if age >= STALE_SECONDS else None
-
     def _problem(self, width: int) -> list[str]:
-        sentence = self._sentence()
+        sentence = problem_of(self._snapshot)
         return wrap(sentence, width) if sentence else []
-
-    def _sentence(self) -> str | None:
-        """What is wrong with NVML as a whole."""
-        snapshot = self._snapshot
-        if snapshot.stalled_seconds > 0:
-            return f"NVML not responding for {snapshot.stalled_seconds:.0f} s"
-        return snapshot.error or ("looking for GPUs…" if snapshot.taken is None else None)
 
     def _rows(self) -> DeviceRows:
         rows, replicas = self.choices, Counter(self.chosen)
@@ -259,6 +241,6 @@ class Devices(Pane, can_focus=True):
             replicas=replicas,
             name_width=name_width(label(choice.name, replicas[choice.name]) for choice in rows),
             cursor=self._here().name if self.has_focus else None,
-            stale=self._age() is not None,
+            stale=age_of(self._snapshot) is not None,
             bare=not self._snapshot.devices,
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import ClassVar
 
 from textual import events
@@ -14,35 +13,13 @@ from tuitrain.devices import Choice, DeviceSnapshot
 from tuitrain.text import plural
 from tuitrain.tui.columns import titles
 from tuitrain.tui.gpus import cards
-from tuitrain.tui.widgets.devices import STALE_SECONDS
+from tuitrain.tui.gpus.sample import age_of, problem_of
 from tuitrain.tui.widgets.gpu_card_lines import GUTTER, CardLines
 from tuitrain.tui.widgets.lines import Pane
-from tuitrain.tui.widgets.strips import Row, fit
-from tuitrain.tui.widgets.wrap import wrap
+from tuitrain.tui.widgets.strips import Row
+from tuitrain.tui.widgets.wrap import wrap_into
 
 _NOTES_MOST = 2
-_LOOKING = "looking for GPUs…"
-
-
-def age_of(snapshot: DeviceSnapshot) -> float | None:
-    """Seconds since the cards last answered, `None` while that is not long."""
-    if snapshot.taken is None or not snapshot.devices:
-        return None
-    age = time.monotonic() - snapshot.taken
-    return age if age >= STALE_SECONDS else None
-
-
-def wrapped(text: str, width: int, most: int) -> list[str]:
-    """`text` in at most so many lines; a longer one ends in `…`."""
-    lines = wrap(text, width)
-    return lines if len(lines) <= most else [*lines[: most - 1], fit(" ".join(lines[most - 1 :]), width)]
-
-
-def problem_of(snapshot: DeviceSnapshot) -> str | None:
-    """One sentence on why cards are missing or old."""
-    if snapshot.stalled_seconds > 0:
-        return f"NVML not responding for {snapshot.stalled_seconds:.0f} s"
-    return snapshot.error or (_LOOKING if snapshot.taken is None else None)
 
 
 class GpuCards(Pane, can_focus=True):
@@ -204,7 +181,7 @@ class GpuCards(Pane, can_focus=True):
 
     def _notes(self, width: int) -> list[str]:
         sentence = problem_of(self._snapshot)
-        return wrapped(sentence, width, _NOTES_MOST) if sentence else []
+        return wrap_into(sentence, width, _NOTES_MOST) if sentence else []
 
 
 def _more(above: int, below: int) -> str:

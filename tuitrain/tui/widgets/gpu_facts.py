@@ -9,11 +9,12 @@ from textual.strip import Strip
 
 from tuitrain.devices import Choice, DeviceSnapshot, HistoryPoint
 from tuitrain.tui.gpus.facts import Fact, facts
+from tuitrain.tui.gpus.sample import age_of, problem_of
 from tuitrain.tui.own_memory import OwnCards
-from tuitrain.tui.widgets.gpu_cards import age_of, problem_of, wrapped
 from tuitrain.tui.widgets.lines import Pane
 from tuitrain.tui.widgets.memory_split import split_facts
 from tuitrain.tui.widgets.strips import Row
+from tuitrain.tui.widgets.wrap import wrap_into
 
 _LABEL = 18
 _COLUMN = 37
@@ -54,7 +55,7 @@ class GpuFacts(Pane):
             return Row("GPU", palette.title), Row()
         card = self._choice.device
         right = Row() if card is None else Row(card.status, palette.good if card.status == "ok" else palette.warn)
-        if self._choice.device is not None and (age := age_of(snapshot)) is not None:
+        if card is not None and (age := age_of(snapshot)) is not None:
             right.add(f" · {age:.0f} s old", palette.warn)
         return Row(self._choice.name, palette.title).add(f" {self._choice.title}", palette.text), right
 
@@ -70,7 +71,7 @@ class GpuFacts(Pane):
         if self._choice is not None and self._choice.device is not None and self._choice.device.reason == problem:
             # The card's status says it.
             problem = None
-        lines = [Row(line, palette.warn).strip(width) for line in (wrapped(problem, width, _LINES_MOST) if problem else [])]
+        lines = [Row(line, palette.warn).strip(width) for line in (wrap_into(problem, width, _LINES_MOST) if problem else [])]
         if self._choice is None:
             return [*lines, Row("This card is not there any more.", palette.dim).strip(width)]
         known = [*facts(self._choice, snapshot, self._past), *self._held(self._choice)]
@@ -94,7 +95,7 @@ class GpuFacts(Pane):
         palette = self.palette
         return [
             Row().left("" if number else fact.label, _LABEL, palette.dim).add(piece, self._style(fact)).strip(width)
-            for number, piece in enumerate(wrapped(fact.value, width - _LABEL, _LINES_MOST))
+            for number, piece in enumerate(wrap_into(fact.value, width - _LABEL, _LINES_MOST))
         ]
 
     def _beside(self, known: list[Fact], width: int) -> list[Strip]:
