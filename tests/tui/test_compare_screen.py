@@ -207,7 +207,7 @@ async def test_long_values_are_broken_and_not_lost(session: FakeSession, sampler
     paths = [
         keep(runs_dir, "one", data=f"{folder}first"),
         keep(runs_dir, "two", data=f"{folder}second"),
-        keep(runs_dir, "three", data="x" * 900),
+        keep(runs_dir, "three", data="x" * 900, note="seven " * 60),
     ]
     app = make(session, sampler)
     async with app.run_test(size=(120, 60)) as pilot:
@@ -215,6 +215,8 @@ async def test_long_values_are_broken_and_not_lost(session: FakeSession, sampler
         columns = [line[2:-2] for line in text.splitlines() if line.startswith("│")]
         assert any("first" in line and "second" in line for line in columns)
         assert "x…" in text
+        assert "seven" in text
+        assert "sevense" not in text
 
 
 # -- keys -------------------------------------------------------------------------------------------------------------

@@ -19,8 +19,8 @@ from tuitrain.tui.curve.compare import Entrant
 from tuitrain.tui.differing import compare
 from tuitrain.tui.look import state_look
 from tuitrain.tui.widgets.scrolling import ScrollingPane
-from tuitrain.tui.widgets.strips import PLAIN, Row, fit
-from tuitrain.tui.widgets.wrap import wrap
+from tuitrain.tui.widgets.strips import PLAIN, Row
+from tuitrain.tui.widgets.wrap import wrap, wrap_into
 
 if TYPE_CHECKING:
     from tuitrain.runs.record import RunRecord
@@ -170,8 +170,8 @@ class Differences(ScrollingPane):
     def _drawn(self, entry: _Entry, label: int, columns: Sequence[int], width: int) -> list[Strip]:
         """One row of the table, in as many lines as its longest text takes."""
         seen = slice(self._left, self._left + len(columns))
-        cells = [_broken(text, column) for text, column in zip(entry.texts[seen], columns, strict=True)]
-        names = _broken(entry.label, label)
+        cells = [wrap_into(text, column, _MOST_LINES) for text, column in zip(entry.texts[seen], columns, strict=True)]
+        names = wrap_into(entry.label, label, _MOST_LINES)
         lines = []
         for index in range(max(map(len, [names, *cells]))):
             row = Row().left(names[index] if index < len(names) else "", label, self.palette.dim)
@@ -244,11 +244,3 @@ def _steps(record: RunRecord) -> str:
 
 def _name(field: str) -> str:
     return field.replace("_", " ")
-
-
-def _broken(text: str, width: int) -> list[str]:
-    """A text in as few lines as it takes, at most some; the last one says with `…` that there was more."""
-    lines = wrap(text, width)
-    if len(lines) <= _MOST_LINES:
-        return lines
-    return [*lines[: _MOST_LINES - 1], fit("".join(lines[_MOST_LINES - 1 :]), width)]
