@@ -238,3 +238,19 @@ async def test_a_still_table_sends_nothing(session: FakeSession, sampler: FakeSa
         session.steps(5)
         await settle(pilot)
         assert "features" not in "".join(app.written)
+
+
+async def test_a_network_that_takes_the_place_of_another_in_memory_is_shown(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await opened(pilot, session, network())
+        record = session.record
+        assert record is not None
+        before, record.parameters = id(record.parameters), None
+        others = [deep(3)]
+        while id(others[-1]) != before and len(others) < 100:
+            others.append(deep(3))
+        record.parameters = others[-1]
+        app.screen.beat()
+        await pilot.pause()
+        assert "encoder.layers" in screen_text(app)

@@ -111,7 +111,7 @@ class RunView:
         if record is None:
             return self.state, self.alive
         phase = record.phase and record.phase.phase
-        return self.state, self.alive, id(record), record.run, phase, record.step > 0, record.replicas, len(record.evals)
+        return self.state, self.alive, record, record.run, phase, record.step > 0, record.replicas, len(record.evals)
 
     def takes(self, command: Command) -> bool:
         """Whether the session would do it now."""

@@ -66,7 +66,7 @@ class GpuHistory(Pane):
             across,
             where,
             grown,
-            id(self.palette),
+            self.palette,
             [(cards.key_of(choice), choice.name, graph.top) for choice, graph in plots],
         )
         if self._drawn is None or self._drawn[0] != drawn_from:

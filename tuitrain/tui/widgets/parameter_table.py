@@ -47,7 +47,7 @@ class ParameterTable(ScrollingView):
         super().__init__(id="parameter-table")
         self.first = self.last = True
         self._run = run
-        self._key: object = None
+        self._made_of: object = None
         self._table: list[Strip] = []
         self._header_at = 0
         self._sum: list[Strip] = []
@@ -75,9 +75,9 @@ class ParameterTable(ScrollingView):
     def content(self, width: int, height: int) -> list[Strip]:
         """The frame with the table, which is made again only where something could look different."""
         parameters = self.parameters
-        key = (id(parameters), width, self.app.theme)
-        if parameters is not None and key != self._key:
-            self._key = key
+        made_of = (parameters, width, self.app.theme)
+        if parameters is not None and made_of != self._made_of:
+            self._made_of = made_of
             self._make(parameters, width - 4)
         self.stay_inside()
         return super().content(width, height)

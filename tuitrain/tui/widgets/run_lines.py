@@ -41,7 +41,7 @@ class RunLines:
             age = words.age(None if (began := run.began) is None else max(now - began, 0.0))
             texts = {"age": age, "curve": curves.get(run.key, "")}
             here, marked = index == runs.cursor, run.key in runs.marked
-            made_of = (run, texts, here, marked, focus, columns, width, id(palette))
+            made_of = (run, texts, here, marked, focus, columns, width, palette)
             before = self._drawn.get(run.key)
             if before is not None and before[0] == made_of:
                 line = before[1]
