@@ -13,6 +13,7 @@ from gpu_machines import full_card, new_machine, process, with_cards
 from rich.cells import cell_len
 
 from tuitrain.devices import Choice, DeviceSample, HistoryPoint
+from tuitrain.devices import choices as rows_of
 from tuitrain.devices.names import short_name
 from tuitrain.tui.gpus import cards, facts
 from tuitrain.tui.gpus.history import SPANS, Span, filled, grid, means
@@ -25,7 +26,7 @@ NOW = 1_800_000_000.0
 
 
 def choices(*devices: DeviceSample) -> tuple[Choice, ...]:
-    return cards.rows_of(new_machine(*devices).latest())
+    return rows_of(new_machine(*devices).latest())
 
 
 # -- history --------------------------------------------------------------------------------------------------------------
@@ -154,7 +155,7 @@ def test_the_facts_of_a_card() -> None:
     assert told["bus id"].value == "20:00.0"
     assert told["PCIe"].value == "gen 5 · x16"
     assert told["NVLink received"].value == "19.1 GiB/s"
-    host = cards.rows_of(cpu_sampler().latest())[0]
+    host = rows_of(cpu_sampler().latest())[0]
     assert [fact.label for fact in facts.facts(host, cpu_sampler().latest())] == ["usable cores", "CPU", "RAM"]
 
 
@@ -198,7 +199,7 @@ def test_a_card_that_never_answered_was_not_seen() -> None:
 
 @pytest.mark.parametrize("width", range(70, 200, 7))
 def test_the_columns_of_cards_fill_the_line(width: int) -> None:
-    rows = cards.rows_of(with_cards(16).latest())
+    rows = rows_of(with_cards(16).latest())
     shown = cards.columns(width, rows, HOST)
     assert sum(column.width + 1 for column in shown) - 1 == width
     assert all(column.width >= 3 for column in shown)
@@ -225,7 +226,7 @@ def test_a_bus_id_of_another_domain_stays_whole() -> None:
 def test_graphs_and_their_tops_are_in_the_same_unit(device: DeviceSample | None, expected: dict[str, tuple[str, float, float]]) -> None:
     point = HistoryPoint(time=NOW, utilization=83, memory_used=20 * GIB, power=412.0, temperature=61)
     snapshot = new_machine(*([] if device is None else [device])).latest()
-    graphs = cards.graphs_of(cards.rows_of(snapshot)[0], snapshot)
+    graphs = cards.graphs_of(rows_of(snapshot)[0], snapshot)
     assert {graph.name: (graph.unit, graph.top, graph.value(point)) for graph in graphs} == expected
 
 

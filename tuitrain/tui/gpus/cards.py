@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from tuitrain.devices import CPU, Choice, DeviceSample, DeviceSnapshot, HostSample, ProcessSample, choices
+from tuitrain.devices import CPU, Choice, DeviceSample, DeviceSnapshot, HostSample, ProcessSample
 from tuitrain.devices.names import short_name
 from tuitrain.tui import format as words
 from tuitrain.tui.columns import Column
@@ -16,11 +16,6 @@ from tuitrain.tui.gpus.process_rows import roughly, unheld
 
 FREE = "free"
 _CLAUSES = ("; ", " (")
-
-
-def rows_of(snapshot: DeviceSnapshot) -> tuple[Choice, ...]:
-    """The rows of the list: the picker's, so that both are one list."""
-    return choices(snapshot)
 
 
 def key_of(choice: Choice) -> str:

@@ -8,7 +8,7 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
-from tuitrain.devices import Choice
+from tuitrain.devices import Choice, choices
 from tuitrain.tui.gpus import cards
 from tuitrain.tui.gpus.history import Span, last_known
 from tuitrain.tui.own_memory import OwnCards
@@ -85,7 +85,7 @@ class GpuCardScreen(PaneScreen):
     def _look(self) -> None:
         snapshot = self._sampler.latest()
         self._own.note(snapshot)
-        choice = next((row for row in cards.rows_of(snapshot) if cards.key_of(row) == self._key), None)
+        choice = next((row for row in choices(snapshot) if cards.key_of(row) == self._key), None)
         card = None if choice is None else choice.device
         silent = card is not None and cards.silent(card)
         past = self._sampler.history(self._key) if silent else ()

@@ -9,7 +9,7 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.strip import Strip
 
-from tuitrain.devices import Choice, DeviceSnapshot
+from tuitrain.devices import Choice, DeviceSnapshot, choices
 from tuitrain.text import plural
 from tuitrain.tui.columns import titles
 from tuitrain.tui.gpus import cards
@@ -47,7 +47,7 @@ class GpuCards(Pane, can_focus=True):
         self.first = True
         self.tall = False
         self._snapshot = snapshot
-        self._rows = cards.rows_of(snapshot)
+        self._rows = choices(snapshot)
         self._selected = cards.key_of(self._rows[0])
         self._top = 0
         self._places: list[int] = []
@@ -72,7 +72,7 @@ class GpuCards(Pane, can_focus=True):
         """Another sample."""
         # Nobody chose the cpu while it was alone.
         first = len(self._rows) == 1
-        self._snapshot, self._rows = snapshot, cards.rows_of(snapshot)
+        self._snapshot, self._rows = snapshot, choices(snapshot)
         self._selected = cards.key_of(self._rows[0] if first else self.selected)
         self.redraw()
 
