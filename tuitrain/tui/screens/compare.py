@@ -54,7 +54,7 @@ class CompareScreen(PaneScreen):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("a", "across", "Axis"),
         Binding("m", "metric", "Metric"),
-        Binding("z", "zoom(1)", "Zoom"),
+        Binding("z", "zoom", "Zoom"),
         Binding("Z", "zoom_out", "All"),
         Binding("l", "log_scale", "Log", tooltip="Linear or logarithmic axis"),
         Binding("plus", "smooth(1)", "Smoothing", key_display="+/-"),
@@ -218,9 +218,9 @@ class CompareScreen(PaneScreen):
         self._smoothing = min(max(self._smoothing + by, 0), len(WEIGHTS) - 1)
         self._change(weight=WEIGHTS[self._smoothing])
 
-    def action_zoom(self, by: int) -> None:
+    def action_zoom(self) -> None:
         """Closer, at the right end of what is seen."""
-        self._change(zoom=min(self._wanted.zoom + by, DEEPEST))
+        self._change(zoom=min(self._wanted.zoom + 1, DEEPEST))
 
     def action_zoom_out(self) -> None:
         """Everything."""
