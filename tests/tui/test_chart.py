@@ -8,9 +8,21 @@ import msgspec
 import pytest
 
 from tuitrain.runs.series import Series
-from tuitrain.tui.curve.axes import Axis, number_axis, percent_axis, round_up, span_axis, step_axis, step_limit, time_axis, value_axis
+from tuitrain.tui.curve.axes import (
+    Axis,
+    cell,
+    number_axis,
+    percent_axis,
+    round_up,
+    span_axis,
+    step_at,
+    step_axis,
+    step_limit,
+    time_axis,
+    value_axis,
+)
 from tuitrain.tui.curve.band import band_cells
-from tuitrain.tui.curve.chart import Dots, Drawing, Line, Picture, cell, draw, extend, step_at
+from tuitrain.tui.curve.chart import Dots, Drawing, Line, Picture, draw, extend
 from tuitrain.tui.curve.crosshair import epoch_columns, with_cursor
 from tuitrain.tui.curve.metrics import ACCURACY, LEARNING_RATE, LOSS
 from tuitrain.tui.curve.sketch import Material, bin_columns, changed_since, sketch

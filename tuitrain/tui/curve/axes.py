@@ -38,6 +38,16 @@ class Axis(msgspec.Struct, frozen=True):
         return min(max(where, self.low), self.high)
 
 
+def cell(position: float, axis: Axis, cells: int) -> int:
+    """Where a position stands among the cells, or dots, of a canvas, as plotext places it; outside of them where the axis does not reach."""
+    return math.floor(round(0.5 + (cells - 1) * (position - axis.low) / (axis.high - axis.low), 8))
+
+
+def step_at(column: float, steps: Axis, columns: int) -> float:
+    """The step in the middle of a canvas column."""
+    return steps.low + column * (steps.high - steps.low) / max(columns - 1, 1)
+
+
 def step_limit(step: int, total: int) -> int:
     """The right end of the step axis: round numbers that the curve grows through, and from half way on the planned end."""
     total = max(total, step, 1)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from tuitrain.tui.curve.axes import Axis
+from tuitrain.tui.curve.axes import Axis, cell
 
 _CLOSE = 3
 """Strokes so many dots apart look connected."""
@@ -48,9 +48,9 @@ def band_cells(
         None
         if math.isnan(least)
         else Stroke(
-            _dot(step, steps, columns * wide),
-            _dot(values.position(least), values, rows * high),
-            _dot(values.position(greatest), values, rows * high),
+            cell(step, steps, columns * wide),
+            cell(values.position(least), values, rows * high),
+            cell(values.position(greatest), values, rows * high),
         )
         for step, least, greatest in band
     ]
@@ -84,8 +84,3 @@ def _between(start: Stroke, end: Stroke) -> Iterator[Stroke]:
     for x in range(start.x + 1, end.x) if width > _CLOSE else ():
         share = (x - start.x) / width
         yield Stroke(x, round(start.low + share * (end.low - start.low)), round(start.high + share * (end.high - start.high)))
-
-
-def _dot(value: float, axis: Axis, dots: int) -> int:
-    """The dot of a value, as plotext places it."""
-    return math.floor(round(0.5 + (dots - 1) * (value - axis.low) / (axis.high - axis.low), 8))

@@ -10,8 +10,8 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
-from tuitrain.tui.curve.axes import Axis
-from tuitrain.tui.curve.chart import Picture, cell, step_at
+from tuitrain.tui.curve.axes import Axis, cell, step_at
+from tuitrain.tui.curve.chart import Picture
 
 _TRIES = 24
 _APART = 2

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import copy
 import functools
-import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -18,7 +17,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
-from tuitrain.tui.curve.axes import Axis
+from tuitrain.tui.curve.axes import Axis, cell
 from tuitrain.tui.curve.band import band_cells
 from tuitrain.tui.look import Palette
 from tuitrain.tui.widgets.strips import PLAIN
@@ -83,16 +82,6 @@ class Picture(msgspec.Struct, frozen=True):
 def load() -> None:
     """Import plotext, which the first frame does without."""
     import textual_plotext.plot  # noqa: F401
-
-
-def cell(step: float, steps: Axis, columns: int) -> int:
-    """The canvas column in which a step stands; outside of 0 to `columns` - 1 where the axis does not reach it."""
-    return math.floor(round(0.5 + (columns - 1) * (step - steps.low) / (steps.high - steps.low), 8))
-
-
-def step_at(column: float, steps: Axis, columns: int) -> float:
-    """The step in the middle of a canvas column."""
-    return steps.low + column * (steps.high - steps.low) / max(columns - 1, 1)
 
 
 def draw(drawing: Drawing, palette: Palette) -> Picture:

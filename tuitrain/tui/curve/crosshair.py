@@ -9,8 +9,8 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
-from tuitrain.tui.curve.axes import Axis
-from tuitrain.tui.curve.chart import Picture, cell
+from tuitrain.tui.curve.axes import Axis, cell
+from tuitrain.tui.curve.chart import Picture
 
 EPOCH_MARK = "┿"
 _CURSOR, _POINTER = "┊", "▲"

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from tuitrain.runs.series import Series
-from tuitrain.tui.curve.axes import Axis
-from tuitrain.tui.curve.chart import cell
+from tuitrain.tui.curve.axes import Axis, cell
 from tuitrain.tui.curve.later import Later
 from tuitrain.tui.curve.metrics import Metric
 from tuitrain.tui.curve.moment import DeviceTracks, Moment, device_names, read_moment, read_tracks

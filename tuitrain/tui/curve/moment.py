@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from tuitrain.tui.curve.axes import Axis
-from tuitrain.tui.curve.chart import cell, step_at
+from tuitrain.tui.curve.axes import Axis, cell, step_at
 from tuitrain.tui.curve.metrics import Metric, Point
 
 if TYPE_CHECKING:

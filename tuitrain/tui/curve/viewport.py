@@ -5,8 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from tuitrain.tui.curve import zoom
-from tuitrain.tui.curve.axes import Axis
-from tuitrain.tui.curve.chart import cell, step_at
+from tuitrain.tui.curve.axes import Axis, cell, step_at
 from tuitrain.tui.curve.zoom import Span
 
 

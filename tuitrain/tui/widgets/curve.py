@@ -9,7 +9,8 @@ from textual.binding import Binding, BindingType
 from textual.events import Click
 from textual.strip import Strip
 
-from tuitrain.tui.curve.chart import Picture, cell, step_at
+from tuitrain.tui.curve.axes import cell, step_at
+from tuitrain.tui.curve.chart import Picture
 from tuitrain.tui.curve.crosshair import epoch_columns, with_cursor, with_epochs
 from tuitrain.tui.curve.foot import Foot, Place
 from tuitrain.tui.curve.head import Showing
