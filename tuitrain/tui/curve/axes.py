@@ -39,7 +39,7 @@ class Axis(msgspec.Struct, frozen=True):
 
 
 def cell(position: float, axis: Axis, cells: int) -> int:
-    """Where a position stands among the cells, or dots, of a canvas, as plotext places it; outside of them where the axis does not reach."""
+    """The cell or dot of a canvas at a position, as plotext has it; outside of 0 to `cells` - 1 where the axis does not reach it."""
     return math.floor(round(0.5 + (cells - 1) * (position - axis.low) / (axis.high - axis.low), 8))
 
 
@@ -53,7 +53,7 @@ def step_limit(step: int, total: int) -> int:
     total = max(total, step, 1)
     limit = _FIRST_STEPS
     while limit < step:
-        limit = limit * 5 // 2 if str(limit)[0] == "2" else limit * 2
+        limit = next_round(limit)
     return total if limit * 2 > total else limit
 
 
@@ -160,6 +160,11 @@ def _log_axis(low: float, high: float, rows: int) -> Axis:
 def _log_label(mark: float) -> str:
     value = 10**mark
     return f"{value:.1e}" if mark < -3.5 or mark >= 5 else f"{value:.2g}" if value < 10 else f"{value:.0f}"
+
+
+def next_round(value: int) -> int:
+    """What follows in 1, 2, 5, 10, 20, 50 and so on."""
+    return value * 5 // 2 if str(value)[0] == "2" else value * 2
 
 
 def round_up(value: float) -> float:

@@ -9,7 +9,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
-from tuitrain.tui.curve.axes import Axis, cell
+from tuitrain.tui.curve.axes import Axis, cell, next_round
 from tuitrain.tui.curve.chart import Picture
 
 EPOCH_MARK = "┿"
@@ -23,7 +23,7 @@ def epoch_columns(steps: Axis, columns: int, steps_per_epoch: int) -> list[int]:
     first, last = math.floor(steps.low / steps_per_epoch) + 1, math.floor(steps.high / steps_per_epoch)
     every = 1
     while (last - first + 1) // every > columns // 4:
-        every = every * 5 // 2 if str(every)[0] == "2" else every * 2
+        every = next_round(every)
     first = -(-first // every) * every
     return [cell(epoch * steps_per_epoch, steps, columns) for epoch in range(first, last + 1, every)]
 
