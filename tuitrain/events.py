@@ -42,6 +42,10 @@ class RunStarted(Event, frozen=True, kw_only=True, tag="run_started"):
     steps_per_epoch: int
     total_steps: int
 
+    def next_evaluation(self, step: int) -> int:
+        """The step with which the next evaluation after `step` comes."""
+        return min((step // self.steps_per_epoch + 1) * self.steps_per_epoch, self.total_steps)
+
 
 class Replica(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What one replica got in one step; an idle replica has `None` everywhere. Shapes are sizes of the real tensors.

@@ -129,5 +129,4 @@ def _why_no_evaluation(metric: Metric, record: RunRecord, *, ended: bool) -> str
         return f"no evaluation was made, so there is no {metric.name}"
     if started is None:
         return f"{metric.name} comes with the first evaluation"
-    first = min((record.step // started.steps_per_epoch + 1) * started.steps_per_epoch, started.total_steps)
-    return f"{metric.name} comes with the first evaluation, after step {first:,}"
+    return f"{metric.name} comes with the first evaluation, after step {started.next_evaluation(record.step):,}"

@@ -216,7 +216,7 @@ def _waiting(run: RunLike) -> str:
         doing = "waits in the queue" if run.state == "queued" else "is being prepared"
         return f"The run {doing}; after its first epoch the network is asked about the test data, and its answers come here."
     ordinal = "next" if record.evals else "first"
-    step = min((record.step // started.steps_per_epoch + 1) * started.steps_per_epoch, started.total_steps)
     if record.phase is not None and "evaluat" in record.phase.phase:
         return "The network is being asked about the test data; its answers come in a moment."
+    step = started.next_evaluation(record.step)
     return f"The {ordinal} evaluation comes after step {step:,}; then the network's answers to the test data come here."
