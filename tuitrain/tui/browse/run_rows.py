@@ -12,13 +12,13 @@ import msgspec
 
 from tuitrain.tui import format as words
 from tuitrain.tui.columns import Column
+from tuitrain.tui.widgets.strips import stacked
 
 if TYPE_CHECKING:
     from tuitrain.runs.pyramid import Bin
     from tuitrain.runs.summary import RunSummary
     from tuitrain.tui.run_view import RunLike
 
-_BLOCKS = " ▁▂▃▄▅▆▇█"
 _ALIVE = ("queued", "preparing", "running", "stopping", "paused")
 _STATE_ORDER = ("preparing", "running", "stopping", "paused", "queued", "failed", "lost", "interrupted", "stopped", "finished")
 
@@ -166,8 +166,7 @@ def sketch(bins: Sequence[Bin], steps: int, cells: int, rows: int) -> Sketch:
     # The topmost eighth stays free, so that curves in lines under each other do not touch.
     scale = (8 * rows - 2) / (high - low) if high > low else 0.0
     eighths = [0 if mean is None else 1 + round((mean - low) * scale) for mean in means]
-    lines = ("".join(_BLOCKS[min(max(filled - 8 * row, 0), 8)] for filled in eighths) for row in reversed(range(rows)))
-    return Sketch(tuple(lines), high, low)
+    return Sketch(tuple(stacked(eighths, rows)), high, low)
 
 
 def _means(bins: Sequence[Bin], steps: int, cells: int) -> list[float | None]:

@@ -12,11 +12,11 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from tuitrain.devices import HistoryPoint
+from tuitrain.tui.widgets.strips import stacked
 
 SPANS = (("1 min", 60), ("5 min", 300), ("15 min", 900), ("1 h", 3600))
 _FIRST_SPAN = 1
 _LEAST_STEP = 2
-_BLOCKS = " ▁▂▃▄▅▆▇█"
 
 
 class Span:
@@ -91,7 +91,7 @@ def filled(values: Sequence[float | None], top: float, rows: int) -> list[str]:
     """Columns of blocks under `top` in `rows` lines, the highest first. A known value fills an eighth at least, an unknown one nothing."""
     scale = 8 * rows / top if top > 0 else 0.0
     eighths = [0 if value is None else min(max(round(value * scale), 1), 8 * rows) for value in values]
-    return ["".join(_BLOCKS[min(max(full - 8 * row, 0), 8)] for full in eighths) for row in reversed(range(rows))]
+    return stacked(eighths, rows)
 
 
 class Graph(msgspec.Struct, frozen=True):

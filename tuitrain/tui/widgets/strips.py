@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Literal
 
 from rich.cells import cell_len, set_cell_size
@@ -14,7 +15,7 @@ from tuitrain.text import clean
 
 PLAIN = Style()
 _EIGHTHS = " ▏▎▍▌▋▊▉"
-_SPARKS = "▁▂▃▄▅▆▇█"
+_BLOCKS = " ▁▂▃▄▅▆▇█"
 # Beginning a run costs a cursor move of about 8 bytes, a change of colour about 20, and repeating an unchanged cell 1 to 3.
 _SAME_STYLE_GAP = 6
 _ANY_STYLE_GAP = 2
@@ -119,8 +120,13 @@ def rail(share: float, width: int, style: Style, track: Style) -> Row:
 def spark(values: list[float | None], width: int, top: float) -> str:
     """The newest `width` values as small columns under `top`; unknown ones are blanks."""
     shown = values[-width:]
-    columns = [" " if value is None else _SPARKS[min(max(int(value / top * 8), 0), 7)] for value in shown]
+    columns = [" " if value is None else _BLOCKS[min(max(int(value / top * 8), 0), 7) + 1] for value in shown]
     return " " * (width - len(shown)) + "".join(columns)
+
+
+def stacked(eighths: Sequence[int], rows: int) -> list[str]:
+    """Columns of blocks, each of so many eighths of a line, in `rows` lines from the top down."""
+    return ["".join(_BLOCKS[min(max(full - 8 * row, 0), 8)] for full in eighths) for row in reversed(range(rows))]
 
 
 def cells(strip: Strip) -> list[Cell]:
