@@ -6,15 +6,29 @@ from collections.abc import Iterable, Sequence
 from typing import Generic, Protocol, TypeVar
 
 
-class Keyed(Protocol):
-    """A row that is known again in another list."""
+class Listed(Protocol):
+    """A row that is known again in another list, and can be searched for."""
 
     @property
     def key(self) -> object:
         """Equal for the same thing in every list."""
 
+    @property
+    def text(self) -> str:
+        """What the filter searches, casefolded."""
 
-RowT = TypeVar("RowT", bound=Keyed)
+
+RowT = TypeVar("RowT", bound=Listed)
+
+
+def holding(rows: Iterable[RowT], sought: str) -> list[RowT]:
+    """The rows that hold every word of `sought`, in any case of letters."""
+    words = sought.casefold().split()
+    return [row for row in rows if _holds(row.text, words)] if words else list(rows)
+
+
+def _holds(text: str, words: Sequence[str]) -> bool:
+    return all(word in text for word in words)
 
 
 class RowList(Generic[RowT]):

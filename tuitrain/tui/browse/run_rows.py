@@ -12,6 +12,7 @@ import msgspec
 
 from tuitrain.tui import format as words
 from tuitrain.tui.columns import Column
+from tuitrain.tui.row_list import holding
 from tuitrain.tui.widgets.strips import stacked
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ class RunRow(msgspec.Struct, frozen=True):
         from tuitrain.runs.queue import ordinal
 
         place = None if self.place is None else f"{self.state}, {ordinal(self.place)}"
-        fits = (words for words in (self.state_words, place) if words is not None and len(words) <= cells)
+        fits = (text for text in (self.state_words, place) if text is not None and len(text) <= cells)
         return next(fits, self.state)
 
     @property
@@ -120,14 +121,8 @@ SORTS: Mapping[str, Callable[[RunRow], Any] | None] = {
 
 def arranged(rows: Sequence[RunRow], sort: str, sought: str) -> list[RunRow]:
     """The rows that hold every word of `sought`, in the order named `sort`; `rows` come newest first."""
-    parts = sought.casefold().split()
-    found = [row for row in rows if _holds(row.text, parts)] if parts else list(rows)
-    key = SORTS[sort]
+    found, key = holding(rows, sought), SORTS[sort]
     return found if key is None else sorted(found, key=key)
-
-
-def _holds(text: str, parts: Sequence[str]) -> bool:
-    return all(part in text for part in parts)
 
 
 # -- cells ------------------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ import msgspec
 from tuitrain.devices import Choice, DeviceSample, ProcessSample
 from tuitrain.tui import format as words
 from tuitrain.tui.columns import Column
+from tuitrain.tui.row_list import holding
 from tuitrain.tui.widgets.wrap import wrap
 
 FOREIGN = "another container's or the host's"
@@ -121,9 +122,8 @@ SORTS: Mapping[str, tuple[Callable[[ProcessRow], Any], bool]] = {
 
 def arranged(rows: Sequence[ProcessRow], sort: str, *, reverse: bool, sought: str, card: str | None) -> list[ProcessRow]:
     """The rows of the card with that key (`None`: of all) that hold every word of `sought`; equals stay card by card."""
-    parts = sought.casefold().split()
-    found = [row for row in rows if card in (None, row.card_key) and all(part in row.text for part in parts)]
     key, largest_first = SORTS[sort]
+    found = holding([row for row in rows if card in (None, row.card_key)], sought)
     return sorted(found, key=key, reverse=largest_first != reverse)
 
 
