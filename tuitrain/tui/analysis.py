@@ -10,6 +10,7 @@ import msgspec
 from tuitrain.config import RunConfig
 from tuitrain.events import Phases, StepTimes
 from tuitrain.tui import format as words
+from tuitrain.tui.balance import straggler
 
 PHASES = {
     "data": "waiting for data",
@@ -31,8 +32,6 @@ LITTLE_TRAINING = 0.6
 """So is a run that trains for a smaller share of its time,"""
 LONG_ENOUGH = 10.0
 """once it has run for so many seconds."""
-SLOW = 1.1
-"""And a replica that takes so many times the median for its own part."""
 
 
 class Slow(msgspec.Struct, frozen=True):
@@ -64,13 +63,10 @@ def shared(times: StepTimes) -> bool:
 
 
 def slow_replica(times: StepTimes) -> Slow | None:
-    """The replica whose own work, forward and backward, takes over a tenth longer than the median."""
+    """The replica whose own work, forward and backward, takes clearly longer than the others'."""
     work = [(part.forward + part.backward) / times.steps for part in times.replicas]
-    if len(work) < 2:
-        return None
-    index = max(range(len(work)), key=work.__getitem__)
-    middle = median(work)
-    return Slow(index, work[index] - middle) if work[index] > SLOW * middle else None
+    index = straggler(dict(enumerate(work)))
+    return None if index is None else Slow(index, work[index] - median(work))
 
 
 def step_seconds(times: StepTimes) -> float:

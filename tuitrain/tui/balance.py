@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 
 from tuitrain.config import RunConfig
@@ -15,8 +15,12 @@ _MORE_BYTES = 200 * 2**20
 
 
 def slowest(stats: Iterable[ReplicaStat]) -> int | None:
-    """The index of the slowest replica where it takes over a tenth longer than the median."""
-    seconds = {stat.index: stat.step_seconds for stat in stats if stat.step_seconds is not None}
+    """The index of the slowest replica where it is clearly slower than the others."""
+    return straggler({stat.index: stat.step_seconds for stat in stats if stat.step_seconds is not None})
+
+
+def straggler(seconds: Mapping[int, float]) -> int | None:
+    """Which of several takes the longest, where that is over a tenth longer than the median."""
     if len(seconds) < 2:
         return None
     index = max(seconds, key=lambda each: seconds[each])
