@@ -12,10 +12,9 @@ from textual.binding import Binding, BindingType
 from textual.screen import Screen
 from textual.theme import ThemeProvider
 
-from tuitrain.runs.logtail import LogTail
 from tuitrain.tui.code.writer import Writer
 from tuitrain.tui.hosts.outside import Outside
-from tuitrain.tui.run_view import RunLike, RunView
+from tuitrain.tui.run_view import RunLike, RunView, log_of
 from tuitrain.tui.screens.base import PaneScreen
 from tuitrain.tui.screens.training import TrainingScreen
 from tuitrain.tui.terminal.lasting import LastingApp
@@ -92,12 +91,13 @@ class NavigatedApp(LateKeysApp[None], ToastingApp[None], LastingApp[None]):
         """Which keys mean something now."""
         front = self.front
         launching = front is self.main and self.main.view == "launch"
+        about_a_run = self.subject.record is not None and not launching
         works = {
             "launcher": not launching,
-            "training": self.view.record is not None and not (front is self.main and not launching),
-            "parameters": self.subject.record is not None and not launching,
-            "predictions": self.subject.record is not None and not launching,
-            "analysis": self.subject.record is not None and not launching,
+            "training": self.view.record is not None and (launching or front is not self.main),
+            "parameters": about_a_run,
+            "predictions": about_a_run,
+            "analysis": about_a_run,
             "code": self.scripts.possible,
         }
         return works.get(action, True)
@@ -176,7 +176,7 @@ class NavigatedApp(LateKeysApp[None], ToastingApp[None], LastingApp[None]):
         from tuitrain.tui.screens.log import LogScreen
 
         subject = self.subject
-        self.push_screen(LogScreen(subject, self.main.current_log if subject is self.view else lambda: _log_of(subject)))
+        self.push_screen(LogScreen(subject, self.main.current_log if subject is self.view else partial(log_of, subject)))
 
     def action_command_palette(self) -> None:
         """Offer every key by name."""
@@ -202,7 +202,3 @@ class NavigatedApp(LateKeysApp[None], ToastingApp[None], LastingApp[None]):
                 title = f"{binding.description}: {binding.tooltip}" if binding.tooltip else binding.description
                 yield SystemCommand(title, f"key {key_name(key)}", partial(self.run_action, binding.action, node))
         yield SystemCommand("Theme", "Change the colours", self.action_change_theme)
-
-
-def _log_of(run: RunLike) -> LogTail:
-    return LogTail() if run.record is None else run.record.log

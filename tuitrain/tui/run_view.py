@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from tuitrain.events import END_STATES
+from tuitrain.runs.logtail import LogTail
 
 if TYPE_CHECKING:
     from tuitrain.runs.record import RunRecord
@@ -43,6 +44,11 @@ class RunLike(Protocol):
     def ended(self) -> bool:
         """Whether there is a run and it is over."""
         ...
+
+
+def log_of(run: RunLike) -> LogTail:
+    """The run's log, an empty one before it is read."""
+    return LogTail() if run.record is None else run.record.log
 
 
 class StoredView:

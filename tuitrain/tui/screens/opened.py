@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -12,7 +13,6 @@ from textual.widget import Widget
 
 from tuitrain.config import ConfigError
 from tuitrain.recipes import command_line
-from tuitrain.runs.logtail import LogTail
 from tuitrain.tui.browse.opened_run import OpenedRun, Reading
 from tuitrain.tui.browse.steering import Steering, steering, why_apart
 from tuitrain.tui.curve.chart import load as load_plotext
@@ -20,7 +20,7 @@ from tuitrain.tui.curve.later import Ahead
 from tuitrain.tui.hosts.attachment import Attachment
 from tuitrain.tui.messages import GoOn, News
 from tuitrain.tui.own_memory import OwnCards
-from tuitrain.tui.run_view import StoredView
+from tuitrain.tui.run_view import StoredView, log_of
 from tuitrain.tui.screens.base import Help, PaneScreen
 from tuitrain.tui.terminal.glyphs import draws_ascii
 from tuitrain.tui.widgets.curve import Curve
@@ -125,7 +125,7 @@ class OpenedScreen(PaneScreen):
         # The cards of another process's run are none of this one's: nothing is said of whose memory is what.
         self._devices = Devices(self._sampler, OwnCards(StoredView(None)))
         self._devices.can_focus = False
-        self._settings, self._checkpoints, self._log = SettingsPane(run), CheckpointsPane(run), LogPane(self._current_log)
+        self._settings, self._checkpoints, self._log = SettingsPane(run), CheckpointsPane(run), LogPane(partial(log_of, run))
         self._progress, self._replicas = Progress(run), Replicas(run)
         self._curve = Curve(run, braille=not draws_ascii(self.app), least_wait=_CURVE_SECONDS)
         self._body = OpenedBody(self._devices, self._settings, self._checkpoints, self._log, self._progress, self._curve, self._replicas)
@@ -138,9 +138,6 @@ class OpenedScreen(PaneScreen):
         self._waiting.styles.height = height
         self._apart.display = bool(self._apart.sentence)
         self._body.resize_panes(width, height - self._apart.display, devices=self.opened.alive and self.opened.here)
-
-    def _current_log(self) -> LogTail:
-        return LogTail() if self.opened.record is None else self.opened.record.log
 
     # -- keeping up ---------------------------------------------------------------------------------------------------
 
