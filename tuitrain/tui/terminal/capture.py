@@ -17,6 +17,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TextIO
 
+from tuitrain.files import to_nowhere
 from tuitrain.text import clean
 
 _ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[@-_]")
@@ -88,10 +89,8 @@ class Capture:
 
     def leave_terminal(self) -> None:
         """The terminal has gone: keep nothing of it open. What is printed goes to the sink as before."""
-        nowhere = os.open(os.devnull, os.O_RDWR)
         for descriptor in (0, *self._saved, self.terminal.fileno()):
-            os.dup2(nowhere, descriptor)
-        os.close(nowhere)
+            to_nowhere(descriptor)
 
     def _follow(self) -> None:
         try:
@@ -137,5 +136,4 @@ class Capture:
 
 
 def _text(descriptor: int, *, line_buffering: bool = False) -> TextIO:
-    stream = open(descriptor, "w", encoding="utf-8", errors="backslashreplace", buffering=1 if line_buffering else -1)  # noqa: SIM115
-    return stream
+    return open(descriptor, "w", encoding="utf-8", errors="backslashreplace", buffering=1 if line_buffering else -1)
