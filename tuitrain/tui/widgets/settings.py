@@ -82,6 +82,12 @@ class _Facts(Pane):
         now, digits = time.time(), max(_STEP, *(len(f"{one.step:,}") for one in kept))
         return [self._checkpoint(one, now, digits, width) for one in reversed(kept)]
 
+    def first_of(self, lines: list[Strip], width: int, height: int) -> list[Strip]:
+        """As many lines as fit; the others are counted."""
+        if len(lines) <= height:
+            return lines
+        return [*lines[: height - 1], Row(f"{len(lines) - height + 1} more", self.palette.dim).strip(width)]
+
     def _checkpoint(self, one: KeptCheckpoint, now: float, digits: int, width: int) -> Strip:
         palette = self.palette
         row = Row("step ", palette.dim).right(f"{one.step:,}", digits, palette.strong)
@@ -117,11 +123,8 @@ class SettingsPane(_Facts):
         return Row("Settings", self.palette.title), Row("s ", self.palette.key).add("all of it", self.palette.dim)
 
     def body(self, width: int, height: int) -> list[Strip]:
-        """The first lines; the others are counted."""
-        lines = self.settings(width)
-        if len(lines) <= height:
-            return lines
-        return [*lines[: height - 1], Row(f"{len(lines) - height + 1} more", self.palette.dim).strip(width)]
+        """The first lines."""
+        return self.first_of(self.settings(width), width, height)
 
 
 class CheckpointsPane(_Facts):
@@ -140,11 +143,8 @@ class CheckpointsPane(_Facts):
         return Row("Checkpoints", self.palette.title), Row(words.size(total) if total else "", self.palette.dim)
 
     def body(self, width: int, height: int) -> list[Strip]:
-        """A line each; those that do not fit are counted."""
-        lines = self.checkpoints(width)
-        if len(lines) <= height:
-            return lines
-        return [*lines[: height - 1], Row(f"{len(lines) - height + 1} more", self.palette.dim).strip(width)]
+        """A line each."""
+        return self.first_of(self.checkpoints(width), width, height)
 
 
 class FactsView(_Facts, ScrollingView, can_focus=True):
