@@ -31,6 +31,7 @@ class _Grid(msgspec.Struct, frozen=True):
 
     columns: int
     rows: int
+    margin: int
     gap: int
     above: int
 
@@ -52,7 +53,7 @@ class Images(Pane):
         self._about = ""
         self._sentence = ""
         self._top = 0
-        self._grid = _Grid(1, 1, 1, 0)
+        self._grid = _Grid(1, 1, 0, 1, 0)
 
     def say(self, sentence: str) -> None:
         """There is nothing to show, and why."""
@@ -149,14 +150,14 @@ class Images(Pane):
         above = int(not self._summary_fits())
         if not self._pictures():
             above += len(wrap(NO_PICTURES, width - 2)) + 1
-            return _Grid(1, max(height - above - 1, 1), 0, above)
+            return _Grid(1, max(height - above - 1, 1), 0, 0, above)
         columns = max((width + 1) // (SIDE + 1), 1)
         gap = min(max((width - columns * SIDE) // (columns + 1), 1), _MOST_GAP)
-        return _Grid(columns, max((height - above) // _CARD, 1), gap, above)
+        margin = max(width - columns * SIDE - (columns - 1) * gap, 0) // 2
+        return _Grid(columns, max((height - above) // _CARD, 1), margin, gap, above)
 
     def _cards(self, results: Results, width: int) -> list[Strip]:
         grid, ink = self._grid, ink_of(self.app)
-        margin = max(width - grid.columns * SIDE - (grid.columns - 1) * grid.gap, 0) // 2
         lines: list[Strip] = []
         for top in range(self._top, self._top + grid.rows):
             places = range(top * grid.columns, min((top + 1) * grid.columns, len(self._samples)))
@@ -165,7 +166,7 @@ class Images(Pane):
                 sample = self._samples[place]
                 picture = draw(sample.image, ink) if sample.image is not None and has_picture(sample) else self._no_picture()
                 cards.append((*picture, self._caption(results, sample, place == self.cursor).strip(SIDE)))
-            lines += [_beside(line, margin, grid.gap, width) for line in zip(*cards, strict=True)]
+            lines += [_beside(line, grid.margin, grid.gap, width) for line in zip(*cards, strict=True)]
             lines.append(Strip.blank(width, PLAIN))
         return lines[:-1]
 
@@ -222,8 +223,7 @@ class Images(Pane):
         if line < 0 or not self._samples:
             return
         if self._pictures():
-            margin = max(self.size.width - 2 - grid.columns * SIDE - (grid.columns - 1) * grid.gap, 0) // 2
-            column, row = (event.x - 1 - margin) // (SIDE + grid.gap), line // _CARD
+            column, row = (event.x - 1 - grid.margin) // (SIDE + grid.gap), line // _CARD
         else:
             column, row = 0, line
         if 0 <= column < grid.columns and row < grid.rows:
