@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
-from rich.style import Style
 
 from tuitrain.tui.curve.axes import Axis, percent_axis, value_axis
 from tuitrain.tui.curve.chart import Dots, Drawing, Line
@@ -46,6 +45,11 @@ class Material(msgspec.Struct, frozen=True):
     tests: Sequence[Point]
     best: Point | None
 
+    @property
+    def line(self) -> Sequence[Bin]:
+        """What the line goes through."""
+        return self.raw if self.smooth is None else self.smooth
+
     def empty(self, log: bool) -> bool:
         """Whether nothing of it can be shown."""
         least = _least(log)
@@ -68,17 +72,16 @@ def sketch(
     """
     width, height = size
     least, marks = _least(log), BRAILLE_MARKS if braille else PLAIN_MARKS
-    line = material.raw if material.smooth is None else material.smooth
     tests = [point for point in material.tests if point[1] >= least]
     best = [point for point in tests if point == material.best]
-    values = _telling(line, material.raw, tests)
+    values = _telling(material.line, material.raw, tests)
     return Drawing(
         width=width,
         height=height,
         steps=steps,
         values=value_axis(values, height, log=log, held=held) if material.metric.scales else percent_axis(values, height, held=held),
         band=_band(material, steps, width, least) if material.smooth is not None else (),
-        lines=[Line(_points(material, steps, width, least) if material.metric.curve else tests, _style(material, palette))],
+        lines=[Line(_points(material, steps, width, least), palette.train) if material.metric.curve else Line(tests, palette.test)],
         dots=[
             Dots([point for point in tests if point not in best], palette.test, marks.test),
             Dots(best, palette.test, marks.best),
@@ -92,13 +95,8 @@ def bin_columns(width: int) -> int:
     return max(width - _AXIS_WIDTH, 1)
 
 
-def _style(material: Material, palette: Palette) -> Style:
-    return palette.train if material.metric.curve else palette.test
-
-
 def _points(material: Material, steps: Axis, width: int, least: float) -> list[Point]:
-    line = material.raw if material.smooth is None else material.smooth
-    points = [(one.x, one.mean) for one in line if one.mean >= least]
+    points = [(one.x, one.mean) for one in material.line if one.mean >= least]
     return _with_gaps(points, _spacing(material, steps, width), lambda x: (x, math.nan))
 
 
