@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from tuitrain.devices.doctor.model import Check, Verdict
+from tuitrain.text import plural
 
 
 class Subject(msgspec.Struct, frozen=True):
@@ -32,4 +33,4 @@ class Subject(msgspec.Struct, frozen=True):
 
 def cards(count: int) -> str:
     """ "1 GPU", "2 GPUs"."""
-    return f"{count} GPU" if count == 1 else f"{count} GPUs"
+    return f"{count} {plural('GPU', count)}"

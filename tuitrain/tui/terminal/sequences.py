@@ -116,9 +116,7 @@ def _change(old: Style | None, new: Style, system: ColorSystem | None) -> str:
     """What turns the terminal from style `old` into `new`."""
     if system is None or old == new:
         return ""
-    if old is None:
-        return RESET + new.render(_PROBE, color_system=system).partition(_PROBE)[0]
-    if _besides_bold(old) != _besides_bold(new) or (old.color and not new.color) or (old.bgcolor and not new.bgcolor):
+    if old is None or _besides_bold(old) != _besides_bold(new) or (old.color and not new.color) or (old.bgcolor and not new.bgcolor):
         return RESET + new.render(_PROBE, color_system=system).partition(_PROBE)[0]
     codes: list[str] = []
     if bool(old.bold) != bool(new.bold):

@@ -9,6 +9,7 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.strip import Strip
 
+from tuitrain.text import plural
 from tuitrain.tui.code.rows import CodeRow, rows_of
 from tuitrain.tui.code.script import Code
 from tuitrain.tui.widgets.scrolling import ScrollingView
@@ -151,6 +152,6 @@ def _sentence(code: Code) -> str:
     if not code.differences:
         return f"{code.where}: the script of one device; with more of them, the lines that they need are marked here."
     count = abs(code.more)
-    lines = f"{count} line{'' if count == 1 else 's'} {'more' if code.more >= 0 else 'fewer'} than one device"
+    lines = f"{count} {plural('line', count)} {'more' if code.more >= 0 else 'fewer'} than one device"
     gone = f", and {code.gone} fell away" if code.gone else ""
     return f"{code.where} takes {lines}: + marks the {code.new} new ones{gone}."

@@ -86,7 +86,7 @@ class Matrix(Pane):
     def jump(self, last: bool) -> None:
         """To the first or the last cell of the diagonal."""
         end = self._results.classes if self._results and last else 0
-        self.move(end - self.cursor[1] if last else -self.cursor[1], end - self.cursor[0] if last else -self.cursor[0])
+        self.move(end - self.cursor[1], end - self.cursor[0])
 
     # -- drawing ------------------------------------------------------------------------------------------------------
 
