@@ -19,7 +19,7 @@ import msgspec
 from tuitrain.devices.host import HostReader
 from tuitrain.devices.inventory import CPU
 from tuitrain.devices.nvml import Nvml
-from tuitrain.devices.samples import CardsSample, DeviceSample, DeviceSnapshot, HistoryPoint, HostSample
+from tuitrain.devices.samples import CardsSample, DeviceSample, DeviceSnapshot, HistoryPoint
 
 if TYPE_CHECKING:
     from tuitrain.devices.cards import CardReader
@@ -70,11 +70,21 @@ class Sampler:
         stalled = self._nvml.waiting_seconds()
         with self._lock:
             cards, taken, host = self._cards, self._taken, self._host
+        snapshot = DeviceSnapshot(
+            time=time.time(),
+            taken=taken,
+            devices=cards.devices,
+            host=host,
+            driver_version=cards.driver_version,
+            cuda_version=cards.cuda_version,
+            error=cards.error,
+            stalled_seconds=0.0,
+        )
         if stalled < STALL_SECONDS:
-            return _snapshot(cards, cards.devices, cards.error, 0.0, taken, host)
+            return snapshot
         sentence = f"NVML not responding for {stalled:.0f} s"
         devices = tuple(msgspec.structs.replace(card, status="not responding", reason=sentence) for card in cards.devices)
-        return _snapshot(cards, devices, sentence, stalled, taken, host)
+        return msgspec.structs.replace(snapshot, devices=devices, error=sentence, stalled_seconds=stalled)
 
     def wait(self, timeout: float) -> DeviceSnapshot:
         """`latest`, after the first answer about the cards (which may be that there are none) and the host, or `timeout` seconds."""
@@ -158,19 +168,4 @@ class Sampler:
 def _card_point(card: DeviceSample, now: float) -> HistoryPoint:
     return HistoryPoint(
         time=now, utilization=card.utilization, memory_used=card.memory_used, power=card.power, temperature=card.temperature
-    )
-
-
-def _snapshot(
-    cards: CardsSample, devices: tuple[DeviceSample, ...], error: str | None, stalled: float, taken: float | None, host: HostSample
-) -> DeviceSnapshot:
-    return DeviceSnapshot(
-        time=time.time(),
-        taken=taken,
-        devices=devices,
-        host=host,
-        driver_version=cards.driver_version,
-        cuda_version=cards.cuda_version,
-        error=error,
-        stalled_seconds=stalled,
     )
