@@ -107,25 +107,26 @@ def memory(ask: Questions) -> Memory:
     A card without memory says NOT_SUPPORTED or, on some drivers, a total of 0. NOT_SUPPORTED alone proves nothing: a virtual GPU may say it
     too. It counts as unified unless the card is one, or has a window (BAR1) through which the CPU reaches memory of the card's own.
     """
-    answer = ask("nvmlDeviceGetMemoryInfo", nvml.MEMORY_V2)
-    reserved = number(answer.reserved) if answer is not None else None
-    if answer is None:
-        answer = ask("nvmlDeviceGetMemoryInfo")
-    if answer is None:
+    own = _own_memory(ask)
+    if own is None:
         integrated = ask.code == nvml.NOT_SUPPORTED and not _has_memory_of_its_own(ask)
         return _system_memory() if integrated else Memory()
-    if answer.total == 0:
-        return _system_memory()
-    return Memory(number(answer.total), number(answer.used), number(answer.free), reserved)
+    return own if own.total != 0 else _system_memory()
 
 
 def instance_memory(ask: Questions) -> Memory:
     """The memory of a MIG instance, which is always its card's."""
+    own = _own_memory(ask)
+    return own if own is not None and own.total != 0 else Memory()
+
+
+def _own_memory(ask: Questions) -> Memory | None:
+    """As the card or instance says, with the driver's reserve told apart where the driver can; `ask.code` is why it does not say."""
     answer = ask("nvmlDeviceGetMemoryInfo", nvml.MEMORY_V2)
     reserved = number(answer.reserved) if answer is not None else None
     if answer is None:
         answer = ask("nvmlDeviceGetMemoryInfo")
-    return Memory() if not answer or answer.total == 0 else Memory(answer.total, number(answer.used), number(answer.free), reserved)
+    return None if answer is None else Memory(number(answer.total), number(answer.used), number(answer.free), reserved)
 
 
 def _has_memory_of_its_own(ask: Questions) -> bool:
