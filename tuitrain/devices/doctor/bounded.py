@@ -10,7 +10,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import IO, TypeVar
 
 import msgspec
@@ -61,10 +61,9 @@ def run_all(
         OSError: one could not be started.
     """
     running: list[tuple[subprocess.Popen[bytes], IO[bytes], IO[bytes]]] = []
-    try:
+    with ExitStack() as at_the_end:
         for command in commands:
-            out: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
-            err: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
+            out, err = (at_the_end.enter_context(tempfile.TemporaryFile()) for _ in range(2))
             process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
@@ -75,15 +74,11 @@ def run_all(
                 cwd=os.sep if working_directory_is_gone() else None,
                 start_new_session=True,
             )
+            at_the_end.callback(_end, process)
             running.append((process, out, err))
         _wait([process for process, _, _ in running], seconds, stop)
         at = time.monotonic()
         return tuple(Ended(process.poll(), _text(out), _text(err), at) for process, out, err in running)
-    finally:
-        for process, out, err in running:
-            _end(process)
-            out.close()
-            err.close()
 
 
 def _wait(processes: Sequence[subprocess.Popen[bytes]], seconds: float, stop: threading.Event | None) -> None:
