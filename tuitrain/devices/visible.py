@@ -36,7 +36,7 @@ def with_cuda_indexes(rows: Sequence[DeviceSample], environ: Mapping[str, str]) 
 
     A card that this user may not open is none of CUDA's and shifts no number.
     """
-    cards = _in_pci_order([row for row in rows if row.instance is None and row.status != "no permission"])
+    cards = in_pci_order([row for row in rows if row.instance is None and row.status != "no permission"])
     value = environ.get(VISIBLE)
     by_uuid = value is not None and value.startswith(("GPU-", "MIG-"))
     if environ.get(ORDER) != "PCI_BUS_ID" and not by_uuid and len({card.name for card in cards}) > 1:
@@ -88,7 +88,7 @@ def _with_index(row: DeviceSample, ordinal: int | None, why_hidden: str | None) 
     return msgspec.structs.replace(row, cuda_index=None, status="hidden", reason=why_hidden)
 
 
-def _in_pci_order(cards: list[DeviceSample]) -> list[DeviceSample]:
+def in_pci_order(cards: list[DeviceSample]) -> list[DeviceSample]:
     """In the order of the bus; NVML's own order, which is nearly always the same, where a card's place is not known."""
     if any(card.pci_bus_id is None for card in cards):
         return sorted(cards, key=lambda card: card.nvml_index)

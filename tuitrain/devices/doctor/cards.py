@@ -47,15 +47,12 @@ def _mend(status: Status, hit: list[DeviceSample], *, alone: bool) -> str:
 
 
 def _sums(facts: Facts) -> Check:
-    wrong = [(at, device.error) for at, device in enumerate(facts.torch.devices) if device.error]
-    if not wrong:
-        return STATE.ok(f"{cards(len(facts.cards))}, none lost and none in need of a reset")
-    at, error = wrong[0][0], wrong[0][1] or ""
+    at, error = next(((at, device.error) for at, device in enumerate(facts.torch.devices) if device.error), (0, ""))
     words = error.lower()
     if "out of memory" in words:
         return STATE.warning(f"cuda:{at} has no memory left for even one number", "See who holds it with: `tuitrain gpus`")
-    if "no kernel image" in words or "busy or unavailable" in words:
-        # The checks of the architecture and of the compute mode say why.
+    # Of the last two the checks of the architecture and of the compute mode say why.
+    if not words or "no kernel image" in words or "busy or unavailable" in words:
         return STATE.ok(f"{cards(len(facts.cards))}, none lost and none in need of a reset")
     return STATE.problem(f"torch cannot compute on cuda:{at}: {error[:200]}", f"Reboot if it stays so; read why with: {LAST_LINES}")
 

@@ -8,7 +8,7 @@ from tuitrain.devices.doctor.facts import MAKERS, NVIDIA, Adapter, Facts
 from tuitrain.devices.doctor.model import Check, Count
 from tuitrain.devices.doctor.subject import Subject, cards
 from tuitrain.devices.samples import UNNAMED, DeviceSample
-from tuitrain.devices.visible import ORDER, VISIBLE, Visible, resolve, with_cuda_indexes
+from tuitrain.devices.visible import ORDER, VISIBLE, Visible, in_pci_order, resolve, with_cuda_indexes
 from tuitrain.text import clean, plural
 
 ON_BUS, KNOWN, OPENABLE = "on the PCI bus", "known to the driver", "may be opened"
@@ -90,9 +90,7 @@ def _numbered(facts: Facts) -> tuple[DeviceSample, ...]:
 
 
 def _resolved(facts: Facts) -> Visible:
-    return resolve(
-        facts.environ.get(VISIBLE), [card.uuid for card in sorted(_usable(facts), key=lambda card: str(card.pci_bus_id).lower())]
-    )
+    return resolve(facts.environ.get(VISIBLE), [card.uuid for card in in_pci_order(_usable(facts))])
 
 
 def _usable(facts: Facts) -> list[DeviceSample]:
