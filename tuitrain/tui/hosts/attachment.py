@@ -56,14 +56,15 @@ class Attachment:
 
     def _follow(self) -> None:
         line = self._outside.connect(self._path)
-        with self._lock:
-            closed = self._closed
-            self._line, before, self.missed = None if closed else line, self.missed, line is None
-        if line is None or closed:
-            if line is not None:
-                line.close()
-            elif not before:
+        missed_before, self.missed = self.missed, line is None
+        if line is None:
+            if not missed_before:
                 self._told()
+            return
+        with self._lock:
+            self._line = None if self._closed else line
+        if self._line is None:
+            line.close()
             return
         self._told()
         try:
