@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -22,6 +23,7 @@ from tuitrain.tui.log_text import LogText, Search, cut
 from tuitrain.tui.screens.log import LogScreen
 from tuitrain.tui.widgets.log import LogView
 from tuitrain.tui.widgets.prompt import Prompt
+from tuitrain.tui.widgets.save_prompt import SavePrompt
 
 SIZES = [(80, 24), (120, 40), (200, 60)]
 SMALL = (80, 24)
@@ -267,6 +269,27 @@ async def test_a_file_that_is_there_is_overwritten_only_by_a_second_enter(
         await shows(pilot, "Saved:")
     assert "info in memory\n" in (tmp_path / NAME).read_text(encoding="utf-8")
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == [NAME, f"{NAME}x"]
+
+
+async def test_a_slow_disk_takes_no_line_away_that_is_typed_since(
+    session: FakeSession, sampler: FakeSampler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = threading.Event()
+
+    def slow(name: str, **_: object) -> Path:
+        assert answers.wait(60)
+        return tmp_path / name
+
+    monkeypatch.setattr("tuitrain.tui.screens.log.save_log", slow)
+    app = make(session, sampler)
+    async with app.run_test(size=SMALL, notifications=True) as pilot:
+        await opened(pilot, session, "in memory")
+        await pilot.press("s", "enter", "escape", "s", "x")
+        answers.set()
+        await shows(pilot, "Saved:")
+        await pilot.press("y")
+        prompt = app.screen.query_one(SavePrompt)
+        assert (prompt.editing, prompt.text) == (True, f"{NAME}xy")
 
 
 async def test_what_cannot_be_saved_says_why(session: FakeSession, sampler: FakeSampler, tmp_path: Path) -> None:

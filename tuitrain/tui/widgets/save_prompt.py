@@ -27,16 +27,12 @@ class SavePrompt(Prompt):
     class Closed(Message):
         """The line is gone, and the keys belong to somebody else again."""
 
-    class _Saved(Message):
-        def __init__(self, path: Path) -> None:
+    class _Tried(Message):
+        def __init__(self, write: Write, name: str, result: Path | SaveError) -> None:
             super().__init__()
-            self.path = path
-
-    class _NotSaved(Message):
-        def __init__(self, name: str, error: SaveError) -> None:
-            super().__init__()
+            self.write = write
             self.name = name
-            self.error = error
+            self.result = result
 
     def __init__(self) -> None:
         super().__init__()
@@ -67,9 +63,10 @@ class SavePrompt(Prompt):
 
         def save() -> None:
             try:
-                self.post_message(self._Saved(write(name, overwrite=overwrite)))
+                result: Path | SaveError = write(name, overwrite=overwrite)
             except SaveError as error:
-                self.post_message(self._NotSaved(name, error))
+                result = error
+            self.post_message(self._Tried(write, name, result))
 
         self.run_worker(save, thread=True, exclusive=True, group="save")
 
@@ -82,18 +79,19 @@ class SavePrompt(Prompt):
         """There is nothing to step through."""
         message.stop()
 
-    def on_save_prompt__saved(self, message: _Saved) -> None:
-        """Say where it is."""
+    def on_save_prompt__tried(self, message: _Tried) -> None:
+        """Say where it is, or why not: the name can be changed. A line that was left meanwhile stays away, or asks about another text."""
         message.stop()
-        self.notify(f"Saved: {clean(str(message.path))}", markup=False)
-        self._close()
-
-    def on_save_prompt__not_saved(self, message: _NotSaved) -> None:
-        """Say why not; the name can be changed."""
-        message.stop()
-        self._overwrites = message.name if message.error.exists else ""
-        self.say(str(message.error), bad=True)
+        result, asked = message.result, message.write is self._write
+        if isinstance(result, Path):
+            self.notify(f"Saved: {clean(str(result))}", markup=False)
+            if asked:
+                self._close()
+        elif asked:
+            self._overwrites = message.name if result.exists else ""
+            self.say(str(result), bad=True)
 
     def _close(self) -> None:
+        self._write = None
         self.hide()
         self.post_message(self.Closed())
