@@ -559,8 +559,13 @@ async def test_a_name_can_be_left_where_the_last_run_has_gone_meanwhile(session:
         await until(pilot, lambda: app.screen is app.main)
 
 
-async def test_the_own_run_gets_its_new_name_at_once(session: FakeSession, sampler: FakeSampler, runs_dir: Path) -> None:
-    keep(runs_dir, RUN, steps=0, **here())
+@pytest.mark.parametrize(("kept", "title"), [(True, "warm"), (False, "seed-cnn")])
+async def test_the_own_run_gets_its_new_name_at_once_where_it_can_be_kept(
+    session: FakeSession, sampler: FakeSampler, runs_dir: Path, kept: bool, title: str
+) -> None:
+    folder = keep(runs_dir, RUN, steps=0, **here())
+    if not kept:
+        (folder / "label.json").mkdir()
     app = make(session, sampler, runs_dir)
     async with app.run_test(size=WIDE) as pilot:
         await pilot.press("enter")
@@ -568,23 +573,9 @@ async def test_the_own_run_gets_its_new_name_at_once(session: FakeSession, sampl
         session.steps(20)
         await opened(pilot, "● running")
         await pilot.press("e", *"warm", "enter")
-        await until_shown(pilot, "name     warm")
+        await (until_shown(pilot, "name     warm") if kept else until_told(pilot, "label.json cannot be written"))
         assert session.record is not None
-        assert session.record.config.title() == "warm"
-
-
-async def test_a_name_that_cannot_be_kept_is_not_the_own_runs_name(session: FakeSession, sampler: FakeSampler, runs_dir: Path) -> None:
-    (keep(runs_dir, RUN, steps=0, **here()) / "label.json").mkdir()
-    app = make(session, sampler, runs_dir)
-    async with app.run_test(size=WIDE) as pilot:
-        await pilot.press("enter")
-        session.begin()
-        session.steps(20)
-        await opened(pilot, "● running")
-        await pilot.press("e", *"warm", "enter")
-        await until_told(pilot, "label.json cannot be written")
-        assert session.record is not None
-        assert session.record.config.title() == "seed-cnn"
+        assert session.record.config.title() == title
 
 
 async def test_deleting_asks_and_enter_keeps(session: FakeSession, sampler: FakeSampler, runs_dir: Path, three: list[Path]) -> None:
