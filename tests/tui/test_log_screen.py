@@ -7,12 +7,12 @@ import subprocess
 import sys
 import textwrap
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from fakes import RUN, FakeSampler, FakeSession, screen_text, seed_cnn, settle
+from kept_runs import until_shown
 from textual import events
 from textual.pilot import Pilot
 
@@ -44,14 +44,6 @@ async def opened(pilot: Pilot[None], session: FakeSession, *texts: str) -> LogVi
     await pilot.press("o")
     await pilot.pause()
     return pilot.app.screen.query_one(LogView)
-
-
-async def shows(pilot: Pilot[None], text: str, seconds: float = 60) -> None:
-    """Wait until the screen has `text`."""
-    end = time.monotonic() + seconds
-    while text not in screen_text(pilot.app):
-        assert time.monotonic() < end, f"{text!r} did not come:\n{screen_text(pilot.app)}"
-        await pilot.pause(0.01)
 
 
 def reversed_texts(view: LogView) -> list[str]:
@@ -154,7 +146,7 @@ async def test_no_match_says_so_and_new_lines_are_searched(session: FakeSession,
         await pilot.pause()
         assert "no line has it" in screen_text(app)
         session.say(Notice(text="three"))
-        await shows(pilot, "1 of 1")
+        await until_shown(pilot, "1 of 1")
         # Letters are text while one types: nothing was opened, started or left.
         assert isinstance(app.screen, LogScreen)
         assert app.screen.query_one(Prompt).text == "three"
@@ -217,7 +209,7 @@ async def test_hostile_lines_and_searches_stay_text(session: FakeSession, sample
         assert not set("\x1b\x9b\u202e") & set(screen_text(app))
         await pilot.press("slash")
         app.screen.query_one("Prompt Input").insert_text_at_cursor("[red]深[/red]")  # type: ignore[attr-defined]
-        await shows(pilot, "no line has it")
+        await until_shown(pilot, "no line has it")
         await pilot.press("enter")
         await pilot.pause()
         assert "search [@click[red]深[/red]" in screen_text(app)
@@ -243,7 +235,7 @@ async def test_saving_takes_the_whole_file_of_the_run(
         assert f"save as {NAME}" in screen_text(app)
         assert "Enter saves · Esc cancels" in screen_text(app)
         await pilot.press("enter")
-        await shows(pilot, "Saved:")
+        await until_shown(pilot, "Saved:")
         assert (tmp_path / NAME).read_text(encoding="utf-8") == whole
         assert app.focused is app.screen.query_one(LogView)
 
@@ -257,16 +249,16 @@ async def test_a_file_that_is_there_is_overwritten_only_by_a_second_enter(
     async with app.run_test(size=SMALL, notifications=True) as pilot:
         await opened(pilot, session, "in memory")
         await pilot.press("s", "enter")
-        await shows(pilot, "it exists: Enter again overwrites it")
+        await until_shown(pilot, "it exists: Enter again overwrites it")
         # Another name asks anew.
         await pilot.press("x", "enter")
-        await shows(pilot, "it exists: Enter again overwrites it")
+        await until_shown(pilot, "it exists: Enter again overwrites it")
         assert (tmp_path / f"{NAME}x").read_text(encoding="utf-8") == "precious too"
         await pilot.press("backspace", "enter")
-        await shows(pilot, "it exists: Enter again overwrites it")
+        await until_shown(pilot, "it exists: Enter again overwrites it")
         assert (tmp_path / NAME).read_text(encoding="utf-8") == "precious"
         await pilot.press("enter")
-        await shows(pilot, "Saved:")
+        await until_shown(pilot, "Saved:")
     assert "info in memory\n" in (tmp_path / NAME).read_text(encoding="utf-8")
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == [NAME, f"{NAME}x"]
 
@@ -286,7 +278,7 @@ async def test_a_slow_disk_takes_no_line_away_that_is_typed_since(
         await opened(pilot, session, "in memory")
         await pilot.press("s", "enter", "escape", "s", "x")
         answers.set()
-        await shows(pilot, "Saved:")
+        await until_shown(pilot, "Saved:")
         await pilot.press("y")
         prompt = app.screen.query_one(SavePrompt)
         assert (prompt.editing, prompt.text) == (True, f"{NAME}xy")
@@ -309,7 +301,7 @@ async def test_what_cannot_be_saved_says_why(session: FakeSession, sampler: Fake
             await pilot.pause()
             assert said not in screen_text(app)
             await pilot.press("enter")
-            await shows(pilot, said)
+            await until_shown(pilot, said)
         await pilot.press("escape")
         await pilot.pause()
         assert isinstance(app.screen, LogScreen)
