@@ -226,34 +226,38 @@ async def test_one_step_that_was_measured(session: FakeSession, sampler: FakeSam
         await until_shown(pilot, " 1 step measured")
 
 
-async def test_a_run_that_is_kept(session: FakeSession, sampler: FakeSampler, tmp_path: Path) -> None:
-    """From its folder, with another one to compare with."""
-    run = keep(tmp_path, "20261121-0413-seed-cnn-aaa")
-    writer = MetricsWriter(run / METRICS)
+def writer_of_kept(runs_dir: Path, **status: str) -> MetricsWriter:
+    """Of the one run there, which has written its first times."""
+    writer = MetricsWriter(keep(runs_dir, "20261121-0413-seed-cnn-aaa", **status) / METRICS)
     writer.append([times("cpu")])
+    return writer
+
+
+async def analysis_of_kept(pilot: Pilot[None]) -> None:
+    """Open the one run there is, and its analysis."""
+    await pilot.press("r")
+    await until_shown(pilot, "Runs 1", "Open")
+    await pilot.press("enter")
+    await until_shown(pilot, "Settings")
+    await pilot.press("i")
+
+
+async def test_a_run_that_is_kept(session: FakeSession, sampler: FakeSampler, tmp_path: Path) -> None:
+    """From its folder."""
+    writer = writer_of_kept(tmp_path)
     assert writer.close() == 0
     app = TuitrainApp(session, sampler, seed_cnn(), tmp_path)
     async with app.run_test(size=(120, 40)) as pilot:
-        await pilot.press("r")
-        await until_shown(pilot, "Runs 1", "Open")
-        await pilot.press("enter")
-        await until_shown(pilot, "Settings")
-        await pilot.press("i")
+        await analysis_of_kept(pilot)
         await until_shown(pilot, "waiting for data", "1.00 ms", "64 a step")
 
 
 async def test_a_run_of_another_process_is_followed(session: FakeSession, sampler: FakeSampler, tmp_path: Path) -> None:
-    run = keep(tmp_path, "20261121-0413-seed-cnn-aaa", state="running")
-    writer = MetricsWriter(run / METRICS)
-    writer.append([times("cpu")])
+    writer = writer_of_kept(tmp_path, state="running")
     writer.commit()
     app = TuitrainApp(session, sampler, seed_cnn(), tmp_path)
     async with app.run_test(size=(120, 40)) as pilot:
-        await pilot.press("r")
-        await until_shown(pilot, "Runs 1", "Open")
-        await pilot.press("enter")
-        await until_shown(pilot, "Settings")
-        await pilot.press("i")
+        await analysis_of_kept(pilot)
         await until_shown(pilot, "100 steps measured")
         writer.append([times("cpu")])
         assert writer.close() == 0

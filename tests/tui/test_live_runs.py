@@ -99,6 +99,15 @@ async def test_r_shows_the_runs_also_from_one_that_was_attached_to(
         await until(pilot, lambda: isinstance(app.screen, RunsScreen))
 
 
+async def with_reads_counted(pilot: Pilot[None], monkeypatch: pytest.MonkeyPatch) -> tuple[OpenedScreen, list[None]]:
+    """The screen of a run that is read, and from then on an entry for each time that its folder would be read again."""
+    await until_shown(pilot, "space Pause")
+    screen, reads = pilot.app.screen, list[None]()
+    assert isinstance(screen, OpenedScreen)
+    monkeypatch.setattr(screen, "_read", lambda: reads.append(None))
+    return screen, reads
+
+
 async def test_only_what_a_person_may_wait_for_makes_it_read_the_folder_at_once(
     session: FakeSession, sampler: FakeSampler, runs_dir: Path, outside: FakeOutside, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -107,11 +116,8 @@ async def test_only_what_a_person_may_wait_for_makes_it_read_the_folder_at_once(
     live(runs_dir)
     app = attached_app(session, sampler, runs_dir, outside)
     async with app.run_test(size=WIDE) as pilot:
-        await until_shown(pilot, "space Pause")
-        screen, [line] = app.screen, outside.lines
-        assert isinstance(screen, OpenedScreen)
-        reads: list[None] = []
-        monkeypatch.setattr(screen, "_read", lambda: reads.append(None))
+        _, reads = await with_reads_counted(pilot, monkeypatch)
+        [line] = outside.lines
         for step in range(100):
             line.says.put(Step(step=step, epoch=1, loss=1.0, lr=0.01, samples_per_second=1.0))
         line.says.put(Checkpoint(step=40, path="checkpoints/step-00000040", kind="manual"))
@@ -129,11 +135,7 @@ async def test_a_run_that_says_nothing_is_read_seldom(
     live(runs_dir)
     app = attached_app(session, sampler, runs_dir, outside)
     async with app.run_test(size=WIDE) as pilot:
-        await until_shown(pilot, "space Pause")
-        screen = app.screen
-        assert isinstance(screen, OpenedScreen)
-        reads: list[None] = []
-        monkeypatch.setattr(screen, "_read", lambda: reads.append(None))
+        screen, reads = await with_reads_counted(pilot, monkeypatch)
         for _ in range(_BEATS):
             screen.beat()
         reads.clear()
