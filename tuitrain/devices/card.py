@@ -32,7 +32,7 @@ class Handle(msgspec.Struct, frozen=True, kw_only=True):
     parent: str | None = None
     instance: int | None = None
 
-    def sample(self, status: Status, reason: str | None, **values: Any) -> DeviceSample:
+    def sample(self, status: Status, **values: Any) -> DeviceSample:
         """The card with these values."""
         return DeviceSample(
             nvml_index=self.index,
@@ -42,7 +42,6 @@ class Handle(msgspec.Struct, frozen=True, kw_only=True):
             pci_bus_id=self.pci_bus_id,
             name=self.name,
             status=status,
-            reason=reason,
             **values,
         )
 
@@ -55,12 +54,12 @@ def open_card(connection: Nvml, index: int) -> Handle:
     """
     handle = connection.ask("nvmlDeviceGetHandleByIndex", index)
     ask = Questions(connection, handle)
-    name, uuid, pci = ask("nvmlDeviceGetName"), ask("nvmlDeviceGetUUID"), ask("nvmlDeviceGetPciInfo")
+    (name, uuid), pci = _name_and_uuid(ask, UNNAMED), ask("nvmlDeviceGetPciInfo")
     return Handle(
         handle=handle,
         index=index,
-        name=nvml.text(name) if name else UNNAMED,
-        uuid=nvml.text(uuid) if uuid else None,
+        name=name,
+        uuid=uuid,
         pci_bus_id=nvml.text(pci.busId) if pci and pci.busId else None,
     )
 
@@ -73,19 +72,23 @@ def _open_instances(connection: Nvml, ask: Questions, card: Handle) -> tuple[Han
             handle = connection.ask("nvmlDeviceGetMigDeviceHandleByIndex", card.handle, place)
         except NvmlFault:
             continue
-        ask_instance = Questions(connection, handle)
-        name, uuid = ask_instance("nvmlDeviceGetName"), ask_instance("nvmlDeviceGetUUID")
+        name, uuid = _name_and_uuid(Questions(connection, handle), f"{card.name} MIG")
         instance = Handle(
             handle=handle,
             index=card.index,
-            name=nvml.text(name) if name else f"{card.name} MIG",
-            uuid=nvml.text(uuid) if uuid else None,
+            name=name,
+            uuid=uuid,
             pci_bus_id=card.pci_bus_id,
             parent=card.uuid,
             instance=place,
         )
         found.append(instance)
     return tuple(found)
+
+
+def _name_and_uuid(ask: Questions, unnamed: str) -> tuple[str, str | None]:
+    name, uuid = ask("nvmlDeviceGetName"), ask("nvmlDeviceGetUUID")
+    return nvml.text(name) if name else unnamed, nvml.text(uuid) if uuid else None
 
 
 class Card:
@@ -100,13 +103,13 @@ class Card:
         self._meters = (Meter(), Meter(), Meter(), Meter())
 
     def read(self, table: ProcessTable) -> tuple[DeviceSample, ...]:
-        """The card and its instances. A card whose `status` is not "ok" stands alone and has no values that mean anything."""
+        """The card and its instances. A card whose `status` is not "ok" stands alone, without values."""
         ask = Questions(self._nvml, self.handle.handle)
         self._ask_steady(ask)
         card = self._sample(ask, table)
         if card.status != "ok":
             self._steady_until = None
-            return (self.handle.sample(card.status, card_reason(card.status, self.handle.index)),)
+            return (self.handle.sample(card.status),)
         return (card, *(self._instance(instance, table) for instance in self._instances))
 
     def _ask_steady(self, ask: Questions) -> None:
@@ -151,7 +154,6 @@ class Card:
             processes=None if self._instances else _processes(ask, table, memory.total),
             # Asked for last: the answers above decide it.
             status=ask.status(),
-            reason=None,
         )
 
     def _links(self, counted: Counters) -> tuple[Link, Link]:

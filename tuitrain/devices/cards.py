@@ -109,17 +109,17 @@ class CardReader:
             try:
                 card = self._cards[index] = Card(self._nvml, open_card(self._nvml, index))
             except NvmlFault as fault:
-                return self._silent(DeviceSample(nvml_index=index), card_status(fault.code))
+                return self._silent(DeviceSample(nvml_index=index, status=card_status(fault.code)))
         rows = card.read(self._table)
-        return rows if rows[0].status == "ok" else self._silent(rows[0], rows[0].status)
+        return rows if rows[0].status == "ok" else self._silent(rows[0])
 
-    def _silent(self, row: DeviceSample, status: Status) -> tuple[DeviceSample, ...]:
+    def _silent(self, row: DeviceSample) -> tuple[DeviceSample, ...]:
         """A card in a round in which it says nothing: as it was last known, with its instances, and without values."""
         known = [card for card in self._known if card.nvml_index == row.nvml_index]
         if row.uuid is not None or not known:
             known = [row, *(card for card in known if card.instance is not None)]
-        reason = card_reason(status, row.nvml_index)
-        return tuple(_emptied(card, status, reason) for card in known)
+        reason = card_reason(row.status, row.nvml_index)
+        return tuple(_emptied(card, row.status, reason) for card in known)
 
     def _lose(self, fault: NvmlFault) -> None:
         """NVML as a whole failed: the connection is given up, and the cards stay listed by name."""

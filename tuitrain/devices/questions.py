@@ -45,14 +45,14 @@ def card_reason(status: Status, index: int) -> str:
 class Questions:
     """Asks NVML about one card: `None` for what has no answer, and at the end the word for the card.
 
-    `code` is why the last question had no answer, 0 where it had one.
+    `code` is why the last question had no answer, 0 where it had one; `answered` says whether any had one.
     """
 
     def __init__(self, connection: Nvml, handle: Any) -> None:
         self._nvml = connection
         self._handle = handle
-        self._answered = False
         self._trouble: int | None = None
+        self.answered = False
         self.code = 0
 
     def __call__(self, function: str, *arguments: Any) -> Any:
@@ -67,17 +67,12 @@ class Questions:
             if fault.code not in _NO_ANSWER:
                 self._trouble = fault.code
             return None
-        self._answered = True
+        self.answered = True
         self.code = 0
         return answer
 
-    @property
-    def answered(self) -> bool:
-        """Whether the card answered anything."""
-        return self._answered
-
     def status(self) -> Status:
         """ "ok" where the card answered one question and none with being lost or in need of a reset."""
-        if self._trouble in (nvml.GPU_IS_LOST, nvml.RESET_REQUIRED) or (self._trouble is not None and not self._answered):
+        if self._trouble in (nvml.GPU_IS_LOST, nvml.RESET_REQUIRED) or (self._trouble is not None and not self.answered):
             return card_status(self._trouble)
         return "ok"
