@@ -9,7 +9,7 @@ from tuitrain.tui.layout import Sizes, View, arrange, left_width
 from tuitrain.tui.widgets.curve import Curve
 from tuitrain.tui.widgets.devices import Devices
 from tuitrain.tui.widgets.launcher import Launcher
-from tuitrain.tui.widgets.lines import Pane
+from tuitrain.tui.widgets.lines import Pane, stack
 from tuitrain.tui.widgets.log import LogPane
 from tuitrain.tui.widgets.progress import Progress
 from tuitrain.tui.widgets.replicas import Replicas
@@ -81,8 +81,4 @@ class Body(Container):
             tuple(zip(self._right, (sizes.launcher, sizes.progress, sizes.curve, sizes.replicas), strict=True)),
         )
         for column in columns if sizes.left else (columns[0] + columns[1],):
-            shown = [pane for pane, rows in column if rows > 0]
-            for pane, rows in column:
-                pane.display = rows > 0
-                pane.styles.height = max(rows, 1)
-                pane.place(first=pane is shown[0], last=pane is shown[-1])
+            stack(column)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.style import Style
 from textual.geometry import Region, Size
 from textual.strip import Strip
@@ -144,3 +146,12 @@ class Pane(Lines):
             tail = Row()
         row.add("─" * (width - 1 - row.width - tail.width), frame).join(tail)
         return row.add(corners[1], frame).strip(width)
+
+
+def stack(column: Sequence[tuple[Pane, int]]) -> None:
+    """Put panes under each other, each with so many rows; one without any is hidden."""
+    shown = [pane for pane, rows in column if rows > 0]
+    for pane, rows in column:
+        pane.display = rows > 0
+        pane.styles.height = max(rows, 1)
+        pane.place(first=pane is shown[0], last=pane is shown[-1])

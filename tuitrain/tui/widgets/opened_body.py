@@ -11,7 +11,7 @@ from tuitrain.tui.browse.opened_run import OpenedRun
 from tuitrain.tui.layout import left_width
 from tuitrain.tui.widgets.curve import Curve
 from tuitrain.tui.widgets.devices import Devices
-from tuitrain.tui.widgets.lines import Lines, Pane
+from tuitrain.tui.widgets.lines import Lines, Pane, stack
 from tuitrain.tui.widgets.log import LogPane
 from tuitrain.tui.widgets.progress import Progress
 from tuitrain.tui.widgets.replicas import Replicas
@@ -105,13 +105,5 @@ class OpenedBody(Container):
         column = self.query_one("#left")
         column.display = left > 0
         column.styles.width = left or 1
-        columns = (
-            zip(self._left, (sizes.devices, sizes.settings, sizes.checkpoints, sizes.log), strict=True),
-            zip(self._right, (sizes.progress, sizes.curve, sizes.replicas), strict=True),
-        )
-        for panes in map(tuple, columns):
-            shown = [pane for pane, rows in panes if rows > 0]
-            for pane, rows in panes:
-                pane.display = rows > 0
-                pane.styles.height = rows
-                pane.place(first=pane is shown[0], last=pane is shown[-1])
+        stack(list(zip(self._left, (sizes.devices, sizes.settings, sizes.checkpoints, sizes.log), strict=True)))
+        stack(list(zip(self._right, (sizes.progress, sizes.curve, sizes.replicas), strict=True)))
