@@ -578,6 +578,20 @@ async def test_the_own_run_gets_its_new_name_at_once_where_it_can_be_kept(
         assert session.record.config.title() == title
 
 
+async def test_a_change_that_fails_as_nobody_foresaw_says_so(
+    session: FakeSession, sampler: FakeSampler, runs_dir: Path, three: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(_: object) -> None:
+        raise ValueError("an [odd] disk")
+
+    monkeypatch.setattr("tuitrain.tui.browse.run_changes.copy_command", broken)
+    app = make(session, sampler, runs_dir)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await opened(pilot, "Runs 3")
+        await pilot.press("y")
+        await until_told(pilot, "This did not work: an [odd] disk.")
+
+
 async def test_deleting_asks_and_enter_keeps(session: FakeSession, sampler: FakeSampler, runs_dir: Path, three: list[Path]) -> None:
     app = make(session, sampler, runs_dir)
     async with app.run_test(size=(80, 24)) as pilot:

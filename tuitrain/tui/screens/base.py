@@ -166,11 +166,15 @@ class PaneScreen(Screen[None]):
         self.run_worker(work, thread=True, exit_on_error=False, group=_READING)
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        """What a thread that reads did not expect ends neither the app nor the reading: it is said once, and the next look tries again."""
-        if event.state is not WorkerState.ERROR or event.worker.group != _READING:
+        """What a thread did not expect is said and does not end the app; one that reads says it once, and the next look tries again."""
+        if event.state is not WorkerState.ERROR:
+            return
+        error = clean(str(event.worker.error))
+        if event.worker.group != _READING:
+            self.notify(f"This did not work: {error}.", severity="warning", markup=False)
             return
         self._busy = False
-        surprise = f"This could not be read: {clean(str(event.worker.error))}."
+        surprise = f"This could not be read: {error}."
         if surprise != self._surprise:
             self._surprise = surprise
             self.notify(surprise, severity="warning", markup=False)
