@@ -85,10 +85,7 @@ async def shows(pilot: Pilot[None], text: str) -> None:
         app.main.beat()
         return text in screen_text(app)
 
-    end = time.monotonic() + BOUND
-    while not there():
-        assert time.monotonic() < end, f"{text!r} did not come:\n{screen_text(app)}"
-        await pilot.pause(0.01)
+    await until(pilot, there)
 
 
 def footer(app: TuitrainApp) -> str:
