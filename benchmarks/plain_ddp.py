@@ -32,8 +32,8 @@ from tuitrain.recipes import load_recipe
 @contextmanager
 def plain_ddp(recipe: str, ranks: int) -> Iterator[Trainee]:
     """`ranks` processes with one thread each."""
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks)]
     with tempfile.TemporaryDirectory() as folder:
+        launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks), "--log-dir", folder]
         file = Path(folder) / "times"
         command = [*AS_NICE, *launcher, "-m", "benchmarks.plain_ddp", recipe, str(file)]
         yield Trainee(command, lambda: lines_of(file), SKIPPED_STEPS, {**SHORT_SPIN, "OMP_NUM_THREADS": "1"})

@@ -60,6 +60,7 @@ def printed_by(scripts: list[str], folder: Path, free_port: Callable[[], int]) -
     driver = folder / "driver.py"
     driver.write_text(DRIVER)
     launch = ["--master-addr", "127.0.0.1", "--master-port", str(free_port()), "--nproc-per-node", str(RANKS)]
+    launch += ["--log-dir", str(folder / "logs")]
     command = [sys.executable, "-m", "torch.distributed.run", *launch, str(driver), json.dumps(plan), str(BOUND)]
     environment = {**os.environ, "PYTHONPATH": str(HERE), "GLOO_SOCKET_IFNAME": "lo"}
     done = subprocess.run(command, capture_output=True, text=True, timeout=BOUND + 60, cwd=folder, env=environment)

@@ -178,8 +178,9 @@ def run_options(folder: Path, *more: str) -> list[str]:
     return ["-m", "tuitrain", "run", "random-linear", *options, *more]
 
 
-def torchrun(*options: str) -> list[str]:
-    return [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", *options]
+def torchrun(folder: Path, *options: str) -> list[str]:
+    # Left to itself it keeps its logs in the system's temporary folder, and leaves them there.
+    return [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--log-dir", str(folder / "logs"), *options]
 
 
 def event_of(process: subprocess.Popen[str], kind: str, at_least: int = 0) -> dict[str, Any]:
@@ -193,7 +194,7 @@ def event_of(process: subprocess.Popen[str], kind: str, at_least: int = 0) -> di
 
 def test_torchrun_s_ranks_train_one_run_that_outlives_the_death_of_a_rank(tmp_path: Path) -> None:
     options = run_options(tmp_path, "--device", "cpu,cpu", "--epochs", "1000000")
-    with started(torchrun("--max-restarts", "1", *options), tmp_path) as launcher:
+    with started(torchrun(tmp_path, "--max-restarts", "1", *options), tmp_path) as launcher:
         begun = event_of(launcher, "run_started")
         assert (begun["device"], begun["resumed_from"]) == (["cpu", "cpu"], None)
         event_of(launcher, "checkpoint")
@@ -243,7 +244,7 @@ def test_srun_s_tasks_learn_what_one_device_learns_and_any_of_them_ends_the_run(
 
 
 def test_a_mistake_is_said_once(tmp_path: Path) -> None:
-    with started(torchrun(*run_options(tmp_path, "--device", "cpu")), tmp_path) as launcher:
+    with started(torchrun(tmp_path, *run_options(tmp_path, "--device", "cpu")), tmp_path) as launcher:
         assert launcher.wait(BOUND) != 0
     assert (tmp_path / "errors-.txt").read_text().count("tuitrain: device: 'cpu' names 1") == 1
     assert not (tmp_path / "runs").exists()
