@@ -31,6 +31,11 @@ class Visible(msgspec.Struct, frozen=True):
     slip: str | None = None
 
 
+def as_set(value: str) -> str:
+    """The variable with its value, as a sentence shows it."""
+    return f'{VISIBLE}="{clean(value)}"'
+
+
 def with_cuda_indexes(rows: Sequence[DeviceSample], environ: Mapping[str, str]) -> tuple[DeviceSample, ...]:
     """The same cards and MIG instances with `cuda_index`, and with `status` "hidden" and a `reason` where CUDA does not offer one.
 
@@ -59,7 +64,7 @@ def _named_instance(rows: Sequence[DeviceSample], value: str) -> tuple[DeviceSam
     """CUDA_VISIBLE_DEVICES names MIG instances: CUDA offers the first one named, by its UUID or a start of it that fits no other."""
     entry = value.split(",")[0].strip()
     matches = [row for row in rows if row.instance is not None and row.uuid is not None and row.uuid.startswith(entry)]
-    shown = f'{VISIBLE}="{clean(value)}"'
+    shown = as_set(value)
     if len(matches) != 1:
         why = f'{shown}: CUDA stops reading at "{clean(entry)}", which names no MIG instance'
         return tuple(_with_index(row, None, why) for row in rows)
@@ -107,7 +112,7 @@ def resolve(value: str | None, uuids: Sequence[str | None]) -> Visible:
     """
     if value is None:
         return Visible(tuple(range(len(uuids))), None)
-    shown = f'{VISIBLE}="{clean(value)}"'
+    shown = as_set(value)
     if value.startswith("MIG-"):
         return _none(f"{shown} names a MIG instance and no card")
     entries = value.split(",")

@@ -8,7 +8,7 @@ from tuitrain.devices.doctor.facts import MAKERS, NVIDIA, Adapter, Facts
 from tuitrain.devices.doctor.model import Check, Count
 from tuitrain.devices.doctor.subject import Subject, cards
 from tuitrain.devices.samples import UNNAMED, DeviceSample
-from tuitrain.devices.visible import ORDER, VISIBLE, Visible, in_pci_order, resolve, with_cuda_indexes
+from tuitrain.devices.visible import ORDER, VISIBLE, Visible, as_set, in_pci_order, resolve, with_cuda_indexes
 from tuitrain.text import clean, plural
 
 ON_BUS, KNOWN, OPENABLE = "on the PCI bus", "known to the driver", "may be opened"
@@ -124,7 +124,7 @@ def visible_devices(facts: Facts) -> Check:
     value = facts.environ.get(VISIBLE)
     if value is None:
         return VARIABLE.ok("not set, so every card is visible")
-    shown = f'{VISIBLE}="{clean(value)}"'
+    shown = as_set(value)
     seen = len(_usable(facts))
     if not seen or value.startswith("MIG-"):
         return _mig_named(facts, shown) if seen else VARIABLE.ok(f"{shown}; there is no card that it could leave")
