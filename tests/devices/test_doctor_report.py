@@ -135,11 +135,12 @@ def test_home_folders_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
 # -- the examination ------------------------------------------------------------------------------------------------------
 
 
-def test_an_examination_says_what_it_looks_at(tmp_path: Path) -> None:
+def test_an_examination_says_what_it_looks_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tuitrain.devices.doctor.examination.read_terminal", lambda environ: machines.TERMINAL)
     said: list[str] = []
     root = bare_metal(tmp_path / "root")
     environ = environ_with(tmp_path, GPUS)
-    report = examine(machines.two_cards(), tmp_path, root=root, environ=environ, terminal=machines.TERMINAL, say=said.append)
+    report = examine(machines.two_cards(), tmp_path, root=root, environ=environ, say=said.append)
     assert report.verdict == "ok"
     assert "both GPUs" in report.conclusion
     assert any("torch" in what for what in said)
@@ -150,7 +151,7 @@ def test_an_examination_ends_soon_after_stop(tmp_path: Path) -> None:
     stop = threading.Event()
     stop.set()
     began = time.monotonic()
-    examine(machines.no_driver(), tmp_path, root=tmp_path, environ=environ_with(tmp_path, HANG), stop=stop)
+    examine(machines.no_driver(), tmp_path, root=tmp_path, environ=environ_with(tmp_path, HANG), say=print, stop=stop)
     assert time.monotonic() - began < 6.0
 
 

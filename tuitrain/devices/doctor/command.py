@@ -27,7 +27,7 @@ def run(runs_dir: Path, *, as_json: bool, all_reduce: bool) -> str:
     try:
         passing_line("what NVML says")
         snapshot = sampler.wait(FIRST_SAMPLE_SECONDS)
-        report = examine(snapshot, runs_dir, environ=dict(os.environ), say=passing_line)
+        report = examine(snapshot, runs_dir, say=passing_line)
         if all_reduce:
             passing_line("how two devices talk to one another, 30 s at most")
             report = msgspec.structs.replace(report, checks=(*report.checks, two_ranks(two_devices(snapshot))))

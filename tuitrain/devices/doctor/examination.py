@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from tuitrain.devices.doctor.bounded import within
 from tuitrain.devices.doctor.diagnosis import diagnose
-from tuitrain.devices.doctor.facts import Facts, SystemFacts, TerminalFacts
+from tuitrain.devices.doctor.facts import Facts, SystemFacts
 from tuitrain.devices.doctor.model import Report
 from tuitrain.devices.doctor.surroundings import read_logout, read_storage, read_terminal, read_versions, user_name
 from tuitrain.devices.doctor.system import read_system
@@ -24,28 +24,23 @@ SYSTEM_SECONDS = 2.0
 T = TypeVar("T")
 
 
-def _ignore(_: str) -> None:
-    """Nobody listens."""
-
-
 def examine(
     snapshot: DeviceSnapshot,
     runs_dir: Path,
     *,
+    say: Callable[[str], None],
     root: Path = Path("/"),
     environ: Mapping[str, str] = os.environ,
-    terminal: TerminalFacts | None = None,
-    say: Callable[[str], None] = _ignore,
     stop: threading.Event | None = None,
 ) -> Report:
-    """Look at everything, at most for 12 s; `say` gets the name of what is being looked at.
+    """Look at everything, at most for 12 s.
 
     Args:
         snapshot: what NVML says.
         runs_dir: where the runs are kept; a small file is written there and removed again.
+        say: gets the name of what is being looked at.
         root: where /proc, /sys, /dev and /etc are.
         environ: the environment that a training run would have.
-        terminal: the terminal, if not this process's own.
         stop: when it is set, torch is no longer waited for.
     """
     # Torch takes seconds and everything else a moment: it is asked beside the rest.
@@ -54,7 +49,7 @@ def examine(
     say("the disk of the runs")
     storage = read_storage(runs_dir, root)
     say("the terminal, and what a logout does")
-    terminal = terminal or read_terminal(environ)
+    terminal = read_terminal(environ)
     logout, versions = read_logout(root, user_name()), read_versions(environ)
     say("what torch answers")
     answer = torch.result()
