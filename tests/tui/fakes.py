@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 from textual.app import App
@@ -44,6 +44,22 @@ from tuitrain.tui.app import TuitrainApp
 
 RUN = "20261121-0413-seed-cnn-k3f"
 GIB = 2**30
+
+
+def started(**changes: Any) -> RunStarted:
+    """The start of `seed-cnn` on CIFAR-10 and the CPU, with these changes."""
+    usual = RunStarted(
+        recipe="seed-cnn",
+        device=("cpu",),
+        strategy="single",
+        data="cifar10",
+        parameters=145_578,
+        train_samples=50_000,
+        test_samples=10_000,
+        steps_per_epoch=782,
+        total_steps=7820,
+    )
+    return msgspec.structs.replace(usual, **changes)
 
 
 class FakeSession:
@@ -90,18 +106,7 @@ class FakeSession:
         self.state = "running"
         steps = max(total // 10, 1)
         self.say(
-            RunStarted(
-                run=RUN,
-                recipe="seed-cnn",
-                device=device,
-                strategy=strategy,
-                data="cifar10",
-                parameters=145578,
-                train_samples=50000,
-                test_samples=10000,
-                steps_per_epoch=steps,
-                total_steps=total,
-            ),
+            started(run=RUN, device=device, strategy=strategy, steps_per_epoch=steps, total_steps=total),
             State(state="running"),
             Replicas(step=1, batch=shape, replicas=(Replica(index=0, device=device[0], input=shape, output=(shape[0], 10), loss=2.31),)),
         )

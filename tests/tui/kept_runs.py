@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from fakes import screen_text, seed_cnn
+from fakes import screen_text, seed_cnn, started
 from textual.pilot import Pilot
 
 from tuitrain.config import RunConfig
-from tuitrain.events import Checkpoint, Eval, Event, Losses, Replica, Replicas, RunEnded, RunStarted, State, Step
+from tuitrain.events import Checkpoint, Eval, Event, Losses, Replica, Replicas, RunEnded, State, Step
 from tuitrain.paths import METRICS
 from tuitrain.runs.folder import RunFolder
 from tuitrain.runs.process import this_process
@@ -43,20 +43,11 @@ def keep(runs_dir: Path, run: str, *, steps: int = 40, config: RunConfig | None 
     """A run folder of that id, begun when the id says, with `status` in its state.json."""
     status = {"started": f"{run[:4]}-{run[4:6]}-{run[6:8]}T{run[9:11]}:{run[11:13]}:00.000Z", **status}
     config = config or seed_cnn()
-    started = RunStarted(
-        recipe=config.recipe,
-        device=("cpu",),
-        strategy="single",
-        data="synthetic",
-        parameters=145_578,
-        train_samples=640,
-        test_samples=100,
-        steps_per_epoch=max(steps, 1),
-        total_steps=max(steps, 1),
-    )
-    folder = RunFolder.create(runs_dir, config, started, {"threads": 2, "torch": "2.9.0"})
+    sizes = {"train_samples": 640, "test_samples": 100, "steps_per_epoch": max(steps, 1), "total_steps": max(steps, 1)}
+    start = started(recipe=config.recipe, data="synthetic", **sizes)
+    folder = RunFolder.create(runs_dir, config, start, {"threads": 2, "torch": "2.9.0"})
     record, writer = RunRecord(config), MetricsWriter(folder.path / METRICS)
-    for event in [started, *(events_of(steps) if steps else [State(state="running")])]:
+    for event in [start, *(events_of(steps) if steps else [State(state="running")])]:
         record.apply(event)
         writer.append([event])
     writer.close()

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from fakes import seed_cnn
+from fakes import seed_cnn, started
 
 from tuitrain.config import RunConfig
-from tuitrain.events import Eval, Losses, RunEnded, RunStarted, State
+from tuitrain.events import Eval, Losses, RunEnded, State
 from tuitrain.runs.record import RunRecord
 from tuitrain.tui.curve.axes import Axis
 from tuitrain.tui.curve.callouts import Course, call_out
@@ -41,18 +41,7 @@ def record(
     made = RunRecord(msgspec.structs.replace(seed_cnn(), name=name))
     count = len(losses)
     made.apply(
-        RunStarted(
-            run=run,
-            recipe="seed-cnn",
-            device=("cpu",),
-            strategy="single",
-            data="synthetic",
-            parameters=1,
-            train_samples=640,
-            test_samples=test_samples,
-            steps_per_epoch=per_epoch,
-            total_steps=total or max(count, 1),
-        )
+        started(run=run, train_samples=640, test_samples=test_samples, steps_per_epoch=per_epoch, total_steps=total or max(count, 1))
     )
     made.apply(State(state="running"))
     stamps = times or [1000 + seconds * step for step in range(count)]

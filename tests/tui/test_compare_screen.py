@@ -12,12 +12,12 @@ from typing import Any
 
 import msgspec
 import pytest
-from fakes import FakeSampler, FakeSession, screen_text, seed_cnn, settle
+from fakes import FakeSampler, FakeSession, screen_text, seed_cnn, settle, started
 from kept_runs import resize, until, until_shown
 from textual.events import MouseScrollDown
 from textual.pilot import Pilot
 
-from tuitrain.events import Eval, Event, Losses, RunEnded, RunStarted, State
+from tuitrain.events import Eval, Event, Losses, RunEnded, State
 from tuitrain.paths import METRICS
 from tuitrain.runs.folder import RunFolder
 from tuitrain.runs.process import this_process
@@ -52,17 +52,8 @@ def keep(
     """A run folder, evaluated after each of its first epochs."""
     chosen = msgspec.structs.replace(seed_cnn(), name=name, **config)
     count = len(losses)
-    started = RunStarted(
-        recipe=chosen.recipe,
-        device=("cpu",),
-        strategy="single",
-        data="synthetic",
-        parameters=145_578,
-        train_samples=3200,
-        test_samples=test_samples,
-        steps_per_epoch=per_epoch,
-        total_steps=total or max(count, 1),
-    )
+    sizes = {"train_samples": 3200, "test_samples": test_samples, "steps_per_epoch": per_epoch, "total_steps": total or max(count, 1)}
+    start = started(recipe=chosen.recipe, data="synthetic", **sizes)
     events: list[Event] = [State(state="running")]
     if count:
         events.append(Losses(first_step=1, epoch=1, losses=tuple(losses), times=tuple(1000 + seconds * step for step in range(count))))
@@ -70,9 +61,9 @@ def keep(
         events.append(Eval(step=min(epoch * per_epoch, count), epoch=epoch, loss=1.5 - accuracy, loss_sum=3.0, accuracy=accuracy))
     if not live:
         events.append(RunEnded(state="finished", step=count))
-    folder, record = RunFolder.create(runs_dir, chosen, started, {"threads": 2}), RunRecord(chosen)
+    folder, record = RunFolder.create(runs_dir, chosen, start, {"threads": 2}), RunRecord(chosen)
     writer = MetricsWriter(folder.path / METRICS)
-    for event in [started, *events]:
+    for event in [start, *events]:
         record.apply(event)
         writer.append([event])
     writer.close()

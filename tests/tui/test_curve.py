@@ -10,13 +10,13 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from fakes import GIB, FakeSampler, FakeSession, screen_text, seed_cnn, settle
+from fakes import GIB, FakeSampler, FakeSession, screen_text, seed_cnn, settle, started
 from kept_runs import resize
 from test_terminal import OnTerminal
 from textual.pilot import Pilot
 from textual.widget import Widget
 
-from tuitrain.events import Eval, GpuSample, Losses, RunStarted, State, Step
+from tuitrain.events import Eval, GpuSample, Losses, State, Step
 from tuitrain.runs.errors import RunError
 from tuitrain.runs.pyramid import Bin
 from tuitrain.runs.record import RunRecord
@@ -140,19 +140,7 @@ async def test_a_run_without_test_data_says_so(session: FakeSession, sampler: Fa
     app = make(session, sampler)
     async with app.run_test(size=WIDE) as pilot:
         await pilot.press("enter")
-        session.say(
-            RunStarted(
-                recipe="r",
-                device=("cpu",),
-                strategy="single",
-                data="random",
-                parameters=1,
-                train_samples=100,
-                test_samples=0,
-                steps_per_epoch=4,
-                total_steps=4,
-            )
-        )
+        session.say(started(data="random", train_samples=100, test_samples=0, steps_per_epoch=4, total_steps=4))
         session.state = "running"
         train(session, 4)
         await settle(pilot)

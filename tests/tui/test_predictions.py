@@ -6,12 +6,12 @@ import random
 from pathlib import Path
 
 import pytest
-from fakes import FakeSampler, FakeSession, said, screen_text, seed_cnn, settle
+from fakes import FakeSampler, FakeSession, said, screen_text, seed_cnn, settle, started
 from kept_runs import resize
 from test_terminal import OnTerminal
 from textual.pilot import Pilot
 
-from tuitrain.events import Prediction, Predictions, RunStarted
+from tuitrain.events import Prediction, Predictions
 from tuitrain.tui.app import TuitrainApp
 from tuitrain.tui.browse.pictures import BYTES, HEIGHT, SIDE, draw, ink_of
 from tuitrain.tui.browse.results import Results
@@ -476,24 +476,9 @@ async def test_a_resumed_run_waits_for_the_next_epoch_and_a_short_one_for_its_en
         session.steps(1000)
         await settle(pilot)
         assert "after step 1,564" in said(app)
-        session.say(_started(total=1200))
+        session.say(started(resumed_from=1000, total_steps=1200))
         await settle(pilot)
         assert "after step 1,200" in said(app)
-
-
-def _started(*, total: int = 7820, test_samples: int = 10000) -> RunStarted:
-    return RunStarted(
-        recipe="seed-cnn",
-        device=("cpu",),
-        strategy="single",
-        data="cifar10",
-        parameters=1,
-        train_samples=50000,
-        test_samples=test_samples,
-        resumed_from=1000,
-        steps_per_epoch=782,
-        total_steps=total,
-    )
 
 
 async def test_no_test_data_and_no_evaluation(session: FakeSession, sampler: FakeSampler) -> None:
@@ -506,7 +491,7 @@ async def test_no_test_data_and_no_evaluation(session: FakeSession, sampler: Fak
         session.evaluate()
         await settle(pilot)
         assert "The answers of this run are not kept." in said(app)
-        session.say(_started(test_samples=0))
+        session.say(started(resumed_from=1000, test_samples=0))
         await settle(pilot)
         assert "This run has no test data" in said(app)
         await pilot.press("p")

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from fakes import GIB, RUN, FakeSession, cpu_sampler, screen_text, seed_cnn, settle
+from fakes import GIB, RUN, FakeSession, cpu_sampler, screen_text, seed_cnn, settle, started
 from textual.pilot import Pilot
 
 from tuitrain.config import RunConfig
-from tuitrain.events import Replica, Replicas, ReplicaStat, ReplicaStats, RunStarted, State
+from tuitrain.events import Replica, Replicas, ReplicaStat, ReplicaStats, State
 from tuitrain.tui.app import TuitrainApp
 from tuitrain.tui.balance import batch_words, imbalance, slowest
 from tuitrain.tui.widgets.replicas import Replicas as Table
@@ -56,18 +56,7 @@ async def train(
     await pilot.press("enter")
     session.state = "running"
     session.say(
-        RunStarted(
-            run=RUN,
-            recipe="seed-cnn",
-            device=tuple(row.device for row in rows),
-            strategy=strategy,
-            data="cifar10",
-            parameters=145578,
-            train_samples=50000,
-            test_samples=10000,
-            steps_per_epoch=782,
-            total_steps=7820,
-        ),
+        started(run=RUN, device=tuple(row.device for row in rows), strategy=strategy),
         State(state="running"),
         Replicas(step=1, batch=(batch, 3, 32, 32), replicas=rows),
     )
