@@ -74,6 +74,16 @@ async def test_help_names_every_key_and_cuts_nothing(app: TuitrainApp, session: 
         await until(pilot, lambda: app.screen is home)
 
 
+@pytest.mark.parametrize("key", ["h", "f1"])
+async def test_the_keys_for_help_of_other_monitors_open_and_close_it(app: TuitrainApp, key: str) -> None:
+    async with app.run_test(size=SIZE) as pilot:
+        home = app.screen
+        await strike(pilot, key)
+        await until_shown(pilot, "? or Esc closes")
+        await strike(pilot, key)
+        await until(pilot, lambda: app.screen is home)
+
+
 @pytest.mark.parametrize("size", [SIZE, (120, 40), (60, 15)])
 @pytest.mark.parametrize("beside", [False, True])
 async def test_a_click_closes_the_help(app: TuitrainApp, session: FakeSession, size: tuple[int, int], beside: bool) -> None:

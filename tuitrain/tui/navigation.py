@@ -50,6 +50,8 @@ class NavigatedApp(LateKeysApp[None], ToastingApp[None], LastingApp[None]):
         Binding("i", "analysis", "Analysis", tooltip="Where the time of the steps went"),
         Binding("C", "code", "Code", tooltip="The run as a plain PyTorch script"),
         Binding("question_mark", "help", "Help"),
+        # What nvitop, btop, htop and W&B LEET open it with.
+        Binding("h,f1", "help", show=False),
     ]
 
     def __init__(self, view: RunView, sampler: SamplerLike, runs_dir: Path, outside: Outside, scripts: Writer) -> None:

@@ -21,7 +21,7 @@ EVERYWHERE: Help = (
     ("o  w  p  i", "log, parameters, predictions, and analysis of the run"),
     ("C", "the run, or the launcher's, as a plain PyTorch script"),
     ("Ctrl+P Ctrl+Z", "all commands and the themes; to the shell until fg"),
-    ("?  Esc  q", "this help, back, quit"),
+    ("? h  Esc  q", "this help, back, quit"),
 )
 _HELP_WIDTH = 76
 _KEY_WIDTH = 14
@@ -74,7 +74,7 @@ class HelpScreen(Dialog[None, _HelpText]):
     """The keys of the screen below, and those that work everywhere."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("question_mark,escape,q,enter", "leave", "Close"),
+        Binding("question_mark,h,f1,escape,q,enter", "leave", "Close"),
     ]
 
     def __init__(self, about: str, lines: Help) -> None:
