@@ -206,6 +206,13 @@ def test_show_has_configuration_and_checkpoints(runs_dir, run_folder):
     assert "  batch_size = 64" in text
 
 
+def test_show_tells_people_how_long_a_run_took_that_has_ended(runs_dir):
+    took = "took       1:02:05"
+    assert took in report.show(runs_dir, make_run(runs_dir, running_seconds=3725.4).id, as_json=False)
+    assert "took " not in report.show(runs_dir, make_run(runs_dir, running_seconds=None).id, as_json=False)
+    assert "took " not in report.show(runs_dir, make_run(runs_dir, running_seconds=3725.4, state="running").id, as_json=False)
+
+
 def test_a_table_lines_up_for_people(runs_dir):
     make_run(runs_dir, state="failed", error="step 3: the loss is NaN", started="2026-01-01T00:00:00.000Z", loss=None, accuracy=None)
     make_run(runs_dir, started="2026-01-02T00:00:00.000Z", step=123_456, device=("cuda:0", "网卡"))

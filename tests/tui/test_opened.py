@@ -20,13 +20,13 @@ from tuitrain.runs.network import write_network
 from tuitrain.runs.store import MetricsWriter
 from tuitrain.tui.app import TuitrainApp
 from tuitrain.tui.browse.opened_run import OpenedRun
+from tuitrain.tui.differing import changed_fields
 from tuitrain.tui.screens.help import HelpScreen
 from tuitrain.tui.screens.log import LogScreen
 from tuitrain.tui.screens.opened import OpenedScreen
 from tuitrain.tui.screens.runs import RunsScreen
 from tuitrain.tui.screens.settings import SettingsScreen
 from tuitrain.tui.widgets.curve import Curve
-from tuitrain.tui.widgets.settings import changed_fields
 
 SIZES = [(80, 24), (120, 40), (200, 60)]
 WIDE = (120, 40)

@@ -18,9 +18,11 @@ from kept_runs import here, keep, resize, until, until_shown, until_told
 from textual.pilot import Pilot
 from textual.screen import Screen
 
+from tuitrain.config import with_changes
 from tuitrain.runs.label import annotate, rename
 from tuitrain.runs.pyramid import Bin
 from tuitrain.runs.record import RunRecord
+from tuitrain.runs.settings import has_setting, read_settings
 from tuitrain.runs.shelf import Shelf
 from tuitrain.runs.summary import RunSummary
 from tuitrain.tui import format as words
@@ -93,6 +95,19 @@ async def test_the_table_and_the_selected_run(
         assert "Enter Open" in text
         lines = text.splitlines()
         assert (len(lines), {len(line) for line in lines}) == (size[1], {size[0]})
+
+
+async def test_the_detail_says_what_was_changed_and_how_long_it_took(
+    session: FakeSession, sampler: FakeSampler, runs_dir: Path, three: list[Path]
+) -> None:
+    changed = with_changes(seed_cnn(), {"lr": 0.03, "optimizer": "adam", "name": "delta"})
+    keep(runs_dir, "20261122-0413-seed-cnn-ddd", config=changed, running_seconds=3725.4)
+    app = make(session, sampler, runs_dir)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await opened(pilot, "Runs 4", " · took 01:02:05", "changed  optimizer adam · lr 0.03")
+        await pilot.press("down")
+        await until_shown(pilot, "name     alpha")
+        assert "changed " not in screen_text(app)
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -402,19 +417,34 @@ def _scroll_down() -> type:
 async def test_sorting_names_the_order(session: FakeSession, sampler: FakeSampler, runs_dir: Path, three: list[Path]) -> None:
     app = make(session, sampler, runs_dir)
     async with app.run_test(size=WIDE) as pilot:
-        await opened(pilot, "Runs 3", "s newest")
+        await opened(pilot, "Runs 3", "s S newest")
         orders = {}
         for _ in range(5):
             await pilot.press("s")
             orders[table(pilot).list.sort] = names(pilot)
-            await until_shown(pilot, f"s {table(pilot).list.sort}")
+            await until_shown(pilot, f"s S {table(pilot).list.sort}")
         assert orders["name"] == ["alpha", "beta", "gamma"]
         assert orders["most steps"] == ["gamma", "beta", "alpha"]
         assert orders["lowest loss"] == ["gamma", "beta", "alpha"]
         assert list(orders) == ["name", "state", "most steps", "lowest loss", "best accuracy"]
         assert selected(pilot) == "alpha"
         await pilot.press("s")
-        await until_shown(pilot, "s newest")
+        await until_shown(pilot, "s S newest")
+
+
+async def test_an_order_turned_round_and_back(session: FakeSession, sampler: FakeSampler, runs_dir: Path, three: list[Path]) -> None:
+    app = make(session, sampler, runs_dir)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await opened(pilot, "Runs 3", "s S newest")
+        await pilot.press("S")
+        await until_shown(pilot, "s S newest, reversed")
+        assert names(pilot) == ["gamma", "beta", "alpha"]
+        assert selected(pilot) == "alpha"
+        await pilot.press("S")
+        assert names(pilot) == ["alpha", "beta", "gamma"]
+        await pilot.press("S", "s")
+        await until_shown(pilot, "s S name")
+        assert names(pilot) == ["alpha", "beta", "gamma"], "another order begins its usual way round"
 
 
 async def test_filtering_as_one_types(session: FakeSession, sampler: FakeSampler, runs_dir: Path, three: list[Path]) -> None:
@@ -437,6 +467,22 @@ async def test_filtering_as_one_types(session: FakeSession, sampler: FakeSampler
         assert isinstance(app.screen, RunsScreen)
         await pilot.press("r")
         await until(pilot, lambda: app.screen is app.main)
+
+
+async def test_filtering_by_settings(session: FakeSession, sampler: FakeSampler, runs_dir: Path) -> None:
+    for number, (lr, optimizer) in enumerate(((0.01, "adam"), (0.1, "adamw"), (0.01, "sgd"))):
+        config = msgspec.structs.replace(seed_cnn(), name=optimizer, lr=lr, optimizer=optimizer)
+        keep(runs_dir, f"2026112{number}-0413-seed-cnn-aa{number}", config=config)
+    app = make(session, sampler, runs_dir)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await opened(pilot, "Runs 3")
+        for typed, found in (("lr=1e-2", ["sgd", "adam"]), ("lr=.01 Optimizer=ADAM", ["adam"]), ("optimizer=adam", ["adamw", "adam"])):
+            await pilot.press("slash", *typed)
+            await until(pilot, lambda found=found: names(pilot) == found)  # type: ignore[misc]
+            await pilot.press("enter", "escape")
+            await until(pilot, lambda: len(names(pilot)) == 3)
+        await pilot.press("slash", *"lr=7")
+        await until_shown(pilot, "No run holds “lr=7”")
 
 
 # -- marks and comparing ------------------------------------------------------------------------------------------------
@@ -779,6 +825,28 @@ def test_the_filter_finds_every_word_anywhere(runs_dir: Path) -> None:
         "": 2, "seed BETA": 1, "cuda:1": 2, "CIFAR-10": 2, "cifar10 up": 1, "detached": 1, "2025": 1, "finished beta": 1, "beta running": 0,
     }.items():  # fmt: skip
         assert len(run_rows.arranged(rows, "newest", sought)) == expected, sought
+
+
+def test_a_setting_is_found_as_set_takes_it(tmp_path: Path) -> None:
+    config = with_changes(seed_cnn(), {"data": "/data/My=Set", "max_steps": None, "note": "lr = 7\n[x]\nseed = 9"})
+    settings = read_settings(keep(tmp_path, FIRST, config=config))
+    for wanted in ("batch_size=64", "batch-size=64.0", "data=my=set", "max_steps=none", "lr=0.01", "lr=1e-2", "shuffle=false", "seed=0"):
+        assert has_setting(settings, wanted), wanted
+    for wanted in ("batch_size=6", "lr=0.0", "lr=7", "seed=9", "max_steps=3", "torch=2", "optimizer=adam"):
+        assert not has_setting(settings, wanted), wanted
+    assert not has_setting(read_settings(tmp_path / "gone"), "max_steps=none")
+
+
+def test_turned_round_what_has_no_number_still_comes_last(runs_dir: Path) -> None:
+    numbers = (("a", 0.5), ("b", None), ("c", 0.25), ("d", float("nan")))
+    rows = [run_rows.row_of(RunSummary(path=runs_dir / run, run=run, loss=loss)) for run, loss in numbers]
+    assert [row.summary.run for row in run_rows.arranged(rows, "lowest loss", "")] == ["c", "a", "b", "d"]
+    assert [row.summary.run for row in run_rows.arranged(rows, "lowest loss", "", reverse=True)] == ["a", "c", "b", "d"]
+
+
+def test_a_name_with_an_equals_sign_is_found_by_it(runs_dir: Path) -> None:
+    rows = [run_rows.row_of(RunSummary(path=runs_dir / name, run=name, name=name)) for name in ("lr=0.1", "lr=0.2")]
+    assert [row.title for row in run_rows.arranged(rows, "newest", "lr=0.1")] == ["lr=0.1"]
 
 
 @pytest.mark.parametrize("detached", [False, True])

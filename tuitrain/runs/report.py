@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -72,12 +73,18 @@ def show(runs_dir: Path, ref: str, *, as_json: bool) -> str:
         "loss": _number(run.loss, ".4f"),
         "accuracy": _number(run.accuracy, ".1%"),
         "queued" if run.queue else "started": run.started,
+        "took": _took(run),
         "process": f"pid {run.pid} on {run.host}" if run.live else "",
         "folder": clean(str(run.path)),
     }
     lines = [f"{fact:<10} {value}" for fact, value in facts.items() if value]
     saved = [f"  step {one['step']:,}  {one['kind']}  {clean(one['path'])}" for one in checkpoints(run.path)]
     return "\n".join([*lines, *(["checkpoints", *saved] if saved else []), "configuration", *_indented(to_toml(config))])
+
+
+def _took(run: RunSummary) -> str:
+    """How long a run that has ended was running, in hours, minutes and seconds."""
+    return "" if run.live or not run.running_seconds else str(timedelta(seconds=round(run.running_seconds)))
 
 
 def _row(run: RunSummary, place: int | None) -> tuple[str, ...]:

@@ -39,6 +39,7 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     loss: float | None = None
     accuracy: float | None = None
     started: str = ""
+    running_seconds: float | None = None
     host: str = ""
     pid: int | None = None
     note: str = ""
@@ -84,7 +85,7 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
         return {field: msgspec.to_builtins(getattr(self, field)) for field in fields}
 
 
-_INTERNAL = ("path", "note", "error", "broken", "queue")
+_INTERNAL = ("path", "running_seconds", "note", "error", "broken", "queue")
 
 
 def summarize(folder: Path, now: float) -> RunSummary:
@@ -123,6 +124,7 @@ def row_of(folder: Path, status: RunStatus, now: float) -> RunSummary:
         loss=status.loss,
         accuracy=status.accuracy,
         started=status.started,
+        running_seconds=status.running_seconds,
         host=status.host,
         pid=None if queue is not None and not has_process(status, now) else status.pid or None,
         note=status.note,

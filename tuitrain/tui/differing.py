@@ -1,4 +1,4 @@
-"""What the configurations of several runs differ in."""
+"""What the configurations of several runs differ in, and one from its recipe."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from tuitrain.config import FIELDS, RunConfig
+from tuitrain.recipes import recipe_of
 from tuitrain.text import clean
 
 UNTELLING = ("name", "note")
@@ -33,6 +34,18 @@ def compare(configs: Sequence[RunConfig]) -> Comparison:
     differing = tuple((field, tuple(map(_words, values))) for field, values in table if any(value != values[0] for value in values))
     same = tuple((field, _words(values[0])) for field, values in table if all(value == values[0] for value in values))
     return Comparison(differing, same)
+
+
+def changed_fields(config: RunConfig) -> list[str]:
+    """The fields in which a run differs from its recipe; what "auto" stood for is no difference."""
+    base = recipe_of(config)
+    return [field for field in FIELDS if field != "recipe" and getattr(base, field) not in ("auto", getattr(config, field))]
+
+
+def changes_in_words(config: RunConfig) -> str:
+    """The same for a line: "lr 0.03 · batch size 128"."""
+    changed = (field for field in changed_fields(config) if field not in UNTELLING)
+    return " · ".join(f"{field.replace('_', ' ')} {_words(getattr(config, field))}" for field in changed)
 
 
 def _words(value: object) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Generic, Protocol, TypeVar
 
 
@@ -21,14 +21,15 @@ class Listed(Protocol):
 RowT = TypeVar("RowT", bound=Listed)
 
 
-def holding(rows: Iterable[RowT], sought: str) -> list[RowT]:
-    """The rows that hold every word of `sought`, in any case of letters."""
+def holding(rows: Iterable[RowT], sought: str, beside: Callable[[RowT, str], bool] | None = None) -> list[RowT]:
+    """The rows that hold every word of `sought`, in any case of letters; `beside` says whether a row without a word in its text holds it."""
     words = sought.casefold().split()
-    return [row for row in rows if _holds(row.text, words)] if words else list(rows)
+    return [row for row in rows if _holds(row, words, beside)] if words else list(rows)
 
 
-def _holds(text: str, words: Sequence[str]) -> bool:
-    return all(word in text for word in words)
+def _holds(row: RowT, words: Sequence[str], beside: Callable[[RowT, str], bool] | None) -> bool:
+    text = row.text
+    return all(word in text or (beside is not None and beside(row, word)) for word in words)
 
 
 class RowList(Generic[RowT]):
@@ -50,6 +51,7 @@ class RowList(Generic[RowT]):
         self.sought = ""
         self._sorts = tuple(sorts)
         self.sort = self._sorts[0]
+        self.reverse = False
         self._selected: object = None
 
     @property
@@ -78,8 +80,14 @@ class RowList(Generic[RowT]):
         self.go_to(place)
 
     def next_sort(self) -> None:
-        """The next order."""
+        """The next order, its usual way round."""
+        self.reverse = False
         self.sort = self._sorts[(self._sorts.index(self.sort) + 1) % len(self._sorts)]
+        self.arrange()
+
+    def turn(self) -> None:
+        """The other way round."""
+        self.reverse = not self.reverse
         self.arrange()
 
     def go_to(self, index: int) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
+from tuitrain.runs.settings import Settings
 from tuitrain.tui.browse.run_rows import SORTS, RunRow, arranged
 from tuitrain.tui.row_list import RowList
 
@@ -18,6 +19,8 @@ class RunList(RowList[RunRow]):
         """Whether some run trains and nobody looks at it."""
         self.longest_id = 0
         """In characters."""
+        self.settings: Mapping[str, Settings] | None = None
+        """Those of each run by its key; `None` until a filter names one."""
 
     @property
     def chosen(self) -> list[RunRow]:
@@ -28,7 +31,7 @@ class RunList(RowList[RunRow]):
 
     def arranged(self) -> list[RunRow]:
         """The runs that the filter leaves, in order."""
-        return arranged(self.all or [], self.sort, self.sought)
+        return arranged(self.all or [], self.sort, self.sought, reverse=self.reverse, settings=self.settings)
 
     def show(self, rows: Sequence[RunRow]) -> None:
         """Another list, newest first; the selected run stays selected, or the one that takes its place."""
@@ -36,6 +39,11 @@ class RunList(RowList[RunRow]):
         self.detached = any(row.detached for row in rows)
         self.longest_id = max((len(row.summary.run) for row in rows), default=0)
         super().show(rows)
+
+    def know(self, settings: Mapping[str, Settings]) -> None:
+        """What the runs are set to, for a filter that names a setting."""
+        self.settings = settings
+        self.arrange()
 
     def update_own(self, current: Callable[[RunRow], RunRow]) -> None:
         """Other numbers for the run of this app."""

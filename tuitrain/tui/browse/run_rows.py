@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from tuitrain.runs.settings import Settings, has_setting
 from tuitrain.tui import format as words
 from tuitrain.tui.columns import Column
 from tuitrain.tui.row_list import holding
@@ -119,10 +120,28 @@ SORTS: Mapping[str, Callable[[RunRow], Any] | None] = {
 """The orders by name; a run that has no such number comes last, and equals stay newest first."""
 
 
-def arranged(rows: Sequence[RunRow], sort: str, sought: str) -> list[RunRow]:
-    """The rows that hold every word of `sought`, in the order named `sort`; `rows` come newest first."""
-    found, key = holding(rows, sought), SORTS[sort]
-    return found if key is None else sorted(found, key=key)
+def arranged(
+    rows: Sequence[RunRow], sort: str, sought: str, *, reverse: bool = False, settings: Mapping[str, Settings] | None = None
+) -> list[RunRow]:
+    """The rows that hold every word of `sought`, in the order named `sort`, or the other way round; `rows` come newest first.
+
+    Args:
+        settings: by the keys of the rows what a word like "lr=0.01" is looked for in.
+    """
+
+    def is_set(row: RunRow, word: str) -> bool:
+        return names_setting(word) and has_setting((settings or {}).get(row.key, {}), word)
+
+    found, key = holding(rows, sought, is_set), SORTS[sort]
+    if key is None:
+        return found[::-1] if reverse else found
+    known = [row for row in found if key(row) != math.inf]
+    return [*sorted(known, key=key, reverse=reverse), *(row for row in found if key(row) == math.inf)]
+
+
+def names_setting(sought: str) -> bool:
+    """Whether some word is looked for among the settings of the runs too."""
+    return any("=" in word[1:] for word in sought.split())
 
 
 # -- cells ------------------------------------------------------------------------------------------------------------

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from operator import is_
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from tuitrain.paths import CONFIG
+from tuitrain.runs.settings import Settings, read_settings
+from tuitrain.runs.unchanged import Stamp, stamp
 from tuitrain.tui.browse.run_rows import RunRow, Sketch, row_of, sketch
 
 if TYPE_CHECKING:
@@ -23,7 +27,7 @@ _FIRST = 100
 class Wish(msgspec.Struct, frozen=True):
     """What the screen shows: runs with small curves `cells` wide, and the selected one with a sketch of so many cells and rows.
 
-    `listing` asks for the list of runs too.
+    `listing` asks for the list of runs too, `settings` for what each of them is set to.
     """
 
     rows: tuple[RunRow, ...]
@@ -31,6 +35,7 @@ class Wish(msgspec.Struct, frozen=True):
     selected: RunRow | None
     sketched: tuple[int, int]
     listing: bool = False
+    settings: bool = False
 
 
 class Wishes:
@@ -60,10 +65,14 @@ class Reading(msgspec.Struct, frozen=True):
     """The key of the run that `sketch` is of."""
     unsaved: str | None
     """The key of the selected run where it has ended with no checkpoint, so that nothing can go on from it."""
+    changed: str = ""
+    """In what the run with the key `sketched` differs from its recipe."""
     rows: list[RunRow] | None = None
     problem: str | None = None
     unread: int = 0
     """How many more runs there may be, which are being read."""
+    settings: Mapping[str, Settings] | None = None
+    """By the keys of the runs; `None` where nobody asked."""
 
 
 class RunsReader:
@@ -79,6 +88,8 @@ class RunsReader:
         self._rows: list[RunRow] = []
         self._curves: dict[str, tuple[tuple[int, int], str]] = {}
         self._sketch: tuple[object, Sketch] = (None, Sketch())
+        self._changed: tuple[object, str] = (None, "")
+        self._settings: dict[str, tuple[Stamp | None, Settings]] = {}
 
     def newest(self) -> Reading | None:
         """The newest runs, before all are read for the first time: of thousands, or on a slow disk, that takes a while."""
@@ -90,7 +101,7 @@ class RunsReader:
             found = self._shelf.newest(_FIRST)
         except RunError:
             return None  # whoever reads all of them says so
-        return None if found is None else Reading({}, Sketch(), None, None, _rows(found[0], []), unread=found[1])
+        return None if found is None else Reading({}, Sketch(), None, None, rows=_rows(found[0], []), unread=found[1])
 
     def read(self, wish: Wish, own: RunRecord | None) -> Reading:
         """What is wished for; `own` is the record of this app's run, whose losses are in memory."""
@@ -103,13 +114,14 @@ class RunsReader:
         curves = {key: text for key, (_, text) in self._curves.items()}
         sketch, sketched = self._selected(wish, own), wish.selected.key if wish.selected else None
         unsaved = None if wish.selected is None or _may_go_on(wish.selected) else wish.selected.key
-        if not wish.listing:
-            return Reading(curves, sketch, sketched, unsaved)
-        try:
-            self._rows = _rows(self._shelf.read(), self._rows)
-            return Reading(curves, sketch, sketched, unsaved, self._rows)
-        except RunError as error:
-            return Reading(curves, sketch, sketched, unsaved, [], str(error))
+        found = Reading(curves, sketch, sketched, unsaved, self._changed_in(wish.selected))
+        if wish.listing:
+            try:
+                self._rows = _rows(self._shelf.read(), self._rows)
+                found = msgspec.structs.replace(found, rows=self._rows)
+            except RunError as error:
+                found = msgspec.structs.replace(found, rows=[], problem=str(error))
+        return msgspec.structs.replace(found, settings=self._settings_of_all()) if wish.settings else found
 
     @property
     def _shelf(self) -> Shelf:
@@ -117,6 +129,30 @@ class RunsReader:
 
         self._kept = self._kept or Shelf(self._runs_dir)
         return self._kept
+
+    def _changed_in(self, row: RunRow | None) -> str:
+        from tuitrain.config import ConfigError
+        from tuitrain.runs.made_with import config_of
+        from tuitrain.tui.differing import changes_in_words
+
+        if row is None:
+            return ""
+        seen = (row.key, stamp(row.summary.path / CONFIG))
+        if self._changed[0] != seen:
+            try:
+                self._changed = (seen, changes_in_words(config_of(row.summary.path)))
+            except ConfigError:  # whoever opens the run is told
+                self._changed = (seen, "")
+        return self._changed[1]
+
+    def _settings_of_all(self) -> dict[str, Settings]:
+        """What each listed run is set to; a run's file is read again only when it is another."""
+        known, self._settings = self._settings, {}
+        for row in self._rows:
+            folder = row.summary.path
+            before, now = known.get(row.key), stamp(f"{folder}/{CONFIG}")
+            self._settings[row.key] = before if before is not None and before[0] == now else (now, read_settings(folder))
+        return {key: settings for key, (_, settings) in self._settings.items()}
 
     def _selected(self, wish: Wish, own: RunRecord | None) -> Sketch:
         row, (cells, rows) = wish.selected, wish.sketched

@@ -11,20 +11,9 @@ class ProcessList(RowList[ProcessRow]):
 
     def __init__(self) -> None:
         super().__init__(SORTS)
-        self.reverse = False
         self.card: str | None = None
         """The key of the only card that is shown, `None` for all."""
 
     def arranged(self) -> list[ProcessRow]:
         """The processes of the card that the filter leaves, in order."""
         return arranged(self.all or [], self.sort, reverse=self.reverse, sought=self.sought, card=self.card)
-
-    def next_sort(self) -> None:
-        """The next column's order, its usual way round."""
-        self.reverse = False
-        super().next_sort()
-
-    def turn(self) -> None:
-        """The other way round."""
-        self.reverse = not self.reverse
-        self.arrange()

@@ -15,7 +15,7 @@ from textual.widget import Widget
 from textual.worker import get_current_worker
 
 from tuitrain.config import RunConfig
-from tuitrain.tui.browse import run_changes
+from tuitrain.tui.browse import run_changes, run_rows
 from tuitrain.tui.browse.run_changes import Outcome
 from tuitrain.tui.browse.run_rows import RunRow, as_it_is
 from tuitrain.tui.browse.runs_reader import Reading, RunsReader, Wish, Wishes
@@ -49,8 +49,8 @@ class RunsScreen(PaneScreen):
         ("↑ ↓ PgUp PgDn", "move; also j k Home End"),
         ("space", "mark the run, or take the mark away"),
         ("v", "overlay the curves of the marked runs"),
-        ("/", "show only runs that hold these words; Esc shows all"),
-        ("s", "sort: newest, name, state, steps, loss, accuracy"),
+        ("/", "show only runs that hold these words, or settings such as lr=0.01 optimizer=adam; Esc shows all"),
+        ("s  S", "sort: newest, name, state, steps, loss, accuracy; the other way round"),
         ("e  a", "another name, a note"),
         ("o  w  p  i", "open its log, parameters, predictions, analysis"),
         ("R", "go on with it: here, or in the background while one trains here"),
@@ -148,7 +148,14 @@ class RunsScreen(PaneScreen):
     def _look(self, *, listing: bool) -> None:
         """Read the list, and the curves in view where they have gained steps; one thread at a time."""
         runs = self._table.list
-        seen = Wish(tuple(runs.in_view), self._table.curve_cells, runs.selected, self._detail.sketched, listing)
+        seen = Wish(
+            rows=tuple(runs.in_view),
+            cells=self._table.curve_cells,
+            selected=runs.selected,
+            sketched=self._detail.sketched,
+            listing=listing,
+            settings=run_rows.names_setting(runs.sought),
+        )
         wish = self._wishes.add(seen, busy=self._busy)
         if wish is None:
             return
@@ -171,11 +178,13 @@ class RunsScreen(PaneScreen):
             if self._table.empty != was_empty:
                 self.rearrange()
         self._unsaved = reading.unsaved
+        if reading.settings is not None:
+            self._table.know(reading.settings)
         self._table.show_curves(reading.curves)
         self._selection_changed()
         selected = self._table.list.selected
         if selected is not None and reading.sketched == selected.key:
-            self._detail.sketch = reading.sketch
+            self._detail.sketch, self._detail.changed = reading.sketch, reading.changed
             self._detail.redraw()
 
     def on_runs_table_moved(self, message: RunsTable.Moved) -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Field = Literal["name", "note"]
 
 ROWS = 9
-"""Rows of the pane with its frame: name, note, state, what it trains, when, and two for a sentence."""
+"""Rows of the pane with its frame: name, note, run, what it trains, when, and two for its state and a sentence or what was changed."""
 _LABEL = 9
 _SCALE = 9
 _SKETCH_FROM = 136
@@ -52,6 +52,8 @@ class RunDetail(Pane):
         self.last = True
         self.sketch: Sketch | None = None
         """The selected run's loss; `None` until it is read."""
+        self.changed = ""
+        """In what the selected run differs from its recipe."""
         self._run: RunRow | None = None
         self._editor = LineEditor(self, self._editor_place)
         self._field: Field = "name"
@@ -76,7 +78,7 @@ class RunDetail(Pane):
         if not self.editing:
             before, self._run = self._run, run
             if run is None or before is None or run.key != before.key:
-                self.sketch = None
+                self.sketch, self.changed = None, ""
         self.redraw()
 
     def edit(self, field: Field) -> None:
@@ -152,6 +154,8 @@ class RunDetail(Pane):
         note = Row(kept.note, palette.text) if kept.note else Row("none · a writes one", palette.dim)
         what = " · ".join(part for part in (kept.recipe, _data(kept.data), ", ".join(kept.device), kept.strategy) if part)
         when = Row(_when(kept.started), palette.text).add(self._where(run), palette.dim)
+        if run.ended and kept.running_seconds:
+            when.add(" · took ", palette.dim).add(words.clock(kept.running_seconds), palette.text)
         lines = [
             self._labelled("name", name, width),
             self._labelled("note", note, width),
@@ -159,6 +163,7 @@ class RunDetail(Pane):
             self._labelled("trains", Row(what or words.NONE, palette.text), width),
             self._labelled("queued" if kept.queue else "started", when, width),
             *self._state(run, width),
+            *([self._labelled("changed", Row(self.changed, palette.text), width)] if self.changed else []),
         ]
         return lines[:height]
 

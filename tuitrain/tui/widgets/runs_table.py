@@ -9,6 +9,7 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.strip import Strip
 
+from tuitrain.runs.settings import Settings
 from tuitrain.tui.browse import run_rows
 from tuitrain.tui.browse.run_list import RunList
 from tuitrain.tui.browse.run_rows import RunRow
@@ -19,6 +20,7 @@ from tuitrain.tui.widgets.strips import Row
 from tuitrain.tui.widgets.wrap import wrap
 
 _READING = "reading the runs…"
+_READING_SETTINGS = "reading what the runs are set to…"
 _NONE = "No runs yet: n starts one."
 
 
@@ -30,6 +32,7 @@ class RunsTable(FilteredTable[RunList], can_focus=True):
         Binding("space", "mark", "Mark"),
         Binding("slash", "search", "Filter"),
         Binding("s", "sort", "Sort"),
+        Binding("S", "turn", "Reverse"),
         Binding("escape", "clear_search", "Clear filter"),
     ]
 
@@ -66,6 +69,12 @@ class RunsTable(FilteredTable[RunList], can_focus=True):
         self.list.show(rows)
         self.moved()
 
+    def know(self, settings: Mapping[str, Settings]) -> None:
+        """What the runs are set to, for a filter that names a setting."""
+        if settings != self.list.settings:
+            self.list.know(settings)
+            self.moved()
+
     def redraw_own(self, current: Callable[[RunRow], RunRow]) -> None:
         """Redraw with the numbers that this app's run has now; `current` gives a row as it is now."""
         self.list.update_own(current)
@@ -89,7 +98,7 @@ class RunsTable(FilteredTable[RunList], can_focus=True):
             return self.list.selected is not None and not self.searching
         if action == "clear_search":
             return self.filtered
-        return not (self.searching or self.empty) if action in ("search", "sort") else True
+        return not (self.searching or self.empty) if action in ("search", "sort", "turn") else True
 
     def action_open(self) -> None:
         """Open the selected run."""
@@ -109,6 +118,11 @@ class RunsTable(FilteredTable[RunList], can_focus=True):
         self.list.next_sort()
         self.moved()
 
+    def action_turn(self) -> None:
+        """The same order, the other way round."""
+        self.list.turn()
+        self.moved()
+
     # -- drawing ------------------------------------------------------------------------------------------------------
 
     def heading(self) -> tuple[Row, Row]:
@@ -120,7 +134,7 @@ class RunsTable(FilteredTable[RunList], can_focus=True):
         if self.list.marked:
             left.add(f" · ▣ {len(self.list.marked)} marked", palette.accent)
         right = Row() if self.empty or self.filtered else Row("/ ", palette.key).add("filter  ", palette.dim)
-        return left, right.add("s ", palette.key).add(self.list.sort, palette.dim)
+        return left, right.add("s S ", palette.key).add(f"{self.list.sort}{', reversed' if self.list.reverse else ''}", palette.dim)
 
     def body(self, width: int, height: int) -> list[Strip]:
         """The headings, the runs in view, and the filter in the last line."""
@@ -141,6 +155,8 @@ class RunsTable(FilteredTable[RunList], can_focus=True):
             return _READING
         if not self.list.all:
             return _NONE
+        if self.list.settings is None and run_rows.names_setting(self.list.sought):
+            return _READING_SETTINGS
         return None if self.list.rows else f"No run holds “{self.list.sought}”. Esc shows all of them."
 
     def _columns(self, width: int) -> list[Column]:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from textual.strip import Strip
 
 from tuitrain.config import FIELDS
-from tuitrain.recipes import recipe_of
 from tuitrain.text import clean
 from tuitrain.tui import format as words
 from tuitrain.tui.browse.opened_run import KeptCheckpoint, OpenedRun
+from tuitrain.tui.differing import changed_fields
 from tuitrain.tui.widgets.lines import Pane
 from tuitrain.tui.widgets.scrolling import ScrollingView
 from tuitrain.tui.widgets.strips import Row
@@ -25,12 +25,6 @@ _LABEL, _STEP = 26, 6
 _NO_CHECKPOINT = "no checkpoint has been written yet"
 _NEVER_ONE = "no checkpoint was written"
 _NO_CHECKPOINT_LEFT = "no checkpoint is left in the folder"
-
-
-def changed_fields(config: RunConfig) -> list[str]:
-    """The fields in which a run differs from its recipe; what "auto" stood for is no difference."""
-    base = recipe_of(config)
-    return [field for field in FIELDS if field != "recipe" and getattr(base, field) not in ("auto", getattr(config, field))]
 
 
 class _Facts(Pane):
