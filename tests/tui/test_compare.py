@@ -13,9 +13,9 @@ from fakes import seed_cnn, started
 from tuitrain.config import RunConfig
 from tuitrain.events import Eval, Losses, RunEnded, State
 from tuitrain.runs.record import RunRecord
-from tuitrain.tui.curve.axes import Axis
+from tuitrain.tui.curve.axes import Axis, number_axis
 from tuitrain.tui.curve.callouts import Course, call_out
-from tuitrain.tui.curve.compare import Entrant, Track, Wanted, axis_of, clip, ends_of, labels, load, read, right_end
+from tuitrain.tui.curve.compare import Entrant, Track, Wanted, axis_of, clip, ends_of, labels, load, read, right_end, value_at
 from tuitrain.tui.curve.ruler import Across, Ruler, ruler
 from tuitrain.tui.differing import compare
 from tuitrain.tui.look import DARK, LIGHT, palette_of
@@ -195,6 +195,16 @@ def test_a_run_whose_times_nobody_kept_says_so() -> None:
     made = record([1.0, 2.0])
     made.times = RunRecord(RunConfig()).times
     assert track(Wanted(across="time"), made).sentence == "no times of its steps"
+
+
+def test_a_curve_is_read_at_its_nearest_point_and_evaluations_at_the_last_one() -> None:
+    axis = number_axis(0, 10, 10)
+    of_training, of_tests = Wanted(width=10), Wanted(width=10, metric="test")
+    track = Track(1, [(2.0, 5.0), (4.0, 6.0), (6.0, 7.0)])
+    read_at = (0.9, 1.2, 2.9, 3.1, 6.9, 7.1)
+    assert [value_at(track, x, axis, of_training) for x in read_at] == [None, 5.0, 5.0, 6.0, 7.0, None]
+    assert [value_at(track, x, axis, of_tests) for x in read_at] == [None, None, 5.0, 5.0, 7.0, 7.0]
+    assert value_at(Track(1), 1.0, axis, of_training) is None
 
 
 def test_a_run_that_cannot_be_read_is_left_out_with_its_reason(tmp_path: Path) -> None:

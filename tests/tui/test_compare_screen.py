@@ -292,6 +292,54 @@ async def test_zooming_and_moving(session: FakeSession, sampler: FakeSampler, pa
         assert seen() == (0, 4)
 
 
+async def test_a_cursor_reads_all_curves_at_once(session: FakeSession, sampler: FakeSampler, pair: list[Path]) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=WIDE) as pilot:
+        await compared(pilot, pair)
+        await pressed(pilot, "minus", "minus")
+        assert " at " not in chart(screen_text(app))
+        text = chart(await pressed(pilot, "c", "home"))
+        assert "Train loss over steps at step 0" in text
+        assert f"1 short:   {FALLING[0]:.3f}   2 long:   {FALLING[0]:.3f}" in text
+        assert "┊" in text
+        text = chart(await pressed(pilot, "right", "end"))
+        assert "at step 200" in text
+        assert "1 short:       -   2 long:   0.500" in text, "a run says nothing beyond its end"
+        assert chart(await pressed(pilot, "left")) != text
+        text = chart(await pressed(pilot, "m", "m", "end"))
+        assert "1 short:  60.0 %   2 long:  90.0 %" in text
+        text = chart(await pressed(pilot, "escape"))
+        assert " at " not in text
+        assert "┊" not in text
+        assert isinstance(app.screen, CompareScreen)
+        await pressed(pilot, "c", "z", "a")
+        assert overlay(pilot).cursor is None, "a place on one axis is none on another"
+        await pressed(pilot, "c", "c")
+        assert overlay(pilot).cursor is None
+
+
+async def test_the_cursor_passes_every_column_of_a_short_run(session: FakeSession, sampler: FakeSampler, runs_dir: Path) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=WIDE) as pilot:
+        await compared(pilot, [keep(runs_dir, name, FALLING[:5], accuracies=()) for name in ("one", "two")], "Runs and")
+        await pressed(pilot, "c", "home")
+        seen = [overlay(pilot).cursor]
+        for _ in range(3):
+            await pilot.press("right")
+            seen.append(overlay(pilot).cursor)
+        assert sorted(set(seen)) == seen  # type: ignore[type-var]
+
+
+async def test_a_click_reads_the_curves(session: FakeSession, sampler: FakeSampler, pair: list[Path]) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=WIDE) as pilot:
+        await compared(pilot, pair)
+        await pilot.click(Overlay, offset=(WIDE[0] - 3, 5))
+        await until_shown(pilot, "over steps at step 200")
+        await pilot.press("left")
+        await until(pilot, lambda: "at step 200" not in screen_text(app))
+
+
 async def test_the_table_scrolls(session: FakeSession, sampler: FakeSampler, pair: list[Path]) -> None:
     app = make(session, sampler)
     async with app.run_test(size=(80, 24)) as pilot:

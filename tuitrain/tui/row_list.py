@@ -22,7 +22,7 @@ RowT = TypeVar("RowT", bound=Listed)
 
 
 def holding(rows: Iterable[RowT], sought: str, beside: Callable[[RowT, str], bool] | None = None) -> list[RowT]:
-    """The rows that hold every word of `sought`, in any case of letters; `beside` says whether a row without a word in its text holds it."""
+    """The rows that hold every word of `sought`, in any case of letters; `beside` says so of words not in a row's text."""
     words = sought.casefold().split()
     return [row for row in rows if _holds(row, words, beside)] if words else list(rows)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import time
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -209,6 +210,17 @@ def track_of(number: int, record: RunRecord, made: Ruler | None, axis: Axis, wan
     values = [(made.place(event.step), event.loss if wanted.metric == "test" else 100 * event.accuracy) for event in list(record.evals)]
     points = clip([point for point in values if math.isfinite(point[1])], axis.low, axis.high)
     return Track(number, points, "" if points else "nothing in this range" if wanted.zoom else "no finite value")
+
+
+def value_at(track: Track, x: float, axis: Axis, wanted: Wanted) -> float | None:
+    """What a curve says at `x`: of training the nearest point, and none beyond its ends; of evaluations the last one up to there."""
+    points, reach = track.points, (axis.high - axis.low) / wanted.width
+    after = bisect_right(points, x, key=lambda point: point[0])
+    if wanted.metric != "train":
+        return points[after - 1][1] if after else None
+    if not points or not points[0][0] - reach <= x <= points[-1][0] + reach:
+        return None
+    return min(points[max(after - 1, 0) : after + 1], key=lambda point: abs(point[0] - x))[1]
 
 
 def clip(points: Sequence[tuple[float, float]], low: float, high: float) -> list[tuple[float, float]]:

@@ -43,6 +43,7 @@ class CompareScreen(PaneScreen):
     KEYS: ClassVar[Help] = (
         ("a", "over steps, epochs or time"),
         ("m", "train loss, test loss, test accuracy"),
+        ("c", "read the curves: ← → Home End move the cursor, Esc or c ends it"),
         ("l", "axis: linear or logarithmic"),
         ("+ -", "smoother, rougher"),
         ("z  Z", "closer, everything"),
@@ -54,6 +55,12 @@ class CompareScreen(PaneScreen):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("a", "across", "Axis"),
         Binding("m", "metric", "Metric"),
+        Binding("c", "cursor", "Read"),
+        Binding("left", "move_cursor(-1)", show=False),
+        Binding("right", "move_cursor(1)", show=False),
+        Binding("home", "move_cursor(-1000000)", show=False),
+        Binding("end", "move_cursor(1000000)", show=False),
+        Binding("escape", "put_away", "End reading"),
         Binding("z", "zoom", "Zoom"),
         Binding("Z", "zoom_out", "All"),
         Binding("l", "log_scale", "Log", tooltip="Linear or logarithmic axis"),
@@ -186,7 +193,13 @@ class CompareScreen(PaneScreen):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Which keys mean something now."""
         zoom = self._wanted.zoom
+        # The pane comes with the first frame, and Textual asks before that.
+        drawn = self._reading is not None
+        reads = drawn and self._overlay.cursor is not None
         works = {
+            "cursor": drawn and self._overlay.reads,
+            "move_cursor": reads,
+            "put_away": reads,
             "zoom": self._reading is not None and zoom < DEEPEST,
             "zoom_out": zoom > 0,
             "go": zoom > 0 or self._table.scrolls,
@@ -201,7 +214,26 @@ class CompareScreen(PaneScreen):
 
     def action_across(self) -> None:
         """Over steps, epochs or time; all of it, because a part of one says nothing on another."""
+        self.action_put_away()
         self._change(across=_after(ACROSS, self._wanted.across), zoom=0, end=None)
+
+    def action_cursor(self) -> None:
+        """Read the values of the curves at a cursor, or no longer."""
+        if self._overlay.cursor is None:
+            self._overlay.move_cursor(0)
+            self.refresh_bindings()
+        else:
+            self.action_put_away()
+
+    def action_move_cursor(self, by: int) -> None:
+        """The cursor by columns."""
+        self._overlay.move_cursor(by)
+
+    def action_put_away(self) -> None:
+        """No cursor."""
+        self._overlay.cursor = None
+        self._overlay.redraw()
+        self.refresh_bindings()
 
     def action_metric(self) -> None:
         """Another curve of each run."""

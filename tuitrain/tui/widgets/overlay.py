@@ -8,13 +8,17 @@ from collections.abc import Sequence
 
 from rich.cells import cell_len
 from rich.style import Style
+from textual.events import Click
 from textual.strip import Strip
 
-from tuitrain.tui.curve.axes import Axis, percent_axis, value_axis
+from tuitrain.tui.curve.axes import Axis, cell, percent_axis, step_at, value_axis
 from tuitrain.tui.curve.callouts import Course, call_out, with_callouts
 from tuitrain.tui.curve.chart import Drawing, Line, Picture, Points, draw
-from tuitrain.tui.curve.compare import Reading, Track, Wanted
+from tuitrain.tui.curve.compare import Reading, Track, Wanted, value_at
+from tuitrain.tui.curve.crosshair import with_cursor
 from tuitrain.tui.curve.pieces import Piece, kept, spaced
+from tuitrain.tui.curve.ruler import Across
+from tuitrain.tui.format import number, remaining
 from tuitrain.tui.widgets.lines import Pane
 from tuitrain.tui.widgets.strips import Row, fit
 from tuitrain.tui.widgets.wrap import wrap, wrap_into
@@ -44,12 +48,15 @@ class Overlay(Pane):
         self.wanted = Wanted()
         """What the person asked for last; `reading` may be of an earlier wish."""
         self.reading: Reading | None = None
+        self.cursor: float | None = None
+        """Where on the axis the values of the curves are read; `None` where nobody reads."""
         self._count = count
         self._braille = braille
         self._arrivals = 0
         self._look: object = None
         self._values: Axis | None = None
         self._held_for: object = None
+        self._picture: Picture | list[Strip] = []
         self._last_lines: list[Strip] = []
         self._keeps_picture = False
 
@@ -68,7 +75,10 @@ class Overlay(Pane):
     def heading(self) -> tuple[Row, Row]:
         """What is shown over what, and what the keys change."""
         palette, wanted = self.palette, self.wanted
-        left = [Piece(Row(_METRICS[wanted.metric], self.title_style()).add(f" over {_ACROSS[wanted.across]}", palette.dim))]
+        title = Row(_METRICS[wanted.metric], self.title_style()).add(f" over {_ACROSS[wanted.across]}", palette.dim)
+        if self.cursor is not None:
+            title.add(f" at {_place(self.cursor, wanted.across)}", palette.strong)
+        left = [Piece(title)]
         right = [Piece(Row("Z ", palette.key).add(f"zoomed {2**wanted.zoom}×", palette.dim), 2)] if wanted.zoom else []
         if wanted.metric != "accuracy":
             right.append(Piece(Row("l ", palette.key).add("log" if self.log_scale else "linear", palette.dim), 1))
@@ -86,12 +96,49 @@ class Overlay(Pane):
             return self._last_lines
         wanted = self.reading.wanted
         log = self.log_scale and wanted.metric != "accuracy"
-        look = (self._arrivals, width, height, log, self.app.theme)
+        legend = self._legend(self.reading, width, 2 if height < 20 else 4, log)
+        look = (self._arrivals, width, height - len(legend), log, self.app.theme)
         if look != self._look:
-            legend = self._legend(self.reading, width, 2 if height < 20 else 4, log)
-            chart = self._chart(self.reading, width, height - len(legend), log)
-            self._look, self._last_lines = look, [*legend, *chart]
+            self._look, self._picture = look, self._chart(self.reading, width, height - len(legend), log)
+        self._last_lines = [*legend, *self._read_chart(self.reading.axis)]
         return self._last_lines
+
+    # -- cursor -------------------------------------------------------------------------------------------------------
+
+    @property
+    def reads(self) -> bool:
+        """Whether there is a chart to read."""
+        return isinstance(self._picture, Picture)
+
+    def move_cursor(self, by: int) -> None:
+        """By columns of the chart; where there is none yet it begins in the middle."""
+        if self.reading is None or not isinstance(self._picture, Picture):
+            return
+        axis, columns = self.reading.axis, self._picture.columns
+        column = (columns - 1) // 2 if self.cursor is None else cell(self.cursor, axis, columns) + by
+        self._put_cursor(column, axis, columns)
+
+    def on_click(self, event: Click) -> None:
+        """Read what stands under the mouse."""
+        picture = self._picture
+        if self.reading is None or not isinstance(picture, Picture):
+            return
+        column = event.x - (self.size.width - 1 - self.PADDING - picture.columns)
+        if 0 <= column < picture.columns:
+            self._put_cursor(column, self.reading.axis, picture.columns)
+            self.screen.refresh_bindings()
+
+    def _put_cursor(self, column: int, axis: Axis, columns: int) -> None:
+        self.cursor = step_at(min(max(column, 0), columns - 1), axis, columns)
+        self.redraw()
+
+    def _read_chart(self, axis: Axis) -> list[Strip]:
+        """The chart, with the cursor in it where somebody reads."""
+        if not isinstance(self._picture, Picture):
+            return self._picture
+        if self.cursor is None:
+            return self._picture.lines
+        return with_cursor(self._picture, cell(self.cursor, axis, self._picture.columns), self.palette.dim, self.palette.key)
 
     # -- legend -------------------------------------------------------------------------------------------------------
 
@@ -100,7 +147,7 @@ class Overlay(Pane):
         palette = self.palette
         points = {track.number: _above(track, log) for track in reading.tracks}
         top = ceiling(list(points.values()))
-        notes = {track.number: _note(track, points[track.number], top) for track in reading.tracks}
+        notes = {track.number: self._read(track, reading) or _note(track, points[track.number], top) for track in reading.tracks}
         shown = [entrant for entrant in reading.entrants if entrant.record is not None]
         longest = max((cell_len(entrant.label) for entrant in shown), default=0)
         lines: list[Row] = []
@@ -117,9 +164,18 @@ class Overlay(Pane):
         problems = [line for sentence in sentences for line in wrap_into(sentence, width, 2)]
         return [*(line.strip(width) for line in lines), *(Row(line, palette.bad).strip(width) for line in problems)]
 
+    def _read(self, track: Track, reading: Reading) -> str:
+        """What the curve says where the cursor stands, always as wide, so that the names beside it stand still."""
+        if self.cursor is None or not track.points:
+            return ""
+        value = value_at(track, self.cursor, reading.axis, reading.wanted)
+        text = "-" if value is None else f"{value:.1f} %" if reading.wanted.metric == "accuracy" else number(value)
+        return f"{text:>7}"
+
     # -- chart --------------------------------------------------------------------------------------------------------
 
-    def _chart(self, reading: Reading, width: int, height: int, log: bool) -> list[Strip]:
+    def _chart(self, reading: Reading, width: int, height: int, log: bool) -> Picture | list[Strip]:
+        """The curves, or sentences."""
         palette = self.palette
         tracks = [_above(track, log) for track in reading.tracks]
         if not any(tracks):
@@ -130,7 +186,7 @@ class Overlay(Pane):
         values = self._value_axis(reading.wanted, [min(value, top) for points in tracks for _, value in points], height, log)
         lines = [Line(points, palette.series[track.number - 1]) for track, points in zip(reading.tracks, tracks, strict=True) if points]
         drawing = Drawing(width=width, height=height, steps=reading.axis, values=values, lines=lines, braille=self._braille)
-        return self._numbered(draw(drawing, palette), reading, tracks, values).lines
+        return self._numbered(draw(drawing, palette), reading, tracks, values)
 
     def _value_axis(self, wanted: Wanted, values: Sequence[float], height: int, log: bool) -> Axis:
         """The axis of the picture before, as long as it shows the same and its values suit."""
@@ -149,6 +205,11 @@ class Overlay(Pane):
         courses = [Course(track.number, points) for track, points in zip(reading.tracks, tracks, strict=True)]
         callouts = call_out(courses, reading.axis, values, columns, picture.rows, every=every)
         return with_callouts(picture, callouts, self.palette.series)
+
+
+def _place(x: float, across: Across) -> str:
+    """A place on the axis as its marks are written."""
+    return f"step {x:,.0f}" if across == "step" else f"{x:.2f}" if across == "epoch" else remaining(x)
 
 
 def _above(track: Track, log: bool) -> Points:
