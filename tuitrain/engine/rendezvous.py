@@ -9,7 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, wait
 from datetime import timedelta
 
-from torch.distributed import DistNetworkError, Store, TCPStore  # type: ignore[attr-defined]
+from torch.distributed import Store, TCPStore  # type: ignore[attr-defined]
 from torch.distributed.distributed_c10d import PrefixStore
 
 from tuitrain.config import ConfigError
@@ -73,7 +73,8 @@ def _connected() -> Store:
     keeps = os.environ["RANK"] == "0" and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != str(True)
     try:
         store = TCPStore(host, port, is_master=keeps, timeout=PATIENCE, wait_for_workers=False)
-    except DistNetworkError as error:
+    # In torch 2.6 a plain one; DistNetworkError, in later ones, is a kind of it.
+    except RuntimeError as error:
         if not keeps:
             raise
         reason = "is in use on this machine" if "EADDRINUSE" in str(error) else f"cannot be listened on: {first_line(error)}"
