@@ -33,12 +33,13 @@ class FakeControl:
     """A host that asks for things at chosen moments.
 
     Args:
-        folder: the run folder.
+        folder: the run folder; made when missing.
         plan: boundary number (from 1) -> the requests that arrive there, in order.
     """
 
     def __init__(self, folder: Path, plan: dict[int, list[str]] | None = None) -> None:
         self.folder = Path("not-set-yet")
+        folder.mkdir(exist_ok=True)
         self.given_folder = folder
         self.resolved: RunConfig | None = None
         self.environment: dict[str, Any] = {}

@@ -299,6 +299,26 @@ def test_an_end_that_could_not_be_saved_is_said(tmp_path: Path, monkeypatch: pyt
     assert events[-2:] == [Notice(level="warning", text=text), RunEnded(state="finished", step=14)]
 
 
+def test_a_run_folder_that_has_gone_is_not_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, folder = snapshot.write, tmp_path / "run"
+
+    def write(parent: Path, kind: Any, taken: Snapshot) -> Path:
+        if taken.position.step == 4:
+            folder.rename(tmp_path / "elsewhere")
+        return real(parent, kind, taken)
+
+    monkeypatch.setattr(snapshot, "write", write)
+    events = run(small_config(epochs=1, checkpoint_every_steps=2), FakeControl(folder, {5: ["stop"]}))
+    gone = "could not be saved: the run's folder is not there any more. Training goes on."
+    assert [notice.text for notice in of(Notice, events)][-3:] == [
+        f"The checkpoint at step 4 {gone}",
+        f"The checkpoint at step 5 {gone}",
+        "The run ends at step 5 without a checkpoint of that step; it goes on from step 2 when it is resumed.",
+    ]
+    assert [path.name for path in tmp_path.iterdir()] == ["elsewhere"]
+    assert [path.name for path in checkpoint.checkpoints(tmp_path / "elsewhere" / "checkpoints")] == ["step-00000002"]
+
+
 def test_a_step_that_is_saved_already_is_only_told_again(tmp_path: Path) -> None:
     events = run(small_config(), FakeControl(tmp_path, {3: ["checkpoint", "stop"]}))
     assert [(event.step, event.kind) for event in of(Checkpoint, events)] == [(3, "manual"), (3, "last")]

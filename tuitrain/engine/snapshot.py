@@ -93,12 +93,17 @@ def take(
 
 
 def write(parent: Path, kind: CheckpointKind, snapshot: Snapshot) -> Path:
-    """Save under `parent`; the folder gets its final name when all of it is on disk. An older one of the same step is replaced.
+    """Save under `parent`, in the run's folder; the checkpoint's gets its final name when all of it is on disk. An older one of the same
+    step is replaced.
 
     Raises:
         OSError: it could not be written; nothing is left of it.
     """
-    parent.mkdir(parents=True, exist_ok=True)
+    try:
+        parent.mkdir(exist_ok=True)
+    except FileNotFoundError as error:
+        # One that was moved or deleted is not made anew: without its configuration nobody could go on from there.
+        raise FileNotFoundError(error.errno, "the run's folder is not there any more") from None
     final = parent / folder_name(snapshot.position.step)
     temporary = parent / f".{final.name}"
     shutil.rmtree(temporary, ignore_errors=True)

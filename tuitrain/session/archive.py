@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from tuitrain.events import Checkpoint, Eval, Event, Notice, Parameters, Predictions, RunEnded, RunStarted, Step
+from tuitrain.files import mode_at
 from tuitrain.paths import METRICS, TENSORBOARD
 from tuitrain.python import lasting_imports
 from tuitrain.runs.errors import RunError
@@ -17,7 +18,7 @@ from tuitrain.runs.network import write_network
 from tuitrain.runs.record import RunRecord
 from tuitrain.runs.store import MetricsWriter
 from tuitrain.runs.tensorboard import TensorBoardWriter
-from tuitrain.text import clean
+from tuitrain.text import clean, readable
 
 _CURVES = (RunStarted, Step, Eval, Checkpoint, RunEnded)
 """What TensorBoard shows something of."""
@@ -83,9 +84,8 @@ class Archive:
         """Write for the last time and close the files, but for the log: see `end_log`."""
         problems = self.commit(record)
         if lost := self._metrics.close():
-            problems.append(
-                Notice(level="warning", text=f"{lost} events could not be written to the run's metrics: {self._metrics.error}.")
-            )
+            reason = self._metrics.error if self._has_folder() else "its folder is not there any more"
+            problems.append(Notice(level="warning", text=f"{lost} events could not be written to the run's metrics: {reason}."))
         if self._tensorboard is not None:
             problems += self._try("TensorBoard file", self._tensorboard.close)
         return problems
@@ -128,14 +128,30 @@ class Archive:
         try:
             write()
         except (OSError, RunError) as error:
+            if not self._has_folder():
+                return self._complain_of_folder()
             return self._complain(what, getattr(error, "strerror", None) or str(error), "; it is tried again")
         except Exception as error:  # also what a library under the file raises: a run must not end for its log
             reason = str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
             return self._complain(what, reason, " without it")
         return []
 
+    def _has_folder(self) -> bool:
+        try:
+            return mode_at(self._folder.path) is not None
+        except OSError:  # a disk that fails: nobody can tell
+            return True
+
+    def _complain_of_folder(self) -> list[Notice]:
+        """What the system says of each file in one that was moved or deleted tells nobody what has happened."""
+        gone = f"The run's folder is not there any more: {readable(self._folder.path)}"
+        return self._tell_once("folder", f"{gone}. Training goes on, and nothing of it is kept until the folder is back.")
+
     def _complain(self, what: str, reason: str, how: str) -> list[Notice]:
+        return self._tell_once(what, f"The run's {what} cannot be written: {clean(reason)}. Training goes on{how}.")
+
+    def _tell_once(self, what: str, text: str) -> list[Notice]:
         if what in self._said:
             return []
         self._said.add(what)
-        return [Notice(level="warning", text=f"The run's {what} cannot be written: {clean(reason)}. Training goes on{how}.")]
+        return [Notice(level="warning", text=text)]
