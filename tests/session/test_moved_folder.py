@@ -51,8 +51,9 @@ def test_a_folder_that_was_moved_away(tmp_path: Path, heard: Heard, monkeypatch:
     assert first == f"{gone} Training goes on, and nothing of it is kept until the folder is back."
     if comes_back:
         kept = load_record(path)
-        assert (more, kept.state, kept.step) == ([], "finished", 2)
-        assert [notice.text for notice in kept.notices] == [first]
+        assert more == ["The run's folder is back, and what came meanwhile is written into it."]
+        assert (kept.state, kept.step) == ("finished", 2)
+        assert [notice.text for notice in kept.notices] == [first, *more]
     else:
         assert more == [f"{events_of(more)} events could not be written to the run's metrics: its folder is not there any more."]
         assert not path.exists()

@@ -77,6 +77,7 @@ class Archive:
         problems += self._try("parameters and predictions", self._write_network)
         problems += self._try("log", lambda: self._write_log(record))
         problems += self._try("state", lambda: self._folder.write_state(self._folder.status.with_record(record)))
+        problems += self._tell_of_return()
         self._metrics.append(problems)
         return problems
 
@@ -146,6 +147,13 @@ class Archive:
         """What the system says of each file in one that was moved or deleted tells nobody what has happened."""
         gone = f"The run's folder is not there any more: {readable(self._folder.path)}"
         return self._tell_once("folder", f"{gone}. Training goes on, and nothing of it is kept until the folder is back.")
+
+    def _tell_of_return(self) -> list[Notice]:
+        """A warning too: a screen shows the newest of them, and the one before is no longer true."""
+        if "folder" not in self._said or not self._has_folder():
+            return []
+        self._said.remove("folder")
+        return [Notice(level="warning", text="The run's folder is back, and what came meanwhile is written into it.")]
 
     def _complain(self, what: str, reason: str, how: str) -> list[Notice]:
         return self._tell_once(what, f"The run's {what} cannot be written: {clean(reason)}. Training goes on{how}.")
