@@ -482,7 +482,9 @@ async def test_filtering_by_settings(session: FakeSession, sampler: FakeSampler,
             await pilot.press("enter", "escape")
             await until(pilot, lambda: len(names(pilot)) == 3)
         await pilot.press("slash", *"lr=7")
-        await until_shown(pilot, "No run holds “lr=7”")
+        await until_shown(pilot, "No run holds “lr=7”. Esc")
+        await pilot.press("escape", "slash", *"momentun=0.9")
+        await until_shown(pilot, "momentun is no setting. Did you mean", "'momentum'? Esc")
 
 
 # -- marks and comparing ------------------------------------------------------------------------------------------------

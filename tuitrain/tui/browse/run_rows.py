@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from tuitrain.config import FIELDS
 from tuitrain.runs.settings import Settings, has_setting
+from tuitrain.text import nearest
 from tuitrain.tui import format as words
 from tuitrain.tui.columns import Column
 from tuitrain.tui.row_list import holding
@@ -142,6 +144,13 @@ def arranged(
 def names_setting(sought: str) -> bool:
     """Whether some word is looked for among the settings of the runs too."""
     return any("=" in word[1:] for word in sought.split())
+
+
+def no_such_field(sought: str) -> str:
+    """A sentence on the first word that names a setting which no run has, behind a space; empty where there is none."""
+    fields = (word.partition("=")[0].casefold() for word in sought.split() if names_setting(word))
+    unknown = next((field for field in fields if field.replace("-", "_") not in FIELDS), None)
+    return "" if unknown is None else f" {unknown} is no setting.{nearest(unknown, FIELDS)}"
 
 
 # -- cells ------------------------------------------------------------------------------------------------------------

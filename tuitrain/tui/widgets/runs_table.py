@@ -157,7 +157,8 @@ class RunsTable(FilteredTable[RunList], can_focus=True):
             return _NONE
         if self.list.settings is None and run_rows.names_setting(self.list.sought):
             return _READING_SETTINGS
-        return None if self.list.rows else f"No run holds “{self.list.sought}”. Esc shows all of them."
+        sought = self.list.sought
+        return None if self.list.rows else f"No run holds “{sought}”.{run_rows.no_such_field(sought)} Esc shows all of them."
 
     def _columns(self, width: int) -> list[Column]:
         return run_rows.columns(max(width - GUTTER, 0), detached=self.list.detached, longest_id=self.list.longest_id)
