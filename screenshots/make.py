@@ -46,6 +46,12 @@ async def until(condition: Callable[[], bool]) -> None:
         await asyncio.sleep(0.05)
 
 
+def picture_of(app: TuitrainApp) -> str:
+    """What the app shows, as an SVG."""
+    # Without `simplify` it is what is sent to a terminal, of which no picture can be made.
+    return app.export_screenshot(title="tuitrain", simplify=True)
+
+
 class Camera:
     """Presses keys and keeps pictures."""
 
@@ -62,7 +68,7 @@ class Camera:
     async def shoot(self, name: str, *keys: str) -> None:
         """Press keys, and keep what is shown then as an SVG."""
         await self.press(*keys)
-        (HERE / f"{name}-{self._columns}.svg").write_text(self._app.export_screenshot(title="tuitrain"), encoding="utf-8")
+        (HERE / f"{name}-{self._columns}.svg").write_text(picture_of(self._app), encoding="utf-8")
 
 
 async def take_first(app: TuitrainApp, columns: int, rows: int) -> None:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import html
 import os
+import re
 from pathlib import Path
 
 import pytest
 from fakes import FakeSampler, FakeSession, screen_text, seed_cnn
-from kept_runs import until
+from kept_runs import until, until_shown
 from rich._palettes import EIGHT_BIT_PALETTE, STANDARD_PALETTE
 from rich.color import Color, ColorSystem
 from rich.style import Style
 from textual.theme import BUILTIN_THEMES, Theme
 
+from screenshots.make import picture_of
 from tuitrain import paths
 from tuitrain.tui import kept_theme
 from tuitrain.tui.app import TuitrainApp
@@ -170,3 +173,11 @@ async def test_a_theme_that_cannot_be_kept_is_used_all_the_same(session: FakeSes
         await app.workers.wait_for_complete()
         assert app.is_running
         assert app.theme == LIGHT.name
+
+
+async def test_a_picture_for_the_readme_shows_the_screen(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=(80, 24)) as pilot:
+        shown = await until_shown(pilot, "Enter Start")
+        picture = html.unescape(re.sub("<[^>]*>", "", picture_of(app)))
+    assert [word for word in shown.split() if word not in picture] == []
