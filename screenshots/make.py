@@ -1,6 +1,7 @@
 """`make screenshots [DATA=FOLDER]`: every screen as a picture, from real runs of the seed CNN, into this folder; the GPUs are stand-ins.
 
-DATA is what to train on; without it, the built-in synthetic set. Each picture is what Textual itself would draw on a terminal of that size.
+DATA is what to train on; without it, the built-in synthetic set. Each picture is what Textual itself would draw on a terminal of that size
+with all colours.
 """
 
 from __future__ import annotations
@@ -122,6 +123,8 @@ def main() -> None:
     live = with_changes(config, {"device": "cpu,cpu", "strategy": "split"})
     with tempfile.TemporaryDirectory() as folder, session_and_sampler(Path(folder) / "runs") as (session, sampler):
         os.environ["XDG_STATE_HOME"] = folder  # the person's own last launch stays what it is
+        os.environ.update({"TERM": "xterm-256color", "COLORTERM": "truecolor"})
+        os.environ.pop("NO_COLOR", None)
         runs = Path(folder) / "runs"
         for columns, rows in SIZES:
             asyncio.run(take_first(TuitrainApp(session, sampler, recipe, runs, download=download_cifar10), columns, rows))
