@@ -60,6 +60,7 @@ def test_ranks_learn_what_one_device_learns_with_an_uneven_batch_and_an_idle_ran
     for event in spread()(small_run(2, checkpoint_every_steps=5, keep_checkpoints=20, model="forking:make", **changes), control):
         if isinstance(event, RunStarted):
             control.folder = folder
+            folder.mkdir()
         events.append(event)
     assert events[-1] == RunEnded(state="finished", step=36)
     alone = losses_of(events_of(small_run(1, **changes), tmp_path / "alone"))
