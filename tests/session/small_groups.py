@@ -47,6 +47,7 @@ def events_of(config: RunConfig, folder: Path) -> list[Event]:
     for event in spread()(config, control):
         if isinstance(event, RunStarted):
             control.folder = folder
+            folder.mkdir(exist_ok=True)
         events.append(event)
     return events
 
