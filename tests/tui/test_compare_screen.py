@@ -279,6 +279,8 @@ async def test_zooming_and_moving(session: FakeSession, sampler: FakeSampler, pa
         assert seen() == (0, 50)
         await pressed(pilot, "left", "left")
         assert seen() == (0, 50)
+        await pressed(pilot, "right")
+        assert seen() == (12.5, 62.5)
         await pressed(pilot, "end")
         assert seen() == (150, 200)
         await pressed(pilot, "right", "right_square_bracket")
@@ -318,10 +320,41 @@ async def test_a_cursor_reads_all_curves_at_once(session: FakeSession, sampler: 
         assert overlay(pilot).cursor is None
 
 
+async def test_zooming_keeps_the_cursor_in_sight(session: FakeSession, sampler: FakeSampler, pair: list[Path]) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=WIDE) as pilot:
+        await compared(pilot, pair)
+
+        def seen() -> tuple[float, float]:
+            reading = screen(pilot)._reading
+            assert reading is not None
+            return reading.axis.low, reading.axis.high
+
+        await pressed(pilot, "c", "z")
+        cursor = overlay(pilot).cursor
+        assert cursor == pytest.approx(100, abs=2)
+        assert seen() == pytest.approx((cursor - 50, cursor + 50))
+        await pressed(pilot, "z")
+        assert seen() == pytest.approx((cursor - 25, cursor + 25))
+        await pressed(pilot, "left_square_bracket", "left_square_bracket")
+        assert overlay(pilot).cursor == seen()[1], "what leaves takes the cursor along"
+        assert "┊" in chart(screen_text(app))
+        low, high = seen()
+        await pressed(pilot, "right")
+        assert seen() == pytest.approx((low + 12.5, high + 12.5)), "at the edge the next key moves on"
+        await pressed(pilot, "Z", "end", "z")
+        assert seen() == (100, 200)
+        assert screen(pilot)._wanted.end is None, "the newest end is followed"
+        await pressed(pilot, "Z", "home", "z", "z")
+        assert seen() == (0, 50)
+        await pressed(pilot, "left")
+        assert seen() == (0, 50)
+
+
 async def test_the_cursor_passes_every_column_of_a_short_run(session: FakeSession, sampler: FakeSampler, runs_dir: Path) -> None:
     app = make(session, sampler)
     async with app.run_test(size=WIDE) as pilot:
-        await compared(pilot, [keep(runs_dir, name, FALLING[:5], accuracies=()) for name in ("one", "two")], "Runs and")
+        await compared(pilot, [keep(runs_dir, name, FALLING[:5], accuracies=()) for name in ("one", "two")], "2 two")
         await pressed(pilot, "c", "home")
         seen = [overlay(pilot).cursor]
         for _ in range(3):

@@ -46,7 +46,7 @@ class CompareScreen(PaneScreen):
         ("c", "read the curves: ← → Home End move the cursor, Esc or c ends it"),
         ("l", "axis: linear or logarithmic"),
         ("+ -", "smoother, rougher"),
-        ("z  Z", "closer, everything"),
+        ("z  Z", "closer, around the cursor or at the end; everything"),
         ("[  ]", "what comes before, after"),
         ("← → Home End", "the same while zoomed, and to its ends"),
         ("↑ ↓ PgUp PgDn", "scroll the table"),
@@ -63,7 +63,7 @@ class CompareScreen(PaneScreen):
         Binding("escape", "put_away", "End reading"),
         Binding("z", "zoom", "Zoom"),
         Binding("Z", "zoom_out", "All"),
-        Binding("l", "log_scale", "Log", tooltip="Linear or logarithmic axis"),
+        Binding("l", "log_scale", "Scale", tooltip="Linear or logarithmic axis"),
         Binding("plus", "smooth(1)", "Smoothing", key_display="+/-"),
         Binding("minus", "smooth(-1)", show=False),
         Binding("left", "shift(-1)", "More runs", key_display="← →"),
@@ -200,7 +200,7 @@ class CompareScreen(PaneScreen):
             "cursor": drawn and self._overlay.reads,
             "move_cursor": reads,
             "put_away": reads,
-            "zoom": self._reading is not None and zoom < DEEPEST,
+            "zoom": drawn and zoom < DEEPEST,
             "zoom_out": zoom > 0,
             "go": zoom > 0 or self._table.scrolls,
             "pan": zoom > 0,
@@ -213,8 +213,8 @@ class CompareScreen(PaneScreen):
         return works.get(action, True)
 
     def action_across(self) -> None:
-        """Over steps, epochs or time; all of it, because a part of one says nothing on another."""
-        self.action_put_away()
+        """Over steps, epochs or time; all of it and without a cursor, because a part of one says nothing on another."""
+        self._overlay.cursor = None
         self._change(across=_after(ACROSS, self._wanted.across), zoom=0, end=None)
 
     def action_cursor(self) -> None:
@@ -226,8 +226,10 @@ class CompareScreen(PaneScreen):
             self.action_put_away()
 
     def action_move_cursor(self, by: int) -> None:
-        """The cursor by columns."""
-        self._overlay.move_cursor(by)
+        """The cursor by columns; at an edge of what is seen, what comes next moves into sight, once for what is still being read."""
+        reading = self._reading
+        if not self._overlay.move_cursor(by) and reading is not None and reading.wanted == self._wanted:
+            self.action_pan(1 if by > 0 else -1)
 
     def action_put_away(self) -> None:
         """No cursor."""
@@ -251,8 +253,12 @@ class CompareScreen(PaneScreen):
         self._change(weight=WEIGHTS[self._smoothing])
 
     def action_zoom(self) -> None:
-        """Closer, at the right end of what is seen."""
-        self._change(zoom=min(self._wanted.zoom + 1, DEEPEST))
+        """Closer by two, around the cursor or at the right end of what is seen."""
+        zoom, cursor = min(self._wanted.zoom + 1, DEEPEST), self._overlay.cursor
+        if self._reading is None or cursor is None:
+            self._change(zoom=zoom)
+        else:
+            self._change(zoom=zoom, end=self._ending(self._reading, zoom, cursor + self._reading.limit / 2 ** (zoom + 1)))
 
     def action_zoom_out(self) -> None:
         """Everything."""
@@ -263,10 +269,8 @@ class CompareScreen(PaneScreen):
         reading = self._reading
         if reading is None or not self._wanted.zoom:
             return
-        width = reading.limit / 2**self._wanted.zoom
-        newest = right_end(msgspec.structs.replace(self._wanted, end=None), reading.limit, reading.newest)
-        end = max((newest if self._wanted.end is None else self._wanted.end) + quarters * width / 4, width)
-        self._change(end=None if end >= newest * (1 - 1e-9) else end)
+        end = right_end(self._wanted, reading.limit, reading.newest) + quarters * reading.limit / 2**self._wanted.zoom / 4
+        self._change(end=self._ending(reading, self._wanted.zoom, end))
 
     def action_go(self, where: str) -> None:
         """To the start or the end: of the curves while zoomed, else of the table."""
@@ -286,6 +290,11 @@ class CompareScreen(PaneScreen):
     def action_page(self, by: int) -> None:
         """Scroll the table by what one sees."""
         self._table.page(by)
+
+    def _ending(self, reading: Reading, zoom: int, end: float) -> float | None:
+        """A right end of what is seen that there is: at the newest one the view follows it."""
+        newest = right_end(msgspec.structs.replace(self._wanted, zoom=zoom, end=None), reading.limit, reading.newest)
+        return None if end >= newest * (1 - 1e-9) else max(end, reading.limit / 2**zoom)
 
     def _change(self, **changes: object) -> None:
         """The heading answers at once, the curves follow when they are read."""

@@ -61,8 +61,10 @@ class Overlay(Pane):
         self._keeps_picture = False
 
     def show(self, reading: Reading) -> None:
-        """Draw what was read."""
+        """Draw what was read, with the cursor in sight."""
         self.reading = reading
+        if self.cursor is not None:
+            self.cursor = min(max(self.cursor, reading.axis.low), reading.axis.high)
         self._arrivals += 1
         self.redraw()
 
@@ -110,13 +112,15 @@ class Overlay(Pane):
         """Whether there is a chart to read."""
         return isinstance(self._picture, Picture)
 
-    def move_cursor(self, by: int) -> None:
-        """By columns of the chart; where there is none yet it begins in the middle."""
+    def move_cursor(self, by: int) -> bool:
+        """By columns of the chart; where there is none yet it begins in the middle. False where it stands at an edge."""
         if self.reading is None or not isinstance(self._picture, Picture):
-            return
+            return False
         axis, columns = self.reading.axis, self._picture.columns
-        column = (columns - 1) // 2 if self.cursor is None else cell(self.cursor, axis, columns) + by
-        self._put_cursor(column, axis, columns)
+        here = None if self.cursor is None else cell(self.cursor, axis, columns)
+        there = (columns - 1) // 2 if here is None else min(max(here + by, 0), columns - 1)
+        self._put_cursor(there, axis, columns)
+        return there != here
 
     def on_click(self, event: Click) -> None:
         """Read what stands under the mouse."""
@@ -129,7 +133,7 @@ class Overlay(Pane):
             self.screen.refresh_bindings()
 
     def _put_cursor(self, column: int, axis: Axis, columns: int) -> None:
-        self.cursor = step_at(min(max(column, 0), columns - 1), axis, columns)
+        self.cursor = step_at(column, axis, columns)
         self.redraw()
 
     def _read_chart(self, axis: Axis) -> list[Strip]:
