@@ -59,10 +59,11 @@ def band_cells(
         if not 0 <= stroke.x < columns * wide:
             continue
         column, side = divmod(stroke.x, wide)
-        bottom, top, runs = max(stroke.low, 0), min(stroke.high, rows * high - 1), _RUNS[side]
-        for row in range(bottom // high, top // high + 1):
-            place, below = (column, row), row * high
-            masks[place] = masks.get(place, 0) | runs[max(bottom - below, 0)][min(top - below, high - 1)]
+        first, bottom = divmod(max(stroke.low, 0), high)
+        last, top = divmod(min(stroke.high, rows * high - 1), high)
+        for row in range(first, last + 1):
+            place, run = (column, row), _RUNS[side][bottom if row == first else 0][top if row == last else high - 1]
+            masks[place] = masks.get(place, 0) | run
     return {place: chr(_BRAILLE + mask) if braille else _PLAIN for place, mask in masks.items()}
 
 

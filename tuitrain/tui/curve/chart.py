@@ -149,12 +149,19 @@ def _figure() -> Any:
 def _new_plot(width: int, height: int) -> Any:
     plot = copy.copy(_figure())
     plot.monitor = type(plot.monitor)()
+    plot.monitor.matrix.set_matrices = functools.partial(_set_matrices, plot.monitor.matrix)
     plot.monitor.set_date(plot.date)
     plot.monitor.set_size((width, height))  # whatever plotext believes the terminal's to be
     plot.axes_color("default")
     plot.canvas_color("default")
     plot.ticks_color(_mark(_AXES))
     return plot
+
+
+def _set_matrices(matrix: Any) -> None:
+    """A blank matrix. plotext's own asks of each cell whether it lies on the canvas, for a background that all of them share here."""
+    matrix.marker = [[" "] * matrix.cols for _ in matrix.Rows]
+    matrix.fullground, matrix.background, matrix.style = ([[matrix.canvas_color] * matrix.cols for _ in matrix.Rows] for _ in range(3))
 
 
 def _matrix(plot: Any) -> Any:
@@ -215,10 +222,11 @@ def _add_curves(plot: Any, drawing: Drawing) -> None:
 
 def _add_band(matrix: Any, drawing: Drawing, columns: int, rows: int, corner: tuple[int, int]) -> None:
     """Put the band into the cells of the matrix that are blank; `corner` is where the canvas begins in it."""
+    raw = _mark(_RAW)
     for (column, row), marker in band_cells(drawing.band, drawing.steps, drawing.values, columns, rows, braille=drawing.braille).items():
         x, y = column + corner[0], row + corner[1]
         if 0 <= x < matrix.cols and matrix.marker[y][x] == " ":
-            matrix.marker[y][x], matrix.fullground[y][x] = marker, _mark(_RAW)
+            matrix.marker[y][x], matrix.fullground[y][x] = marker, raw
 
 
 def _mark(number: int) -> tuple[int, int, int]:
