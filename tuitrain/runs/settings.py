@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Mapping
 from pathlib import Path
 
+from tuitrain.config import FIELDS
 from tuitrain.files import read_in
 from tuitrain.paths import CONFIG
 
@@ -26,8 +27,11 @@ def read_settings(folder: Path) -> Settings:
 
 def has_setting(settings: Settings, wanted: str) -> bool:
     """Whether `wanted`, written as `--set` takes it, is among them: the same number, or a part of the text."""
-    field, _, sought = wanted.partition("=")
-    value = settings.get(field.replace("-", "_"), "none").casefold() if settings else ""
+    name, _, sought = wanted.partition("=")
+    field = name.replace("-", "_")
+    if not settings or field not in FIELDS:
+        return False
+    value = settings.get(field, "none").casefold()
     with contextlib.suppress(ValueError):
         return float(value) == float(sought)
     return sought.casefold() in value
