@@ -490,6 +490,25 @@ async def test_a_sentence_that_is_said_again_stands_once(session: FakeSession, s
         assert len(app.screen.query(ToastHolder)) == 2
 
 
+async def test_the_end_of_a_run_rings_once_and_is_told_where_one_looks_at_something_else(
+    session: FakeSession, sampler: FakeSampler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = make(session, sampler)
+    rung: list[str] = []
+    monkeypatch.setattr(app, "bell", lambda: rung.append(session.record.state))
+    async with app.run_test(size=WIDE) as pilot:
+        for state, elsewhere, told in (("finished", "", 0), ("stopped", "n", 0), ("failed", "g", 1)):
+            await pilot.press("escape", "n")
+            await begun(pilot, session)
+            await pilot.press(*elsewhere)
+            session.end(state)
+            await settle(pilot)
+            session.say(Notice(text="A word after the end."))
+            await settle(pilot)
+            assert [one.message for one in app._notifications] == ["seed-cnn failed at step 120"] * told
+        assert rung == ["finished", "failed"], "whoever stops a run knows that it ends"
+
+
 async def test_a_failure_is_a_sentence_with_what_to_press(session: FakeSession, sampler: FakeSampler) -> None:
     app = make(session, sampler)
     async with app.run_test(size=(80, 24)) as pilot:

@@ -250,6 +250,9 @@ async def test_what_a_reading_runs_into_is_said_once_and_it_reads_on(
         raise PermissionError(13, "Permission [b]denied[/b]\x1b[2J")
 
     monkeypatch.setattr(RunsReader, "read", broken)
+    said: list[str] = []
+    notify = RunsScreen.notify
+    monkeypatch.setattr(RunsScreen, "notify", lambda self, text, **how: (said.append(text), notify(self, text, **how)))
     app = make(session, sampler, runs_dir)
     async with app.run_test(size=WIDE) as pilot:
         await pilot.press("r")
@@ -260,7 +263,7 @@ async def test_what_a_reading_runs_into_is_said_once_and_it_reads_on(
             await until(pilot, lambda: asked.acquire(blocking=False))
             await until(pilot, lambda: not screen._busy)
             screen._look(listing=True)
-        assert len(app._notifications) == 1
+        assert len(said) == 1
         mended.set()
         await until(pilot, lambda: not screen._busy)
         screen._look(listing=True)
