@@ -109,7 +109,7 @@ class CodeView(ScrollingView):
         if self._at is not None:
             right.add(f"difference {self._at + 1} of {len(code.differences)} · ", palette.dim)
         last = min(self._top + self.room(), len(self._rows))
-        if self._rows and last:
+        if last:
             right.add(f"lines {self._rows[self._top].line + 1}–{self._rows[last - 1].line + 1} of {len(code.lines)}", palette.dim)
         return left, right
 
