@@ -24,6 +24,7 @@ from tuitrain.runs.process import this_process
 from tuitrain.runs.record import RunRecord
 from tuitrain.runs.store import MetricsWriter
 from tuitrain.tui.app import TuitrainApp
+from tuitrain.tui.curve.chart import Picture
 from tuitrain.tui.curve.metrics import WEIGHTS
 from tuitrain.tui.look import LIGHT
 from tuitrain.tui.screens import compare as compare_module
@@ -190,7 +191,9 @@ async def test_runs_that_do_not_fit_are_reached_sideways(session: FakeSession, s
         await resize(pilot, 80, 24)
         await until_shown(pilot, "runs 1–4 of 7")
         await pressed(pilot, *["right"] * 4)
-        assert "runs 1–4 of 7" in await pressed(pilot, *["left"] * 4)
+        text = await pressed(pilot, *["left"] * 4, "z", "left")
+        assert "runs 1–4 of 7" in text
+        assert "More runs" not in text
 
 
 async def test_long_values_are_broken_and_not_lost(session: FakeSession, sampler: FakeSampler, runs_dir: Path) -> None:
@@ -271,6 +274,8 @@ async def test_zooming_and_moving(session: FakeSession, sampler: FakeSampler, pa
         text = await pressed(pilot, "z")
         assert seen() == (150, 200)
         assert "1 short: nothing in this range" in text
+        assert "1 short: nothing in this range   2 long:   0." in await pressed(pilot, "c")
+        await pressed(pilot, "c")
         await pressed(pilot, "left_square_bracket")
         assert seen() == (125, 175)
         await pressed(pilot, "left")
@@ -367,6 +372,10 @@ async def test_a_click_reads_the_curves(session: FakeSession, sampler: FakeSampl
     app = make(session, sampler)
     async with app.run_test(size=WIDE) as pilot:
         await compared(pilot, pair)
+        picture = overlay(pilot)._picture
+        assert isinstance(picture, Picture)
+        await pilot.click(Overlay, offset=(WIDE[0] - 2 - picture.columns, 5))
+        await until_shown(pilot, "over steps at step 0")
         await pilot.click(Overlay, offset=(WIDE[0] - 3, 5))
         await until_shown(pilot, "over steps at step 200")
         await pilot.press("left")

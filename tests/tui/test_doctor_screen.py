@@ -11,7 +11,7 @@ import psutil
 import pytest
 from fake_doctor import HEALTHY, REDUCED, SHM, TWO_GPUS, VISIBLE, FakeDoctor, counts, ok
 from fakes import FakeSampler, FakeSession, card, screen_text, seed_cnn
-from kept_runs import until, until_shown, until_told
+from kept_runs import resize, until, until_shown, until_told
 from rich.cells import cell_len
 from textual.pilot import Pilot
 
@@ -246,6 +246,14 @@ async def test_a_click_selects_a_check(app: TuitrainApp, doctor: FakeDoctor) -> 
         selected = report_of(pilot).selected
         assert selected is not None
         assert selected.check == "torch-build"
+        await resize(pilot, 120, 24)
+        await pilot.press("end")
+        await pilot.pause()
+        text = screen_text(app)
+        row = next(place for place, line in enumerate(text.split("\n")) if "▸" in line)
+        await pilot.click("#doctor-report", offset=(10, row - 1))
+        await pilot.pause()
+        assert screen_text(app) == text, "beside the report it is open already"
 
 
 @pytest.mark.parametrize("size", [*SIZES, (81, 25), (119, 24), (400, 24)])

@@ -487,6 +487,10 @@ async def test_a_click_selects_a_row_and_a_second_one_changes_it(session: FakeSe
         # Not on a row: nothing.
         await click(pilot, Launcher, 0)
         assert ROWS[pane.cursor] == "strategy"
+        # Nor where the keys went elsewhere since the first click.
+        app.screen.set_focus(None)
+        await click(pilot, Launcher, strategy)
+        assert pane.form.config.strategy == "single"
 
 
 @pytest.mark.parametrize("size", SIZES)

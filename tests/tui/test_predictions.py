@@ -244,6 +244,10 @@ async def test_a_click_selects(session: FakeSession, sampler: FakeSampler) -> No
         await pilot.click(Images, offset=(3, 25))
         await pilot.pause()
         assert "test sample 104 " in selected(app)
+        # A cell is opened in the matrix alone.
+        await pilot.press("enter", "space")
+        await pilot.pause()
+        assert "1–6 of 64 · worst first" in screen_text(app)
 
 
 async def test_samples_without_pictures_are_listed(session: FakeSession, sampler: FakeSampler) -> None:
@@ -422,7 +426,7 @@ async def test_a_click_selects_a_cell(session: FakeSession, sampler: FakeSampler
     app = make(session, sampler)
     async with app.run_test(size=(80, 24)) as pilot:
         await opened(pilot, session, evaluation())
-        await pilot.press("m")
+        await pilot.press("m", "end")
         await pilot.pause()
         lines = screen_text(app).splitlines()
         row = next(y for y, line in enumerate(lines) if "  bird " in line and "54.0 %" in line)
@@ -561,5 +565,5 @@ def test_results_count_what_there_is() -> None:
     assert results.count((0, 1)) == 30
     assert results.share((0, 2)) == 0.16
     assert results.share((50, 0)) is None
-    assert results.name(50) == "class 50"
+    assert [results.name(number) for number in (-1, 10, 50)] == ["class -1", "class 10", "class 50"]
     assert [sample.index for sample in results.chosen("all", (0, 1))] == [100, 110, 120, 130]

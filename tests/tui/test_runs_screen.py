@@ -28,10 +28,12 @@ from tuitrain.runs.summary import RunSummary
 from tuitrain.tui import format as words
 from tuitrain.tui.app import TuitrainApp
 from tuitrain.tui.browse import run_rows, runs_reader
+from tuitrain.tui.browse.run_rows import Sketch
 from tuitrain.tui.browse.runs_reader import Reading, RunsReader, Wish, Wishes
 from tuitrain.tui.screens.ask import Ask
 from tuitrain.tui.screens.opened import OpenedScreen
 from tuitrain.tui.screens.runs import RunsScreen
+from tuitrain.tui.widgets.run_detail import RunDetail
 from tuitrain.tui.widgets.runs_table import RunsTable
 
 SIZES = [(80, 24), (120, 40), (200, 60)]
@@ -146,6 +148,7 @@ async def test_states_that_need_words(session: FakeSession, sampler: FakeSampler
         await pilot.press("down")
         text = await until_shown(pilot, "✗ failed · step 96: CUDA out of memory")
         assert "take half of that" in text
+        assert "…" not in text
 
 
 async def test_a_long_id_is_told_from_others_by_its_end(session: FakeSession, sampler: FakeSampler, runs_dir: Path) -> None:
@@ -795,6 +798,17 @@ def test_the_same_curves_are_read_once_and_the_list_after_what_is_under_way() ->
     assert wishes.add(narrow, busy=False) == listing, "what could not be read then is read now"
     assert wishes.add(narrow, busy=False) is None
     assert [wishes.add(listing, busy=False) for _ in range(2)] == [listing, listing]
+
+
+def test_what_is_drawn_of_a_run_stays_until_another_one_is_selected() -> None:
+    detail = RunDetail()
+    first, second = (run_rows.row_of(RunSummary(path=Path(run), run=run, state="running")) for run in "ab")
+    detail.show(first)
+    detail.sketch, detail.changed = Sketch(("▁",)), "lr 0.03"
+    detail.show(msgspec.structs.replace(first, step=7))
+    assert (detail.sketch, detail.changed) == (Sketch(("▁",)), "lr 0.03")
+    detail.show(second)
+    assert (detail.sketch, detail.changed) == (None, "")
 
 
 def test_ages_have_one_unit_and_six_cells() -> None:
