@@ -122,6 +122,7 @@ async def test_an_idle_replica_says_so(app: TuitrainApp, session: FakeSession, s
     async with app.run_test(size=size) as pilot:
         title, *lines = await train(pilot, session, replicas(["cpu"] * 3, idle=1), stats([0.003, 0.003, None]))
         assert lines[2] == "2 cpu  idle: the batch has no part for it"
+        assert lines[0].startswith("0 cpu  [32, 3, 32, 32] → [32, 10]   1.500   3.0 ms")
         assert "1 idle · batch" in title
 
 
