@@ -433,6 +433,9 @@ async def test_a_click_selects_a_cell(session: FakeSession, sampler: FakeSampler
         await pilot.click(Matrix, offset=(lines[row].index("54"), row - 1))
         await pilot.pause()
         assert "bird recognised" in screen_text(app)
+        await pilot.click(Matrix, offset=(lines[row].index("54"), row - 3))
+        await pilot.pause()
+        assert "airplane taken for bird" in screen_text(app)
 
 
 async def test_help_explains_the_keys(session: FakeSession, sampler: FakeSampler) -> None:
