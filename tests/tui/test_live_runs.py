@@ -188,6 +188,7 @@ async def test_another_host_is_view_only_and_says_so(
     app = attached_app(session, sampler, runs_dir, outside)
     async with app.run_test(size=size) as pilot:
         text = await until_shown(pilot, "view only it trains on gpu-box-3", "keys are heard only there")
+        assert text.splitlines()[-2].startswith("╰")
         assert "\x1b" not in text
         assert "Devices" not in text, "the devices of this machine are none of that run's"
         await pilot.press("space", "x", "c")

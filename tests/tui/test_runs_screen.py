@@ -232,6 +232,7 @@ async def test_few_runs_are_read_once(
     session: FakeSession, sampler: FakeSampler, runs_dir: Path, three: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(runs_reader, "_FIRST", 3)
+    monkeypatch.setattr("tuitrain.tui.screens.base.BEAT_SECONDS", 3600.0)
     shown: list[int] = []
     show = RunsTable.show
     monkeypatch.setattr(RunsTable, "show", lambda self, rows, *rest: (shown.append(len(rows)), show(self, rows, *rest)))
@@ -453,8 +454,11 @@ async def test_an_order_turned_round_and_back(session: FakeSession, sampler: Fak
         assert names(pilot) == ["alpha", "beta", "gamma"], "another order begins its usual way round"
 
 
-async def test_filtering_as_one_types(session: FakeSession, sampler: FakeSampler, runs_dir: Path, three: list[Path]) -> None:
+async def test_filtering_as_one_types(
+    session: FakeSession, sampler: FakeSampler, runs_dir: Path, three: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
     annotate(three[2], "with warm-up")
+    monkeypatch.setattr("tuitrain.tui.screens.base.BEAT_SECONDS", 3600.0)
     app = make(session, sampler, runs_dir)
     async with app.run_test(size=(80, 24)) as pilot:
         await opened(pilot, "Runs 3")
