@@ -11,9 +11,12 @@ from small_sessions import BOUND, Heard, session_of, started
 
 from tuitrain.config import DEFAULTS, RunConfig
 from tuitrain.events import Event, Losses, Notice, RunEnded, State
+from tuitrain.runs.folder import RunFolder
+from tuitrain.runs.record import RunRecord
 from tuitrain.runs.saved import load_record
 from tuitrain.runs.store import MetricsWriter
 from tuitrain.session import archive
+from tuitrain.session.archive import Archive
 from tuitrain.session.control import Control
 
 
@@ -57,6 +60,23 @@ def test_a_folder_that_was_moved_away(tmp_path: Path, heard: Heard, monkeypatch:
     else:
         assert more == [f"{events_of(more)} events could not be written to the run's metrics: its folder is not there any more."]
         assert not path.exists()
+
+
+def test_each_time_that_it_goes_and_comes_back_is_said_once(tmp_path: Path) -> None:
+    folder = RunFolder.create(tmp_path, DEFAULTS, started(2), {})
+    kept, record = Archive(folder), RunRecord(DEFAULTS)
+    record.apply(started(2))
+    said = []
+    for _ in range(2):
+        elsewhere = folder.path.rename(tmp_path / "elsewhere")
+        said += [kept.commit(record), kept.commit(record)]
+        elsewhere.rename(folder.path)
+        said += [kept.commit(record), kept.commit(record)]
+    kept.close(record)
+    assert [notice.text.partition(" there")[0] for notices in said for notice in notices] == [
+        *("The run's folder is not", "The run's folder is back, and what came meanwhile is written into it.")
+    ] * 2
+    assert list(map(len, said)) == [1, 0] * 4
 
 
 class Impatient(MetricsWriter):

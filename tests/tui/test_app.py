@@ -643,8 +643,9 @@ async def test_switching_between_launcher_and_training(session: FakeSession, sam
         await pilot.press("n")
         await settle(pilot)
         assert "a run is training" in screen_text(app)
-        await pilot.press("enter")
+        await pilot.press("enter", "x", "c")
         assert len(session.started) == 1
+        assert not session.asked, "the launcher's keys are about the next run"
         await pilot.press("t", "space")
         assert session.asked == ["pause"]
 
