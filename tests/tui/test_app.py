@@ -356,6 +356,10 @@ async def test_strategies_that_do_not_fit_say_why(session: FakeSession, sampler:
         await pilot.press("shift+tab", "right", "right")
         await pilot.pause()
         assert "dp needs two GPUs: + adds one" in screen_text(app)
+        await pilot.press("plus")
+        await until_shown(pilot, "● ddp")
+        await pilot.press("tab", "shift+tab")
+        await until_shown(pilot, "▸● ddp")
 
 
 # -- training ---------------------------------------------------------------------------------------------------------
