@@ -394,6 +394,8 @@ async def test_moving_by_keys_and_mouse(session: FakeSession, sampler: FakeSampl
         assert await pilot.click(RunsTable, offset=(10, 5))
         assert place() == 3
         assert isinstance(app.screen, RunsScreen), "one click only selects"
+        await pilot.click(RunsTable, offset=(10, 1))
+        assert place() == 3, "the headings are no run"
         await pilot._post_mouse_events([_scroll_down()], RunsTable, offset=(10, 5))
         assert table(pilot).list.top == 3
         assert place() in range(3, 3 + table(pilot).list.page)
