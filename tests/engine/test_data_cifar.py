@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import importlib.util
 import io
@@ -179,7 +180,8 @@ def md5(content: bytes) -> str:
 
 
 class Server:
-    """Serves one archive; with `endless` it sends 64 KB pieces until the client has gone, with `silent` nothing after the first."""
+    """Serves one archive; with `endless` it sends 64 KB pieces until the client has gone, with `silent` nothing after the first,
+    with `cut` it closes the connection after one."""
 
     def __init__(self, content: bytes) -> None:
         self.content = content
@@ -200,6 +202,9 @@ class Server:
                         self.wfile.write(outer.content)
                     while outer.mode == "endless" and not outer.closing.wait(0.005):
                         self.wfile.write(bytes(65536))
+                    if outer.mode == "cut":
+                        self.wfile.write(bytes(1_000_000))
+                        self.close_connection = True
                     if outer.mode == "silent":
                         self.wfile.write(bytes(65536))
                         outer.closing.wait(30)
@@ -288,6 +293,36 @@ def test_a_damaged_download_is_refused_and_removed(tmp_path: Path, server: Serve
     sentence = refused("cifar10")
     assert "what came is damaged" in sentence
     assert list((tmp_path / CACHED).iterdir()) == []
+
+
+def test_a_connection_that_ends_too_early_is_not_called_damaged_data(tmp_path: Path, server: Server) -> None:
+    server.mode = "cut"
+    assert "could not be downloaded: the connection ended after 1 of 1000 MB; try again with a network" in refused("cifar10")
+    assert list((tmp_path / CACHED).iterdir()) == []
+
+
+def test_a_full_disk_is_named_and_not_taken_for_the_network(tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    utils = vision.import_torchvision("the test").datasets.utils
+
+    def over_tls(url: str, filename: str, retrieve: Callable[[str, str], None] = utils._urlretrieve) -> None:
+        tried.append(url)
+        retrieve(server.url, filename)
+
+    class Full(io.BytesIO):
+        def write(self, _content: object) -> int:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    tried: list[str] = []
+    monkeypatch.setattr(utils, "_get_redirect_url", lambda url, max_hops: "https://127.0.0.1/")
+    monkeypatch.setattr(utils, "_urlretrieve", over_tls)
+    monkeypatch.setattr(utils, "open", lambda *_: Full(), raising=False)
+    place = tmp_path / CACHED
+    assert refused("cifar10") == (
+        f"data: CIFAR-10 could not be downloaded: no space is left in {place}; make room for 360 MB and try again, "
+        "use --data synthetic, or a folder of images with --data PATH."
+    )
+    assert tried == ["https://127.0.0.1/"]
+    assert list(place.iterdir()) == []
 
 
 def test_no_network_says_the_way_out(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import os
 import shutil
@@ -24,9 +25,12 @@ from tuitrain.paths import CIFAR10_FOLDER, cached_cifar10, find_cifar10
 from tuitrain.text import clean
 
 ARCHIVE_BYTES = 170_498_071
+ROOM_BYTES = 360_000_000
+"""The archive, and beside it what is unpacked from it."""
 STALLED_SECONDS = 60.0
 JOIN_SECONDS = 2.0
 _WAY_OUT = "use --data synthetic, or a folder of images with --data PATH"
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 def fetch_cifar10(ending: Callable[[], bool]) -> Generator[Progress, None, Path]:
@@ -36,7 +40,7 @@ def fetch_cifar10(ending: Callable[[], bool]) -> Generator[Progress, None, Path]
         The `cifar-10-batches-py` folder.
 
     Raises:
-        ConfigError: torchvision is missing, there is no network, the server does not answer, or the disk is full.
+        ConfigError: torchvision is missing, there is no network, the server does not answer or ends too early, or the disk is full.
         Interrupted: `ending` said so; what was fetched so far is removed.
     """
     found = find_cifar10()
@@ -84,7 +88,7 @@ def _follow(download: _Download, ending: Callable[[], bool]) -> Generator[Progre
         elif size < ARCHIVE_BYTES and time.monotonic() - changed > STALLED_SECONDS:
             raise ConfigError(f"data: the CIFAR-10 download stalled: no byte came for {STALLED_SECONDS:.0f} s; try again, {_WAY_OUT}.")
     if download.error is not None:
-        raise _explained(download.error) from None
+        raise _explained(download.error, download.root.parent) from None
 
 
 class _Download(threading.Thread):
@@ -95,18 +99,18 @@ class _Download(threading.Thread):
 
     def __init__(self, torchvision: Any, root: Path) -> None:
         super().__init__(name="cifar10-download", daemon=True)
-        self.error: Exception | None = None
+        self.error: BaseException | None = None
         self._torchvision = torchvision
-        self._root = root
+        self.root = root
         self._cancelled = threading.Event()
 
     def run(self) -> None:
         try:
             with _silent(self._torchvision.datasets.utils, self._cancelled):
                 # The test part is enough: all is fetched and checked for either, and what it loads is thrown away.
-                self._torchvision.datasets.CIFAR10(self._root, train=False, download=True)
+                self._torchvision.datasets.CIFAR10(self.root, train=False, download=True)
         except Exception as error:
-            self.error = error
+            self.error = error.__cause__ or error if isinstance(error, _Ended) else error
 
     def cancel(self) -> None:
         """Ends it at the next piece of the archive and waits a little for that."""
@@ -117,34 +121,46 @@ class _Download(threading.Thread):
     def archive_bytes(self) -> int:
         """How much has come so far."""
         try:
-            return (self._root / str(self._torchvision.datasets.CIFAR10.filename)).stat().st_size
+            return (self.root / str(self._torchvision.datasets.CIFAR10.filename)).stat().st_size
         except OSError:
             return 0
 
     def is_unpacking(self) -> bool:
         """Whether the archive is complete and being unpacked."""
-        return (self._root / CIFAR10_FOLDER).is_dir()
+        return (self.root / CIFAR10_FOLDER).is_dir()
 
 
-class _Cancelled(Exception):
-    """Not an OSError, because torchvision answers one with a second try."""
+class _Ended(Exception):
+    """A download that was cancelled, broke off or filled the disk. Not an OSError, because torchvision answers one with a second try."""
 
 
 class _Meter:
-    """What torchvision takes for its progress bar: prints nothing, and ends the download when asked to."""
+    """What torchvision takes for its progress bar: prints nothing, and sees why a download is to end.
 
-    def __init__(self, cancelled: threading.Event, *_: object, **__: object) -> None:
+    Args:
+        cancelled: whether it was asked to.
+        total: how many bytes the server announced, where it did.
+    """
+
+    def __init__(self, cancelled: threading.Event, total: int | None = None, **_: object) -> None:
         self._cancelled = cancelled
+        self._total = total
+        self._done = 0
 
     def __enter__(self) -> _Meter:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        pass
+    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
+        if isinstance(error, OSError) and error.errno in _FULL:
+            raise _Ended from error
+        # urllib takes a connection that ends too early for the end of the file.
+        if error is None and self._total is not None and self._done < self._total:
+            raise _Ended(f"the connection ended after {self._done / 1e6:.0f} of {self._total / 1e6:.0f} MB")
 
-    def update(self, _count: int) -> None:
+    def update(self, count: int) -> None:
+        self._done += count
         if self._cancelled.is_set():
-            raise _Cancelled
+            raise _Ended
 
 
 @contextlib.contextmanager
@@ -174,21 +190,27 @@ def _publish(unpacked: Path, target: Path) -> Path:
     except OSError as error:
         found = find_cifar10()
         if found is None:
-            raise _explained(error) from None
+            raise _explained(error, target.parent) from None
         return found
     return target
 
 
-def _explained(error: Exception) -> ConfigError:
+def _explained(error: BaseException, folder: Path) -> ConfigError:
+    """The sentence for a download into `folder` that failed."""
+    failed, again = "data: CIFAR-10 could not be downloaded", "try again with a network"
     if isinstance(error, urllib.error.HTTPError):
         reason = f"the server answered {error.code} {clean(str(error.reason))}"
     elif isinstance(error, urllib.error.URLError):
         cause = error.reason
         reason = clean(cause.strerror or str(cause)) if isinstance(cause, OSError) else clean(str(cause))
     elif isinstance(error, RuntimeError):
-        reason = "what came is damaged (its MD5 sum is not the known one)"
+        reason, again = "what came is damaged (its MD5 sum is not the known one)", "try again"
+    elif isinstance(error, OSError) and error.errno in _FULL:
+        reason, again = f"no space is left in {clean(str(folder))}", f"make room for {ROOM_BYTES / 1e6:.0f} MB and try again"
     elif isinstance(error, OSError) and error.strerror:
         reason = clean(error.strerror)
+    elif isinstance(error, _Ended):
+        reason = str(error)
     else:
         reason = one_line(error)
-    return ConfigError(f"data: CIFAR-10 could not be downloaded: {reason}; try again with a network, {_WAY_OUT}.")
+    return ConfigError(f"{failed}: {reason}; {again}, {_WAY_OUT}.")
