@@ -307,6 +307,18 @@ def make_bad_evaluation(config: Any) -> nn.Module:
     return Breaking(ValueError("not in evaluation"), None)
 
 
+class Silent(nn.Linear):
+    """Gives numbers in training alone."""
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        scores = super().forward(inputs.flatten(1))
+        return scores if self.training else scores * np.nan
+
+
+def make_silent(config: Any) -> nn.Module:
+    return Silent(192, CLASSES)
+
+
 class TwoOutputs(nn.Module):
     def __init__(self) -> None:
         super().__init__()

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from tuitrain.engine import predictions
 from tuitrain.engine.data import Split
 from tuitrain.engine.predictions import SHOWN_MISTAKES, SHOWN_SAMPLES, Answers
-from tuitrain.events import Eval, Predictions
+from tuitrain.events import Clock, Eval, Notice, Predictions
 
 
 def event_of(scores: Tensor, labels: Tensor, inputs: Tensor | None = None, classes: Any = (), batch: int = 16) -> Predictions:
@@ -100,6 +100,37 @@ def test_scores_that_are_no_numbers_are_sure_of_nothing() -> None:
     told = event_of(scores, torch.tensor([0, 0, 0]), classes=("a", "b"))
     assert all(0 <= one.confidence <= 1 for one in told.samples)
     assert told.samples[0].index == 2
+
+
+def test_scores_with_a_nan_are_no_answer_and_never_right() -> None:
+    labels = torch.tensor([0, 0, 1, 1])
+    scores = torch.tensor([[math.nan, 1.0], [1.0, math.nan], [0.0, math.inf], [math.nan, math.nan]])
+    answers = Answers(Split(torch.zeros(4, 2), labels))
+    answers.add(scores)
+    assert answers.right() == 1
+    assert answers.flaw() == "the model's scores hold a nan for 3 of 4 test samples, which count as wrong"
+    told = answers.event(1, 1, "ab")
+    assert told.classes == ("a", "b", "no number")
+    assert told.confusion == ((0, 0, 2), (0, 1, 1), (0, 0, 0))
+    assert [(one.index, one.predicted) for one in told.samples] == [(0, 2), (1, 2), (3, 2), (2, 1)]
+
+
+def test_scores_that_are_numbers_have_no_flaw() -> None:
+    answers = Answers(Split(torch.zeros(2, 2), torch.tensor([0, 1])))
+    answers.add(torch.tensor([[math.inf, 1.0], [-math.inf, 1.0]]))
+    assert answers.flaw() is None
+    assert answers.event(1, 1, "ab").classes == ("a", "b")
+
+
+def test_an_evaluation_without_numbers_reaches_no_target_and_says_so(tmp_path: Path) -> None:
+    events = run(small_config(model="engine_small:make_silent", epochs=2, target_accuracy=0.01), FakeControl(tmp_path))
+    assert [(math.isnan(event.loss), event.accuracy) for event in of(Eval, events)] == [(True, 0.0)] * 2
+    count = engine_small.TEST_SAMPLES
+    said = (
+        f"The test loss is nan, no finite number: the model's scores hold a nan for {count} of {count} test samples, which count as wrong."
+    )
+    assert [event.text for event in of(Notice, events) if "test" in event.text] == [said]
+    assert {event.crossed_epoch for event in of(Clock, events)} == {None}
 
 
 def test_a_model_that_answers_into_one_tensor_is_understood() -> None:

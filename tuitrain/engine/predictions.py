@@ -9,12 +9,16 @@ from torch import Tensor
 
 from tuitrain.engine.data import Split
 from tuitrain.events import Prediction, Predictions
-from tuitrain.text import clean
+from tuitrain.text import clean, plural
 
 SHOWN_MISTAKES = 48
 SHOWN_SAMPLES = 64
 LARGEST_MATRIX = 100
 """With more classes than this nobody can read a confusion matrix, and none is made."""
+
+NO_ANSWER = "no number"
+"""Stands for the class of a sample to whose scores a NaN belongs: the highest of them says nothing."""
+_UNANSWERED = -1
 
 # Scores are looked at in blocks of about this many samples: few calls for the device, and little of its memory.
 _BLOCK_SAMPLES = 4096
@@ -46,17 +50,34 @@ class Answers:
         """How many samples the model is right about, 0-dim, on the device."""
         return (self._all(self._predicted) == self._split.labels).sum()
 
+    def flaw(self) -> str | None:
+        """What is wrong with the model's scores; `None` where each of them is a number, or infinite."""
+        count, total = self._unanswered(), len(self._split)
+        return (
+            f"the model's scores hold a nan for {count:,} of {total:,} test {plural('sample', total)}, which count as wrong"
+            if count
+            else None
+        )
+
+    def _unanswered(self) -> int:
+        """To how many samples' scores a NaN belongs."""
+        return int((self._all(self._predicted) == _UNANSWERED).sum())
+
     def event(self, step: int, epoch: int, classes: Sequence[str]) -> Predictions:
         """What the evaluation at `step` shows.
 
         Args:
             step: the step after which it was, from 1.
             epoch: the epoch of that step.
-            classes: the name of each class number; where there are more class numbers, these stand for themselves.
+            classes: the name of each class number; where there are more class numbers, these stand for themselves. After them comes
+                `NO_ANSWER`, where there is a sample for it.
         """
         truth, predicted = self._split.labels, self._all(self._predicted)
         count = max(len(classes), int(torch.maximum(truth.max(), predicted.max())) + 1)
         names = (*map(clean, classes), *map(str, range(len(classes), count)))
+        if self._unanswered():
+            predicted = predicted.masked_fill(predicted == _UNANSWERED, count)
+            names, count = (*names, NO_ANSWER), count + 1
         return Predictions(
             step=step,
             epoch=epoch,
@@ -70,9 +91,9 @@ class Answers:
         scores = torch.cat(self._held)
         self._held, self._held_samples = [], 0
         predicted = scores.argmax(1)
-        # The softmax of the highest score; a model that gives no numbers is not sure of anything.
+        # The softmax of the highest score; a model that gives no numbers, or infinite ones, is not sure of anything.
         confidence = torch.softmax(scores, 1).gather(1, predicted[:, None])[:, 0]
-        self._predicted.append(predicted)
+        self._predicted.append(predicted.masked_fill(scores.isnan().any(1), _UNANSWERED))
         self._confidence.append(confidence.float().nan_to_num(0.0))
 
     def _all(self, blocks: list[Tensor]) -> Tensor:

@@ -158,7 +158,7 @@ class Run:
                 return
             took = time.perf_counter() - begin
             yield Eval(step=self.step, epoch=self.epoch, loss=score.loss, loss_sum=score.loss_sum, accuracy=score.accuracy)
-            if not math.isfinite(score.loss) and not self._flaw_told and (flaw := self._evaluator.flaw()):
+            if not math.isfinite(score.loss) and not self._flaw_told and (flaw := self._evaluator.flaw() or score.answers.flaw()):
                 self._flaw_told = True
                 yield Notice(level="warning", text=f"The test loss is {score.loss}, no finite number: {flaw}.")
             if self._target is not None:
