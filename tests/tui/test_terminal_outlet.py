@@ -245,6 +245,14 @@ def test_what_is_pasted_is_no_key(terminal: tuple[int, int], reader: tuple[Typed
     ]
 
 
+def test_enter_that_was_typed_ahead_is_enter(terminal: tuple[int, int], reader: tuple[Typed, LastingDriver, list[float | None]]) -> None:
+    app, _, _ = reader
+    os.write(terminal[0], b"\nq\r\x1b[200~one\ntwo\x1b[201~")
+    until(lambda: any(isinstance(key, Paste) for key in app.keys))
+    assert [(key.key, key.character) for key in app.keys if isinstance(key, Key)] == [("enter", "\r"), ("q", "q"), ("enter", "\r")]
+    assert [key.text for key in app.keys if isinstance(key, Paste)] == ["one\ntwo"]
+
+
 def test_a_character_may_come_in_two_parts(terminal: tuple[int, int], reader: tuple[Typed, LastingDriver, list[float | None]]) -> None:
     app, _, waits = reader
     os.write(terminal[0], "é".encode()[:1])

@@ -17,6 +17,8 @@ from typing import Protocol, cast
 from textual import constants
 from textual._xterm_parser import XTermParser
 from textual.drivers.linux_driver import LinuxDriver
+from textual.events import Key
+from textual.message import Message
 
 from tuitrain.tui.terminal.outlet import Outlet
 from tuitrain.tui.terminal.paste import PasteGuard
@@ -152,7 +154,7 @@ class LastingDriver(LinuxDriver):
                 text = guard.pass_on(decode(data))
                 # To the parser an empty text is the end; it is one after a part of a character, or of the mark that ends a paste.
                 for event in parser.feed(text) if text else ():
-                    self.process_message(event)
+                    self.process_message(_as_pressed(event))
                 unfinished = time.monotonic() + constants.ESCAPE_DELAY + 2 * _TICK_SECONDS
             for event in parser.tick():
                 self.process_message(event)
@@ -162,3 +164,8 @@ class LastingDriver(LinuxDriver):
             return os.read(self.fileno, _CHUNK)
         except OSError:
             return b""
+
+
+def _as_pressed(event: Message) -> Message:
+    """Enter that was pressed before the app took the terminal is Enter: the terminal had still made the end of a line of it."""
+    return Key("enter", "\r") if isinstance(event, Key) and event.key == "ctrl+j" else event
