@@ -638,6 +638,24 @@ async def test_the_own_run_gets_its_new_name_at_once_where_it_can_be_kept(
         assert session.record.config.title() == title
 
 
+async def test_a_note_that_cannot_be_kept_is_not_typed_twice(
+    session: FakeSession, sampler: FakeSampler, runs_dir: Path, three: list[Path]
+) -> None:
+    in_the_way = three[0] / "label.json"
+    in_the_way.mkdir()
+    app = make(session, sampler, runs_dir)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await opened(pilot, "Runs 3")
+        await pilot.press("a", *"long", "enter")
+        await until_told(pilot, "label.json cannot be written")
+        await until_told(pilot, "a shows what was typed again.")
+        # It is that run's note, and no other's.
+        await pilot.press("down", "a", "x", "escape", "up", "e", "escape")
+        in_the_way.rmdir()
+        await pilot.press("a", "y", "enter")
+        await until_shown(pilot, "note     longy")
+
+
 async def test_a_change_that_fails_as_nobody_foresaw_says_so(
     session: FakeSession, sampler: FakeSampler, runs_dir: Path, three: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:

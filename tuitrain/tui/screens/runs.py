@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from tuitrain.tui.hosts.outside import Outside
 
 _LIST_EVERY_BEATS = 2
+_EDIT_KEYS = {"name": "e", "note": "a"}
 
 
 class RunsScreen(PaneScreen):
@@ -82,11 +83,12 @@ class RunsScreen(PaneScreen):
             self.reading = reading
 
     class Told(Message, bubble=False):
-        """A change was made, or could not be."""
+        """A change was made, or could not be; `typed` is what it was to keep."""
 
-        def __init__(self, outcome: Outcome) -> None:
+        def __init__(self, outcome: Outcome, typed: RunDetail.Edited | None = None) -> None:
             super().__init__()
             self.outcome = outcome
+            self.typed = typed
 
     def __init__(self, run: RunLike, runs_dir: Path, *, outside: Outside) -> None:
         super().__init__(run)
@@ -295,7 +297,7 @@ class RunsScreen(PaneScreen):
                 record.config = msgspec.structs.replace(record.config, **{field: text.strip()})
             return outcome
 
-        self._change(edit)
+        self._change(edit, message)
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         """Whoever leaves the name or note by Tab or by mouse leaves it as it was."""
@@ -308,11 +310,11 @@ class RunsScreen(PaneScreen):
         self.rearrange()
         self._selection_changed()
 
-    def _change(self, change: Callable[[], Outcome]) -> None:
+    def _change(self, change: Callable[[], Outcome], typed: RunDetail.Edited | None = None) -> None:
         """Do in a thread what waits for the disk."""
 
         def run() -> None:
-            self.post_message(self.Told(run_changes.outcome(change)))
+            self.post_message(self.Told(run_changes.outcome(change), typed))
 
         self.run_worker(run, thread=True, exit_on_error=False, group="change")
 
@@ -323,7 +325,11 @@ class RunsScreen(PaneScreen):
 
     def on_runs_screen_told(self, message: Told) -> None:
         """Say what became of a change, and show it."""
-        self._tell(message.outcome)
+        outcome, typed = message.outcome, message.typed
+        if outcome.wrong and typed is not None:
+            self._detail.have_again(typed)
+            outcome = msgspec.structs.replace(outcome, sentence=f"{outcome.sentence} {_EDIT_KEYS[typed.field]} shows what was typed again.")
+        self._tell(outcome)
         self._look(listing=True)
 
     def _tell(self, outcome: Outcome) -> None:

@@ -57,6 +57,7 @@ class RunDetail(Pane):
         self._run: RunRow | None = None
         self._editor = LineEditor(self, self._editor_place)
         self._field: Field = "name"
+        self._unkept: RunDetail.Edited | None = None
 
     @property
     def sketched(self) -> tuple[int, int]:
@@ -82,11 +83,19 @@ class RunDetail(Pane):
         self.redraw()
 
     def edit(self, field: Field) -> None:
-        """Type another name or note."""
+        """Type another name or note; the one that could not be kept is there again."""
         if self._run is None or self.editing:
             return
         self._field = field
-        self._editor.open(self._run.summary.name if field == "name" else self._run.summary.note)
+        text = self._run.summary.name if field == "name" else self._run.summary.note
+        typed = self._unkept
+        if typed is not None and (typed.run.key, typed.field) == (self._run.key, field):
+            text, self._unkept = typed.text, None
+        self._editor.open(text)
+
+    def have_again(self, typed: Edited) -> None:
+        """What was typed could not be kept: the next `edit` of it begins with that."""
+        self._unkept = typed
 
     def action_leave(self) -> None:
         """Leave it as it was."""
