@@ -8,17 +8,21 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psutil
 import pytest
+import small_sessions
 from small_groups import BOUND, events_of, losses_of, small_run
 
 from tuitrain.config import ConfigError, RunConfig
-from tuitrain.session.launched import NOTE, World, earlier_run, first_host, fitted, tell_torch, world_of
+from tuitrain.events import Event, Progress
+from tuitrain.session.launched import NOTE, Words, World, earlier_run, first_host, fitted, tell_torch, world_of
+from tuitrain.wire import Joined
 
 TORCHRUN = {"RANK": "3", "WORLD_SIZE": "4", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "box", "MASTER_PORT": "1"}
 SRUN = {"SLURM_PROCID": "2", "SLURM_STEP_NUM_TASKS": "3", "SLURM_LOCALID": "0", "SLURM_NODEID": "1", "SLURM_JOB_ID": "4711"}
@@ -153,6 +157,62 @@ def test_a_folder_of_runs_that_may_not_be_entered_has_no_run_of_these_ranks(
 
 
 # -- the launchers ---------------------------------------------------------------------------------------------------------
+
+
+class Timers:
+    """Timers that run out when they are told to."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._running: list[Any] = []
+        monkeypatch.setattr("tuitrain.session.launched.threading.Timer", self)
+
+    def __call__(self, seconds: float, call: Callable[..., object], given: tuple[object, ...]) -> Any:
+        timer = SimpleNamespace(
+            start=lambda: self._running.append(timer), cancel=lambda: self._running.remove(timer), run=lambda: call(*given)
+        )
+        return timer
+
+    def run_out(self) -> None:
+        for timer in self._running:
+            timer.run()
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_rank_says_what_it_waits_for_until_the_run_begins(
+    rank: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def told() -> str:
+        timers.run_out()
+        return capfd.readouterr().err
+
+    listeners: list[Callable[[Sequence[Event]], None]] = []
+    timers = Timers(monkeypatch)
+    # It would take the standard error of this process.
+    monkeypatch.setattr(Words, "_send_to", lambda words, descriptor: None)
+    words = Words(World("torchrun", rank, 2, rank, 2), SimpleNamespace(subscribe=listeners.append, record=None))  # type: ignore[arg-type]
+    (hear,) = listeners
+    hear([Progress(phase="importing torch"), Progress(phase="waiting for the other ranks at box:1")])
+    assert told() == f"tuitrain: rank {rank} of 2 is still waiting for the other ranks at box:1, after 10 s.\n"
+    hear(
+        [
+            small_sessions.started(3) if rank == 0 else Joined(folder=str(tmp_path / "elsewhere" / "run"), host="box"),
+            Progress(phase="evaluating"),
+        ]
+    )
+    assert told() == ""
+    hear([Progress(phase="evaluating")])
+    words.close(0)
+    assert told() == ""
+
+
+def test_a_rank_that_ends_waits_for_nothing(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    listeners: list[Callable[[Sequence[Event]], None]] = []
+    timers = Timers(monkeypatch)
+    words = Words(World("torchrun", 0, 2, 0, 2), SimpleNamespace(subscribe=listeners.append, record=None))  # type: ignore[arg-type]
+    listeners[0]([Progress(phase="importing torch")])
+    words.close(130)
+    timers.run_out()
+    assert capfd.readouterr().err == ""
 
 
 @contextmanager

@@ -10,6 +10,7 @@ import re
 import socket
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Mapping, MutableMapping, Sequence
 from contextlib import suppress
@@ -19,15 +20,17 @@ from pathlib import Path
 import msgspec
 
 from tuitrain.config import ConfigError, RunConfig, parse_device, with_changes
-from tuitrain.events import Event, RunStarted
+from tuitrain.events import Event, Progress, RunStarted
 from tuitrain.files import write_atomically
 from tuitrain.session import Session
 from tuitrain.session.rank_output import LOGS
+from tuitrain.text import clean
 from tuitrain.wire import Joined
 
 NOTE = "launched.json"
 _FIRST_PORT, _PORTS = 20000, 10000
 _FIRST_SPEAKS_SECONDS = 10.0
+_LATE_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
@@ -242,15 +245,19 @@ class Words:
     def __init__(self, world: World, session: Session) -> None:
         self._world, self._session = world, session
         self._joined = world.rank == 0
-        session.subscribe(self._hear)
+        self._begun = False
+        self._phase: str | None = None
+        self._late: threading.Timer | None = None
         if world.rank:
             self._stderr = os.dup(2)
             # Where the process prints, until its end.
             self._early = tempfile.TemporaryFile()  # noqa: SIM115
             self._send_to(self._early.fileno())
+        session.subscribe(self._hear)
 
     def close(self, code: int) -> None:
         """The process will end with `code`."""
+        self._expect(None)
         sys.stdout.flush()
         sys.stderr.flush()
         if not self._joined and code == 2 and self._world.local_rank:
@@ -265,12 +272,40 @@ class Words:
     def _hear(self, batch: Sequence[Event]) -> None:
         """From the recorder's thread."""
         for event in batch:
+            if isinstance(event, (RunStarted, Joined)):
+                self._begun = True
+                self._expect(None)
+            elif isinstance(event, Progress) and not self._begun:
+                self._expect(event.phase)
             if isinstance(event, RunStarted) and self._session.record is not None and self._session.record.path is not None:
                 with suppress(OSError):  # a restart then begins a new run
                     note = _Note(self._world.job, self._world.parent)
                     write_atomically(self._session.record.path / NOTE, msgspec.json.encode(note))
             elif isinstance(event, Joined) and not self._joined:
                 self._join(Path(event.folder) / LOGS)
+
+    def _expect(self, phase: str | None) -> None:
+        """Say that `phase` takes long, unless the next one comes in time: a log file would not tell which rank is missed."""
+        if phase == self._phase:
+            return
+        self._phase = phase
+        if self._late is not None:
+            self._late.cancel()
+            self._late = None
+        if phase is not None:
+            who = f"rank {self._world.rank} of {self._world.size}"
+            sentence = clean(f"tuitrain: {who} is still {phase}, after {_LATE_SECONDS:g} s.")
+            self._late = threading.Timer(_LATE_SECONDS, self._say, (sentence,))
+            self._late.daemon = True
+            self._late.start()
+
+    def _say(self, sentence: str) -> None:
+        """A line on what was standard error from the first."""
+        with suppress(OSError):
+            if self._world.rank:
+                os.write(self._stderr, f"{sentence}\n".encode())
+            else:
+                print(sentence, file=sys.stderr, flush=True)
 
     def _join(self, folder: Path) -> None:
         if not os.path.isdir(folder.parent):
