@@ -62,6 +62,17 @@ def test_going_on_is_no_launch(session: FakeSession, starts: Starts, heard: Hear
     assert heard.begun == []
 
 
+@pytest.mark.parametrize(
+    ("reason", "told"),
+    [
+        (f"RUN: {KEPT.name} belongs to another process; stop it first.", "it belongs to another process; stop it first."),
+        ("lr: it must be a number above 0.", "lr: it must be a number above 0."),
+    ],
+)
+def test_a_refusal_names_a_run_that_goes_on_once(reason: str, told: str) -> None:
+    assert Start(MINE, KEPT).refused(reason) == f"{KEPT.name} does not go on: {told}"
+
+
 def test_a_refusal_names_what_was_refused(session: FakeSession, starts: Starts, heard: Heard) -> None:
     starts.start(Start(MINE))
     session.refuse("data: the folder\x1b is gone.")

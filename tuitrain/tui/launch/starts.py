@@ -21,8 +21,12 @@ class Start(msgspec.Struct, frozen=True):
 
     def refused(self, reason: str) -> str:
         """The sentence that says what was refused, and why."""
-        what = f"{self.config.title()} was not started" if self.resume is None else f"{self.resume.name} does not go on"
-        return clean(f"{what}: {reason}")
+        if self.resume is None:
+            return clean(f"{self.config.title()} was not started: {reason}")
+        run = self.resume.name
+        # Nobody has typed RUN on a screen, and the run is named already.
+        about = reason.removeprefix(f"RUN: {run} ")
+        return clean(f"{run} does not go on: {reason if about == reason else f'it {about}'}")
 
 
 class Origin(Protocol):
