@@ -34,7 +34,7 @@ def follow(session: Session, config: RunConfig, printer: Printer, *, resume: Pat
         session.start(config, resume=resume)
         try:
             while batch := batches.get():
-                show(printer, batch, terminal)
+                show(printer, batch, session.record, terminal)
                 for event in batch:
                     if isinstance(event, RunEnded):
                         code = EXIT_CODES[event.state]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Protocol, TextIO
+from typing import TYPE_CHECKING, Protocol, TextIO
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
@@ -13,6 +13,9 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemaining
 from tuitrain import events
 from tuitrain.events import BYTES, Checkpoint, Clock, Eval, Event, Notice, Replicas, RunEnded, RunStarted, State, Step
 from tuitrain.text import clean
+
+if TYPE_CHECKING:
+    from tuitrain.runs.record import RunRecord
 
 
 class Printer(Protocol):
@@ -24,7 +27,8 @@ class Printer(Protocol):
 
     out: TextIO
 
-    def show(self, batch: Sequence[Event]) -> None: ...
+    def show(self, batch: Sequence[Event], record: RunRecord | None = None) -> None:
+        """Show a batch; `record` is that of the run, where its events do not say all."""
 
     def close(self) -> None: ...
 
@@ -35,7 +39,7 @@ class JsonPrinter:
     def __init__(self) -> None:
         self.out = sys.stdout
 
-    def show(self, batch: Sequence[Event]) -> None:
+    def show(self, batch: Sequence[Event], record: RunRecord | None = None) -> None:
         """Print the events of the contract."""
         for event in batch:
             if isinstance(event, events.PUBLIC):
@@ -55,7 +59,7 @@ class PlainPrinter:
         self._started: RunStarted | None = None
         self._clock: Clock | None = None
 
-    def show(self, batch: Sequence[Event]) -> None:
+    def show(self, batch: Sequence[Event], record: RunRecord | None = None) -> None:
         """Print what deserves a line."""
         for event in batch:
             if isinstance(event, RunStarted):
@@ -64,7 +68,7 @@ class PlainPrinter:
                 self._clock = event
             elif isinstance(event, RunEnded) and self._clock is not None:
                 print(clock_line(self._clock), file=self.out)
-            if (line := _line(event, self._started)) is not None:
+            if (line := _line(event, self._started, record)) is not None:
                 print(line, file=self.out)
             notice_to_stderr(event)
         self.out.flush()
@@ -92,7 +96,7 @@ class BarPrinter:
         self._clock: Clock | None = None
         self._progress.start()
 
-    def show(self, batch: Sequence[Event]) -> None:
+    def show(self, batch: Sequence[Event], record: RunRecord | None = None) -> None:
         """Print lines for what is rare and move the bar for the rest."""
         for event in batch:
             if isinstance(event, RunStarted):
@@ -109,7 +113,7 @@ class BarPrinter:
                     self._progress.console.bell()
                 if self._clock is not None:
                     self._progress.console.print(clock_line(self._clock), markup=False, highlight=False)
-            if not isinstance(event, Step) and (line := _line(event, self._started)) is not None:
+            if not isinstance(event, Step) and (line := _line(event, self._started, record)) is not None:
                 # A path is printed on one line, so that it can be copied; the terminal would break the run's numbers too.
                 soft_wrap = not isinstance(event, RunStarted)
                 self._progress.console.print(line, markup=False, highlight=False, soft_wrap=soft_wrap)
@@ -176,13 +180,13 @@ def _shape(shape: tuple[int, ...] | None) -> str:
     return "idle" if shape is None else f"[{', '.join(map(str, shape))}]"
 
 
-def _line(event: Event, started: RunStarted | None) -> str | None:
+def _line(event: Event, started: RunStarted | None, record: RunRecord | None) -> str | None:
     """The line that a log file gets of `event`, or `None`. Paths and errors in it may hold what a terminal would obey."""
-    words = _words(event, started)
+    words = _words(event, started, record)
     return None if words is None else clean(words)
 
 
-def _words(event: Event, started: RunStarted | None) -> str | None:
+def _words(event: Event, started: RunStarted | None, record: RunRecord | None) -> str | None:
     total = started.total_steps if started else 0
     match event:
         case RunStarted():
@@ -197,7 +201,9 @@ def _words(event: Event, started: RunStarted | None) -> str | None:
         case Step() if event.step == 1 or event.step % 100 == 0 or event.step == total:
             return f"step {event.step:,}/{total:,}  epoch {event.epoch}  loss {event.loss:.4f}  {event.samples_per_second:,.0f} samples/s"
         case Eval():
-            return f"epoch {event.epoch}  test loss {event.loss:.4f}  accuracy {event.accuracy:.2%}"
+            mean = None if record is None else record.train_loss(event)
+            trained = "" if mean is None else f"train loss {mean:.4f}  "
+            return f"epoch {event.epoch}  {trained}test loss {event.loss:.4f}  accuracy {event.accuracy:.2%}"
         case Checkpoint() if event.kind != "best":
             return f"checkpoint {event.path}"
         case State(state="paused"):

@@ -10,13 +10,16 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from types import FrameType
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from tuitrain.console.printers import Printer, to_stderr
 from tuitrain.events import Event
 from tuitrain.files import to_nowhere
 from tuitrain.session import Session
 from tuitrain.signals import Ending, handled
+
+if TYPE_CHECKING:
+    from tuitrain.runs.record import RunRecord
 
 
 class Terminal:
@@ -49,15 +52,15 @@ class Terminal:
             to_nowhere(self._out.fileno())
 
 
-def show(printer: Printer, batch: Sequence[Event], terminal: Terminal) -> None:
-    """Print a batch, or leave the terminal alone when it has gone; a full disk does not end a run either.
+def show(printer: Printer, batch: Sequence[Event], record: RunRecord | None, terminal: Terminal) -> None:
+    """Print a batch of the run of `record`, or leave the terminal alone when it has gone; a full disk does not end a run either.
 
     Raises:
         BrokenPipeError: nobody reads a pipe any more, and not because a terminal went and everything on it.
     """
     if terminal.shows:
         try:
-            printer.show(batch)
+            printer.show(batch, record)
             return
         except OSError as error:
             # A terminal that has gone without a signal, as under `nohup`, is an error of input and output.

@@ -69,8 +69,8 @@ class LogTail:
             return list(self._lines)[-count:] if count > 0 else []
 
 
-def describe(event: events.Event) -> tuple[LogLevel, str] | None:
-    """The line that a log gets for `event`, or `None` for what happens too often to be logged."""
+def describe(event: events.Event, train_loss: float | None = None) -> tuple[LogLevel, str] | None:
+    """The line that a log gets for `event`, or `None` for what happens too often to be logged; `train_loss` is that of an epoch."""
     match event:
         case events.Notice():
             return event.level, event.text
@@ -81,7 +81,8 @@ def describe(event: events.Event) -> tuple[LogLevel, str] | None:
         case events.State():
             return "info", event.state
         case events.Eval():
-            return "info", f"epoch {event.epoch}: test loss {event.loss:.4f}, accuracy {event.accuracy:.1%}"
+            losses = f"test loss {event.loss:.4f}" if train_loss is None else f"loss {train_loss:.4f}, test {event.loss:.4f}"
+            return "info", f"epoch {event.epoch}: {losses}, accuracy {event.accuracy:.1%}"
         case events.Checkpoint():
             return "info", f"step {event.step:,}: {event.kind} checkpoint saved"
         case events.RunEnded(error=None):

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from tuitrain import events
 from tuitrain.config import RunConfig
 from tuitrain.events import LIVE_STATES, RunState
+from tuitrain.runs.epochs import train_loss
 from tuitrain.runs.history import DeviceHistory
 from tuitrain.runs.logtail import LogTail, describe
 from tuitrain.runs.pace import Rate, Stopwatch
@@ -120,6 +121,10 @@ class RunRecord:
         evaluations = math.ceil(steps / started.steps_per_epoch) if started.test_samples else 0
         return steps * self._samples_per_step(started) / rate + evaluations * self.eval_seconds
 
+    def train_loss(self, evaluation: events.Eval) -> float | None:
+        """The mean training loss of the epoch that an evaluation ends; `None` where nobody knows."""
+        return None if self.started is None else train_loss(self.loss, evaluation, self.started, self.config.batch_size)
+
     def ran_before(self, seconds: float) -> None:
         """The run was running for so long before this record was made."""
         self._running = Stopwatch(self._clock, seconds)
@@ -140,7 +145,7 @@ class RunRecord:
 
     def apply(self, event: events.Event) -> None:
         """Take in one event, and log it; only one thread may call this."""
-        if line := describe(event):
+        if line := describe(event, self.train_loss(event) if isinstance(event, events.Eval) else None):
             self.log.add(*line)
         self.take(event)
 

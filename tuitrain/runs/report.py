@@ -12,14 +12,17 @@ import msgspec
 
 from tuitrain.runs import catalogue, queue
 from tuitrain.runs.checkpoints import checkpoints
+from tuitrain.runs.errors import RunError
 from tuitrain.runs.summary import RunSummary
 from tuitrain.text import clean
 
 _HEADER = ("RUN", "STATE", "DEVICE", "DATA", "STEP", "EPOCH", "LOSS", "ACCURACY", "STARTED (UTC)", "NAME")
-_NUMBERS = ("STEP", "EPOCH", "LOSS", "ACCURACY")
+_NUMBERS = ("STEP", "EPOCH", "LOSS", "TRAIN LOSS", "TEST LOSS", "ACCURACY")
 _GAP = "  "
 _SPARED = ("STARTED (UTC)", "EPOCH", "DATA", "DEVICE", "STEP")
 """What a narrow terminal does without, the first before the next; when a run began is in its id too."""
+_EPOCHS = ("EPOCH", "TRAIN LOSS", "TEST LOSS", "ACCURACY")
+_SHOWN_EPOCHS = 20
 _NAME = "NAME"
 _OF_A_NAME = 20
 """The columns of a long name for which a narrow terminal does without others."""
@@ -79,7 +82,35 @@ def show(runs_dir: Path, ref: str, *, as_json: bool) -> str:
     }
     lines = [f"{fact:<10} {value}" for fact, value in facts.items() if value]
     saved = [f"  step {one['step']:,}  {one['kind']}  {clean(one['path'])}" for one in checkpoints(run.path)]
-    return "\n".join([*lines, *(["checkpoints", *saved] if saved else []), "configuration", *_indented(to_toml(config))])
+    sections = {"epochs": _epochs(run, config.batch_size), "checkpoints": saved, "configuration": _indented(to_toml(config))}
+    return "\n".join([*lines, *(line for title, section in sections.items() if section for line in (title, *section))])
+
+
+def _epochs(run: RunSummary, batch_size: int) -> list[str]:
+    """What the newest epochs came to: training loss, test loss and accuracy as columns, where they can be read."""
+    from tuitrain.runs.epochs import train_loss
+    from tuitrain.runs.status import read_status
+    from tuitrain.runs.stored import stored_run
+
+    try:
+        started, stored = read_status(run.path).as_started(), stored_run(run.path)
+        evaluated = [event for _, event in stored.metrics.ask(lambda reader: reader.evals())]
+    except RunError:  # the list says what is wrong with a run, and the rest is worth showing
+        return []
+    if started is None or not evaluated:
+        return []
+    rows = [
+        (
+            str(event.epoch),
+            _number(train_loss(stored.loss, event, started, batch_size), ".4f"),
+            f"{event.loss:.4f}",
+            f"{event.accuracy:.1%}",
+        )
+        for event in evaluated[-_SHOWN_EPOCHS:]
+    ]
+    earlier = len(evaluated) - len(rows)
+    more = [f"{earlier:,} earlier: tuitrain export {run.run} --format csv"] if earlier else []
+    return [f"  {line}" for line in [*_table([_EPOCHS, *rows]), *more]]
 
 
 def _took(run: RunSummary) -> str:

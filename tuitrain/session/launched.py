@@ -16,6 +16,7 @@ from collections.abc import Mapping, MutableMapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -26,6 +27,9 @@ from tuitrain.session import Session
 from tuitrain.session.rank_output import LOGS
 from tuitrain.text import clean
 from tuitrain.wire import Joined
+
+if TYPE_CHECKING:
+    from tuitrain.runs.record import RunRecord
 
 NOTE = "launched.json"
 _FIRST_PORT, _PORTS = 20000, 10000
@@ -225,7 +229,7 @@ class Silent:
     def __init__(self) -> None:
         self.out = sys.stdout
 
-    def show(self, batch: Sequence[Event]) -> None:
+    def show(self, batch: Sequence[Event], record: RunRecord | None = None) -> None:
         """Nothing."""
 
     def close(self) -> None:

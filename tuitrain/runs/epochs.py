@@ -1,0 +1,26 @@
+"""The mean training loss of an epoch, to stand beside the test loss at its end: where they part, it learns its data by heart."""
+
+from __future__ import annotations
+
+import math
+
+from tuitrain.events import Eval, RunStarted
+from tuitrain.runs.series import Curve
+
+
+def train_loss(losses: Curve, evaluation: Eval, started: RunStarted, batch_size: int) -> float | None:
+    """The mean over the samples that the epoch of an evaluation had trained on by then; `None` where a loss of them is not known.
+
+    Args:
+        losses: every step's, each the mean over its batch.
+        started: how many steps an epoch has, and of how many samples.
+        batch_size: of each step but the last one of an epoch, which has what is left.
+    """
+    steps, last = started.steps_per_epoch, evaluation.step
+    first = (evaluation.epoch - 1) * steps + 1
+    gathered, oldest, newest = losses.thin(first, last, 1), losses.at(first), losses.at(last)
+    if not gathered or oldest is None or newest is None or oldest[0] != first or newest[0] != last or math.isnan(newest[1]):
+        return None
+    missing = steps * batch_size - started.train_samples if last == evaluation.epoch * steps else 0
+    samples = (last - first + 1) * batch_size
+    return (gathered[0].mean * samples - newest[1] * missing) / (samples - missing)
