@@ -52,6 +52,14 @@ def test_an_epoch_of_one_batch_that_is_not_full_has_its_loss() -> None:
     assert train_loss(series(1, [3.0, 2.5]), evaluation(2, 2, 0.5), small, 30) == pytest.approx(2.5)
 
 
+def test_a_batch_size_that_was_edited_later_gives_no_number() -> None:
+    assert [train_loss(series(1, [1.0] * 4), evaluation(4, 1, 0.5), UNEVEN, size) for size in (20, 30, 40)] == [
+        None,
+        pytest.approx(1),
+        None,
+    ]
+
+
 def test_a_long_epoch_of_a_kept_run_is_gathered_exactly(runs_dir: Path) -> None:
     values = [5.0 / number for number in range(1, 10_001)]
     batch: list[Event] = [losses(1, values[:5000]), losses(5001, values[5000:], epoch=2)]

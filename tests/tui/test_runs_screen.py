@@ -13,7 +13,7 @@ from types import ModuleType
 
 import msgspec
 import pytest
-from fakes import RUN, FakeSampler, FakeSession, screen_text, seed_cnn, settle
+from fakes import RUN, FakeOutside, FakeSampler, FakeSession, screen_text, seed_cnn, settle
 from kept_runs import here, keep, resize, until, until_shown, until_told
 from textual.pilot import Pilot
 from textual.screen import Screen
@@ -24,10 +24,12 @@ from tuitrain.runs.pyramid import Bin
 from tuitrain.runs.record import RunRecord
 from tuitrain.runs.settings import has_setting, read_settings
 from tuitrain.runs.shelf import Shelf
-from tuitrain.runs.summary import RunSummary
+from tuitrain.runs.summary import RunSummary, summarize
 from tuitrain.tui import format as words
 from tuitrain.tui.app import TuitrainApp
 from tuitrain.tui.browse import run_rows, runs_reader
+from tuitrain.tui.browse.deletion import delete_each
+from tuitrain.tui.browse.run_changes import Outcome
 from tuitrain.tui.browse.run_rows import Sketch
 from tuitrain.tui.browse.runs_reader import Reading, RunsReader, Wish, Wishes
 from tuitrain.tui.screens.ask import Ask
@@ -735,6 +737,70 @@ async def test_a_live_run_is_not_deleted(session: FakeSession, sampler: FakeSamp
         await until_told(pilot, f"{FIRST} is running (pid {os.getpid()} on {socket.gethostname()}); stop it first.")
         assert not isinstance(app.screen, Ask)
         assert path.exists()
+
+
+async def test_marked_runs_are_deleted_together_and_those_that_train_stay(
+    session: FakeSession, sampler: FakeSampler, runs_dir: Path, three: list[Path]
+) -> None:
+    live = keep(runs_dir, "20261122-0413-seed-cnn-ddd", config=msgspec.structs.replace(seed_cnn(), name="delta"), **here())
+    app = make(session, sampler, runs_dir)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await opened(pilot, "Runs 4")
+        await pilot.press("space", "space", "down", "space", "slash", *"a", "enter", "D")
+        text = await until_shown(pilot, "Delete 2 marked runs?", "▸ Keep them", "  Delete 2 marked")
+        assert "alpha, gamma. Not deleted, because running: delta." in text
+        assert "cannot be undone" in text
+        assert "Delete only" not in text, "gamma is selected and marked"
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, RunsScreen))
+        await pilot.press("D", "escape")
+        await until(pilot, lambda: isinstance(app.screen, RunsScreen))
+        assert all(path.exists() for path in three)
+        await pilot.press("D", "down", "enter")
+        await until_told(pilot, "Deleted 2 runs.")
+        await until_shown(pilot, "▣ 1 marked")
+        assert [path.exists() for path in (live, *three)] == [True, False, True, False]
+
+
+async def test_marked_runs_that_a_filter_hides_are_counted_and_the_selected_one_may_be_meant(
+    session: FakeSession, sampler: FakeSampler, runs_dir: Path, three: list[Path]
+) -> None:
+    app = make(session, sampler, runs_dir)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await opened(pilot, "Runs 3")
+        await pilot.press("space", "space", "slash", *"gamma", "enter", "D")
+        text = await until_shown(pilot, "Delete 2 marked runs?", "alpha, beta. The filter hides 2 of them.")
+        assert "Delete only the selected one: gamma" in text
+        await pilot.press("up", "enter")
+        await until_told(pilot, f"Deleted {THIRD}.")
+        assert [path.exists() for path in three] == [True, True, False]
+
+
+async def test_of_marked_runs_that_all_train_one_is_named(session: FakeSession, sampler: FakeSampler, runs_dir: Path) -> None:
+    for run in (FIRST, SECOND):
+        keep(runs_dir, run, **here())
+    app = make(session, sampler, runs_dir)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await opened(pilot, "Runs 2")
+        await pilot.press("space", "space", "D")
+        await until_told(pilot, f"None of the 2 marked runs can be deleted. {FIRST} is running (pid {os.getpid()} on ")
+        assert isinstance(app.screen, RunsScreen)
+
+
+def test_a_marked_run_that_has_gone_is_named_and_the_others_are_deleted(runs_dir: Path, three: list[Path]) -> None:
+    runs = [summarize(path, time.time()) for path in three]
+    shutil.rmtree(three[1])
+    told = delete_each(runs, FakeOutside(), lambda progress: True, lambda: False)
+    assert told == Outcome(f"Deleted 2 of 3 runs. {SECOND} is not there any more.", wrong=True)
+    assert not any(path.exists() for path in three)
+
+
+def test_who_leaves_the_app_does_not_wait_for_all_marked_runs_to_be_deleted(runs_dir: Path, three: list[Path]) -> None:
+    runs = [summarize(path, time.time()) for path in three]
+    ends = iter([False, True])
+    told = delete_each(runs, FakeOutside(), lambda progress: True, lambda: next(ends))
+    assert told == Outcome("Deleted 1 run.")
+    assert [path.exists() for path in three] == [False, True, True]
 
 
 async def test_copying_the_equal_line(session: FakeSession, sampler: FakeSampler, runs_dir: Path, three: list[Path]) -> None:

@@ -21,6 +21,9 @@ def train_loss(losses: Curve, evaluation: Eval, started: RunStarted, batch_size:
     gathered, oldest, newest = losses.thin(first, last, 1), losses.at(first), losses.at(last)
     if not gathered or oldest is None or newest is None or oldest[0] != first or newest[0] != last or math.isnan(newest[1]):
         return None
-    missing = steps * batch_size - started.train_samples if last == evaluation.epoch * steps else 0
+    short = steps * batch_size - started.train_samples
+    if not 0 <= short < batch_size:  # somebody has edited the configuration
+        return None
+    missing = short if last == evaluation.epoch * steps else 0
     samples = (last - first + 1) * batch_size
     return (gathered[0].mean * samples - newest[1] * missing) / (samples - missing)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -27,6 +27,7 @@ from tuitrain.tui.widgets.runs_table import RunsTable
 
 if TYPE_CHECKING:
     from tuitrain.runs.silence import Wait
+    from tuitrain.runs.summary import RunSummary
     from tuitrain.tui.hosts.outside import Outside
 
 _LIST_EVERY_BEATS = 2
@@ -55,7 +56,7 @@ class RunsScreen(PaneScreen):
         ("e  a", "another name, a note"),
         ("o  w  p  i", "open its log, parameters, predictions, analysis"),
         ("R", "go on with it: here, or in the background while one trains here"),
-        ("x  D", "take it out of the queue, delete the run (asks)"),
+        ("x  D", "take it out of the queue, delete it or all marked (asks)"),
         ("y", "copy the equal tuitrain run line"),
     )
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -258,11 +259,14 @@ class RunsScreen(PaneScreen):
         self._detail.edit("name" if field == "name" else "note")
 
     def action_delete(self) -> None:
-        """Delete the selected run, after a question; a live one is refused."""
+        """Delete the selected run, or the marked ones, after a question; a live one is refused."""
         from tuitrain.tui.screens.ask import Ask
 
-        row = self._table.list.selected
+        row, marked = self._table.list.selected, self._table.list.chosen
         if row is None:
+            return
+        if any(one is not row for one in marked):
+            self._delete_marked(marked, row)
             return
         run = row.summary
         checked = run_changes.outcome(partial(run_changes.check_deletable, run))
@@ -275,6 +279,26 @@ class RunsScreen(PaneScreen):
             return run_changes.delete(run, self._outside, self._watching())
 
         self.app.push_screen(question, lambda yes: self._change(delete) if yes else None)
+
+    def _delete_marked(self, rows: Sequence[RunRow], selected: RunRow) -> None:
+        """Ask about the marked runs; the selected one, where it is none of them, may be meant alone."""
+        from tuitrain.tui.browse.deletion import Marked, delete_each, refusal
+        from tuitrain.tui.screens.ask import Question
+
+        marked = Marked.of(rows, self._table.list.rows)
+        if not marked.going:
+            self._tell(Outcome(f"None of the {len(rows)} marked runs can be deleted. {refusal(marked.staying[0])}", wrong=True))
+            return
+        answers = [("Keep them", ()), (f"Delete {len(marked.going)} marked", marked.going)]
+        if selected not in rows and refusal(selected.summary) is None:
+            answers.append((f"Delete only the selected one: {selected.title}", (selected.summary,)))
+
+        def delete(runs: Sequence[RunSummary]) -> Outcome:
+            worker = get_current_worker()
+            return delete_each(runs, self._outside, self._watching(), lambda: worker.is_cancelled)
+
+        question = Question(marked.title, answers, back=(), sentence=marked.sentence)
+        self.app.push_screen(question, lambda runs: self._change(partial(delete, runs)) if runs else None)
 
     def action_take_out(self) -> None:
         """Take the selected run out of the queue; it stays in the list as stopped."""
