@@ -430,14 +430,14 @@ async def test_sorting_names_the_order(session: FakeSession, sampler: FakeSample
     async with app.run_test(size=WIDE) as pilot:
         await opened(pilot, "Runs 3", "s S newest")
         orders = {}
-        for _ in range(5):
+        for _ in range(6):
             await pilot.press("s")
             orders[table(pilot).list.sort] = names(pilot)
             await until_shown(pilot, f"s S {table(pilot).list.sort}")
         assert orders["name"] == ["alpha", "beta", "gamma"]
         assert orders["most steps"] == ["gamma", "beta", "alpha"]
         assert orders["lowest loss"] == ["gamma", "beta", "alpha"]
-        assert list(orders) == ["name", "state", "most steps", "lowest loss", "best accuracy"]
+        assert list(orders) == ["name", "state", "most steps", "lowest loss", "best accuracy", "longest"]
         assert selected(pilot) == "alpha"
         await pilot.press("s")
         await until_shown(pilot, "s S newest")
@@ -946,6 +946,35 @@ def test_a_setting_is_found_as_set_takes_it(tmp_path: Path) -> None:
         assert not has_setting(settings, wanted), wanted
     for wanted in ("max_steps=none", "max_steps="):
         assert not has_setting(read_settings(tmp_path / "gone"), wanted)
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_how_long_runs_took_is_a_column_where_there_is_room_and_an_order(
+    session: FakeSession, sampler: FakeSampler, runs_dir: Path, size: tuple[int, int]
+) -> None:
+    for run, name, seconds in ((FIRST, "alpha", 65.0), (SECOND, "beta", 3725.4), (THIRD, "gamma", None)):
+        keep(runs_dir, run, config=msgspec.structs.replace(seed_cnn(), name=name), running_seconds=seconds)
+    live = msgspec.structs.replace(seed_cnn(), name="delta")
+    keep(runs_dir, "20261122-0413-seed-cnn-ddd", config=live, **here(running_seconds=9000.0))
+    app = make(session, sampler, runs_dir)
+    async with app.run_test(size=size) as pilot:
+        text = await opened(pilot, "Runs 4", "gamma")
+        heading, *lines = text[text.index("state") :].splitlines()
+        rows = {name: line for line in lines for name in ("alpha", "beta") if name in line}
+        taken = {name: [clock for clock in ("00:01:05", "01:02:05") if clock in line] for name, line in rows.items()}
+        assert taken == ({"alpha": [], "beta": []} if size[0] == 80 else {"alpha": ["00:01:05"], "beta": ["01:02:05"]})
+        assert ("took" in heading) == (size[0] > 80)
+        assert "02:30:00" not in text, "it still trains"
+        await pilot.press(*"ssssss")
+        await until_shown(pilot, "s S longest")
+        assert names(pilot) == ["beta", "alpha", "delta", "gamma"]
+        await pilot.press("S")
+        assert names(pilot) == ["alpha", "beta", "delta", "gamma"]
+
+
+def test_how_long_a_run_took_fits_its_column() -> None:
+    taken = [run_rows.took(seconds) for seconds in (None, 0.4, 65.9, 359_999.0, 360_000.0, 86_400_000.0)]
+    assert taken == ["-", "00:00:00", "00:01:05", "99:59:59", "4.2 d", "1,000.0 d"]
 
 
 def test_turned_round_what_has_no_number_still_comes_last(runs_dir: Path) -> None:

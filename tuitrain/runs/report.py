@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +15,10 @@ from tuitrain.runs.errors import RunError
 from tuitrain.runs.summary import RunSummary
 from tuitrain.text import clean
 
-_HEADER = ("RUN", "STATE", "DEVICE", "DATA", "STEP", "EPOCH", "LOSS", "ACCURACY", "STARTED (UTC)", "NAME")
-_NUMBERS = ("STEP", "EPOCH", "LOSS", "TRAIN LOSS", "TEST LOSS", "ACCURACY")
+_HEADER = ("RUN", "STATE", "DEVICE", "DATA", "STEP", "EPOCH", "LOSS", "ACCURACY", "TOOK", "STARTED (UTC)", "NAME")
+_NUMBERS = ("STEP", "EPOCH", "LOSS", "TRAIN LOSS", "TEST LOSS", "ACCURACY", "TOOK")
 _GAP = "  "
-_SPARED = ("STARTED (UTC)", "EPOCH", "DATA", "DEVICE", "STEP")
+_SPARED = ("STARTED (UTC)", "TOOK", "EPOCH", "DATA", "DEVICE", "STEP")
 """What a narrow terminal does without, the first before the next; when a run began is in its id too."""
 _EPOCHS = ("EPOCH", "TRAIN LOSS", "TEST LOSS", "ACCURACY")
 _SHOWN_EPOCHS = 20
@@ -115,13 +114,16 @@ def _epochs(run: RunSummary, batch_size: int) -> list[str]:
 
 def _took(run: RunSummary) -> str:
     """How long a run that has ended was running, in hours, minutes and seconds."""
-    return "" if run.live or not run.running_seconds else str(timedelta(seconds=round(run.running_seconds)))
+    if run.live or not run.running_seconds:
+        return ""
+    seconds = round(run.running_seconds)
+    return f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"
 
 
 def _row(run: RunSummary, place: int | None) -> tuple[str, ...]:
     step, epoch = (f"{run.step:,}", str(run.epoch)) if run.step else ("", "")
     started = run.started[:16].replace("T", " ")
-    numbers = (step, epoch, _number(run.loss, ".4f"), _number(run.accuracy, ".1%"))
+    numbers = (step, epoch, _number(run.loss, ".4f"), _number(run.accuracy, ".1%"), _took(run))
     state = run.state_words if place is None else queue.place_in_words(run, place)
     return (run.run, state, short_devices(run.device), run.data, *numbers, started, run.name)
 

@@ -64,6 +64,11 @@ class RunRow(msgspec.Struct, frozen=True):
         return self.state not in _ALIVE
 
     @property
+    def took(self) -> float | None:
+        """How long it trained, in seconds; `None` as long as it does, or where nobody knows."""
+        return self.summary.running_seconds or None if self.ended else None
+
+    @property
     def resumable(self) -> bool:
         """Whether going on with it may mean something: it is paused, has ended, or waits for its turn in no process."""
         return self.state == "paused" or self.summary.left or self.ended
@@ -118,6 +123,7 @@ SORTS: Mapping[str, Callable[[RunRow], Any] | None] = {
     "most steps": lambda row: -row.step,
     "lowest loss": lambda row: math.inf if row.loss is None or math.isnan(row.loss) else row.loss,
     "best accuracy": lambda row: math.inf if row.accuracy is None or math.isnan(row.accuracy) else -row.accuracy,
+    "longest": lambda row: math.inf if row.took is None else -row.took,
 }
 """The orders by name; a run that has no such number comes last, and equals stay newest first."""
 
@@ -166,6 +172,11 @@ def accuracy(value: float | None) -> str:
     return "-" if value is None or math.isnan(value) else f"{value * 100:.1f} %"
 
 
+def took(seconds: float | None) -> str:
+    """How long a run trained in at most 8 cells, and a dash where nobody knows."""
+    return "-" if seconds is None else words.clock(seconds) if seconds < 360_000 else f"{seconds / 86_400:,.1f} d"
+
+
 def loss(value: float | None) -> str:
     """A loss, and a dash without one."""
     return "-" if value is None else words.number(value)
@@ -212,11 +223,11 @@ def _up_to(step: float, one: Bin) -> bool:
 # -- columns ----------------------------------------------------------------------------------------------------------
 
 
-_ORDER = ("state", "name", "id", "recipe", "device", "strategy", "data", "step", "loss", "accuracy", "age", "curve")
+_ORDER = ("state", "name", "id", "recipe", "device", "strategy", "data", "step", "loss", "accuracy", "took", "age", "curve")
 _ALWAYS = {"state": 13, "name": 15, "step": 9, "loss": 8, "accuracy": 8, "age": 6, "curve": 8}
-_RIGHT = ("step", "loss", "accuracy", "age")
+_RIGHT = ("step", "loss", "accuracy", "took", "age")
 # In the order in which they come as the table grows, with their cells, and the spare cells that they wait for.
-_MORE = (("recipe", 13, 14), ("device", 8, 9), ("data", 11, 24), ("strategy", 8, 30), ("id", 28, 60))
+_MORE = (("recipe", 13, 14), ("device", 8, 9), ("took", 8, 9), ("data", 11, 24), ("strategy", 8, 30), ("id", 28, 60))
 _ID_MOST = 41
 """As long as the ids of the built-in recipes get; the spare cells that the column waits for are enough for it."""
 _DETACHED = 19

@@ -52,7 +52,7 @@ class RunsScreen(PaneScreen):
         ("space", "mark the run, or take the mark away"),
         ("v", "overlay the curves of the marked runs"),
         ("/", "show only runs that hold these words, or settings such as lr=0.01 optimizer=adam; Esc shows all"),
-        ("s  S", "sort: newest, name, state, steps, loss, accuracy; the other way round"),
+        ("s  S", "sort: newest, name, state, steps, loss, accuracy, longest; reversed"),
         ("e  a", "another name, a note"),
         ("o  w  p  i", "open its log, parameters, predictions, analysis"),
         ("R", "go on with it: here, or in the background while one trains here"),

@@ -163,8 +163,8 @@ class RunDetail(Pane):
         note = Row(kept.note, palette.text) if kept.note else Row("none · a writes one", palette.dim)
         what = " · ".join(part for part in (kept.recipe, _data(kept.data), ", ".join(kept.device), kept.strategy) if part)
         when = Row(_when(kept.started), palette.text).add(self._where(run), palette.dim)
-        if run.ended and kept.running_seconds:
-            when.add(" · took ", palette.dim).add(words.clock(kept.running_seconds), palette.text)
+        if run.took is not None:
+            when.add(" · took ", palette.dim).add(words.clock(run.took), palette.text)
         lines = [
             self._labelled("name", name, width),
             self._labelled("note", note, width),

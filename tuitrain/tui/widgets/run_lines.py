@@ -79,6 +79,8 @@ def _cell(run: RunRow, column: Column, texts: Mapping[str, str], palette: Palett
             return run_rows.loss(run.loss), palette.train
         case "accuracy":
             return run_rows.accuracy(run.accuracy), palette.text
+        case "took":
+            return run_rows.took(run.took), palette.text
         case "device":
             return ", ".join(kept.device), palette.dim
         case "id":
