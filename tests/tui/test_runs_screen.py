@@ -483,6 +483,34 @@ async def test_filtering_as_one_types(
         await until(pilot, lambda: app.screen is app.main)
 
 
+async def test_filtering_by_words_of_the_settings(session: FakeSession, sampler: FakeSampler, runs_dir: Path) -> None:
+    for run, changes in (
+        (FIRST, {"name": "one", "model": "resnet18", "optimizer": "adam"}),
+        (SECOND, {"name": "two", "model": "resnet18", "precision": "bf16"}),
+        (THIRD, {"name": "three", "data": "/data/Pets"}),
+    ):
+        keep(runs_dir, run, config=with_changes(seed_cnn(), changes))
+    app = make(session, sampler, runs_dir)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await opened(pilot, "Runs 3")
+        for typed, found in (
+            ("resnet18", ["one", "two"]),
+            ("Resnet ADAM", ["one"]),
+            ("bf16 lr=0.01", ["two"]),
+            ("pets", ["three"]),
+            ("sgd", ["two", "three"]),
+            ("one adam", ["one"]),
+        ):
+            await pilot.press("slash", *typed)
+            await until(pilot, lambda found=found: names(pilot) == found)  # type: ignore[misc]
+            await pilot.press("enter", "escape")
+            await until(pilot, lambda: len(names(pilot)) == 3)
+        for typed in ("resnet19", "none", "auto", "0.01", "true"):
+            await pilot.press("slash", *typed)
+            await until_shown(pilot, f"No run holds “{typed}”. Esc")
+            await pilot.press("escape")
+
+
 async def test_filtering_by_settings(session: FakeSession, sampler: FakeSampler, runs_dir: Path) -> None:
     for number, (lr, optimizer) in enumerate(((0.01, "adam"), (0.1, "adamw"), (0.01, "sgd"))):
         config = msgspec.structs.replace(seed_cnn(), name=optimizer, lr=lr, optimizer=optimizer)

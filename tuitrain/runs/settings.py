@@ -13,6 +13,10 @@ from tuitrain.paths import CONFIG
 Settings = Mapping[str, str]
 """What each field of a run is set to, as `--set` takes it; a field that is `None` is left out."""
 
+_IN_WORDS = ("model", "data", "loss", "optimizer", "precision", "lr_schedule", "averaging", "augment")
+"""The fields whose values say by themselves what they are of."""
+_SAY_NOTHING = ("none", "auto")
+
 
 def read_settings(folder: Path) -> Settings:
     """The settings of the run in `folder`; none where they cannot be read."""
@@ -35,3 +39,9 @@ def has_setting(settings: Settings, wanted: str) -> bool:
     with contextlib.suppress(ValueError):
         return float(value) == float(sought)
     return sought.casefold() in value
+
+
+def holds_word(settings: Settings, word: str) -> bool:
+    """Whether a casefolded `word` is part of what some field is set to that says by itself what it is of, such as "adam" or "resnet18"."""
+    values = (settings.get(field, "").casefold() for field in _IN_WORDS)
+    return any(word in value for value in values if value not in _SAY_NOTHING)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from tuitrain.config import FIELDS
-from tuitrain.runs.settings import Settings, has_setting
+from tuitrain.runs.settings import Settings, has_setting, holds_word
 from tuitrain.text import nearest
 from tuitrain.tui import format as words
 from tuitrain.tui.columns import Column
@@ -134,11 +134,12 @@ def arranged(
     """The rows that hold every word of `sought`, in the order named `sort`, or the other way round; `rows` come newest first.
 
     Args:
-        settings: by the keys of the rows what a word like "lr=0.01" is looked for in.
+        settings: by the keys of the rows what a word like "lr=0.01" or "adam" is looked for in.
     """
 
     def is_set(row: RunRow, word: str) -> bool:
-        return names_setting(word) and has_setting((settings or {}).get(row.key, {}), word)
+        set_to = (settings or {}).get(row.key, {})
+        return has_setting(set_to, word) if names_setting(word) else holds_word(set_to, word)
 
     found, key = holding(rows, sought, is_set), SORTS[sort]
     if key is None:
@@ -148,7 +149,7 @@ def arranged(
 
 
 def names_setting(sought: str) -> bool:
-    """Whether some word is looked for among the settings of the runs too."""
+    """Whether some word names a setting."""
     return any("=" in word[1:] for word in sought.split())
 
 

@@ -15,7 +15,7 @@ from textual.widget import Widget
 from textual.worker import get_current_worker
 
 from tuitrain.config import RunConfig
-from tuitrain.tui.browse import run_changes, run_rows
+from tuitrain.tui.browse import run_changes
 from tuitrain.tui.browse.run_changes import Outcome
 from tuitrain.tui.browse.run_rows import RunRow, as_it_is
 from tuitrain.tui.browse.runs_reader import Reading, RunsReader, Wish, Wishes
@@ -51,7 +51,7 @@ class RunsScreen(PaneScreen):
         ("↑ ↓ PgUp PgDn", "move; also j k Home End"),
         ("space", "mark the run, or take the mark away"),
         ("v", "overlay the curves of the marked runs"),
-        ("/", "show only runs that hold these words, or settings such as lr=0.01 optimizer=adam; Esc shows all"),
+        ("/", "show only runs that hold these words, such as resnet18 adam, or settings such as lr=0.01; Esc shows all"),
         ("s  S", "sort: newest, name, state, steps, loss, accuracy, longest; reversed"),
         ("e  a", "another name, a note"),
         ("o  w  p  i", "open its log, parameters, predictions, analysis"),
@@ -157,7 +157,7 @@ class RunsScreen(PaneScreen):
             selected=runs.selected,
             sketched=self._detail.sketched,
             listing=listing,
-            settings=run_rows.names_setting(runs.sought),
+            settings=bool(runs.sought.strip()),
         )
         wish = self._wishes.add(seen, busy=self._busy)
         if wish is None:

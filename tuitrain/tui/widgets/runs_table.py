@@ -155,10 +155,12 @@ class RunsTable(FilteredTable[RunList], can_focus=True):
             return _READING
         if not self.list.all:
             return _NONE
-        if self.list.settings is None and run_rows.names_setting(self.list.sought):
-            return _READING_SETTINGS
+        if self.list.rows:
+            return None
         sought = self.list.sought
-        return None if self.list.rows else f"No run holds “{sought}”.{run_rows.no_such_field(sought)} Esc shows all of them."
+        if self.list.settings is None:
+            return _READING_SETTINGS
+        return f"No run holds “{sought}”.{run_rows.no_such_field(sought)} Esc shows all of them."
 
     def _columns(self, width: int) -> list[Column]:
         return run_rows.columns(max(width - GUTTER, 0), detached=self.list.detached, longest_id=self.list.longest_id)
