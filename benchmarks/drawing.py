@@ -67,7 +67,9 @@ class Drawn:
         )
         self._record.apply(started)
         self._plot, self._palette = Plot(_AtOnce()), palette_of(DARK)
-        self._wish = Wish(metric=LOSS, log=False, weight=0.9, span=None, width=COLUMNS, height=ROWS, braille=True, theme=DARK.name)
+        self._wish = Wish(
+            metric=LOSS, log=False, weight=0.9, span=None, epochs=False, width=COLUMNS, height=ROWS, braille=True, theme=DARK.name
+        )
         self._grow(points)
         self._few = min(NEW_POINTS, max(points // COLUMNS // 2, 1))
         self.picture()

@@ -11,6 +11,7 @@ from tuitrain.runs.series import Series
 from tuitrain.tui.curve.axes import (
     Axis,
     cell,
+    in_epochs,
     number_axis,
     percent_axis,
     round_up,
@@ -194,6 +195,21 @@ def test_a_span_is_marked_at_whole_steps_and_ends_where_it_is_told(low: int, hig
     assert axis.ticks
     assert all(tick == int(tick) and label == f"{tick:,.0f}" and axis.low <= tick <= axis.high for tick, label in axis.ticks)
     assert len({label for _, label in axis.ticks}) == len(axis.ticks)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "marks"),
+    [
+        (0, 7820, [(0, "0"), (1564, "2"), (3128, "4"), (4692, "6"), (6256, "8"), (7820, "10")]),
+        (391, 1173, [(469.2, "0.6"), (625.6, "0.8"), (782, "1.0"), (938.4, "1.2"), (1094.8, "1.4")]),
+        (1000, 3000, [(1564, "2"), (2346, "3")]),
+    ],
+)
+def test_an_axis_of_steps_may_be_marked_at_epochs(low: int, high: int, marks: list[tuple[float, str]]) -> None:
+    axis = in_epochs(span_axis(low, high, 70), 782, 70)
+    assert (axis.low, axis.high) == (low, high)
+    assert [mark for mark, _ in axis.ticks] == pytest.approx([mark for mark, _ in marks])
+    assert [label for _, label in axis.ticks] == [label for _, label in marks]
 
 
 def test_numbers_may_have_decimals() -> None:

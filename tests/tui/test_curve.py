@@ -172,6 +172,26 @@ async def test_epochs_are_marked_on_the_axis(session: FakeSession, sampler: Fake
 # -- zoom -------------------------------------------------------------------------------------------------------------
 
 
+async def test_a_counts_epochs_under_the_curve_and_steps_again(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=WIDE) as pilot:
+        await begun(pilot, session)
+        before = curve_lines(app)
+        assert before[-1].split() == ["0", "200", "400", "600", "800", "1,000"]
+        await pilot.press("a")
+        assert "over epochs" in await shown(pilot)
+        lines = curve_lines(app)
+        assert lines[-1].split() == ["0", "2", "4", "6", "8", "10"]
+        assert lines[:-1] == before[:-1], "the curve stands where it was"
+        await pilot.press("z", "left")
+        assert "step 800" in await shown(pilot)
+        assert "steps 400–800" in screen_text(app)
+        assert curve_lines(app)[-1] != lines[-1]
+        await pilot.press("escape", "Z", "a")
+        assert "over epochs" not in await shown(pilot)
+        assert curve_lines(app) == before
+
+
 async def test_z_halves_what_is_shown_and_shift_z_goes_back(session: FakeSession, sampler: FakeSampler) -> None:
     app = make(session, sampler)
     async with app.run_test(size=WIDE) as pilot:

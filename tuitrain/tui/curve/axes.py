@@ -17,6 +17,7 @@ _FINE = (1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)
 _FIRST_STEPS = 50
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _TIMES = (1, 2, 5, 10, 15, 30, *(_MINUTE * n for n in (1, 2, 5, 10, 15, 30)), *(_HOUR * n for n in (1, 2, 3, 6, 12)), _DAY)
+_FEW_EPOCHS = 2
 _SUFFIXES = ((1e6, 1e3, "k"), (1e9, 1e6, "M"))
 """Numbers below each limit are written in this unit."""
 _LARGEST = 1e300
@@ -73,6 +74,14 @@ def span_axis(low: float, high: float, width: int) -> Axis:
 def number_axis(low: float, high: float, width: int) -> Axis:
     """The same for what is no whole number, such as epochs: the marks may have decimals."""
     return _plain_axis(low, high, round_up((high - low) / _labels(width)))
+
+
+def in_epochs(steps: Axis, each: int, width: int) -> Axis:
+    """The same axis of steps with its marks at epochs of `each` steps, for a chart `width` cells wide."""
+    low, high = steps.low / each, steps.high / each
+    # Half an epoch is worth a mark only in a view that holds no more than one or two.
+    marks = (number_axis if high - low < _FEW_EPOCHS else span_axis)(low, high, width).ticks
+    return Axis(steps.low, steps.high, tuple((mark * each, label) for mark, label in marks))
 
 
 def _plain_axis(low: float, high: float, spacing: float) -> Axis:

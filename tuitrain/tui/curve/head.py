@@ -24,6 +24,8 @@ class Showing(msgspec.Struct, frozen=True):
     log: bool
     weight: float
     span: Span | None
+    epochs: bool
+    """Whether epochs are counted under the chart, and not steps."""
     tested: bool
     """Whether there are evaluations in the chart."""
     reads: bool
@@ -41,6 +43,8 @@ class Showing(msgspec.Struct, frozen=True):
         pieces = [Piece(Row(metric.title, title))]
         if self.span is not None:
             pieces.append(Piece(Row(f"steps {self.span.low:,}–{self.span.high:,}", palette.text)))
+        if self.epochs:
+            pieces.append(Piece(Row("over epochs", palette.text)))
         if metric.curve is not None and metric.best is not None:
             pieces.append(Piece(Row("⠒⠒" if self.braille else "**", palette.train).add(" train", palette.dim), rank=1))
         if metric.best is not None:
@@ -57,6 +61,7 @@ class Showing(msgspec.Struct, frozen=True):
         if self.metric.smooths:
             word = f"smoothing {self.weight:g}" if self.weight else "no smoothing"
             pieces.append(Piece(Row("+/- ", palette.key).add(word, palette.dim), rank=3))
+        pieces.append(Piece(Row("a ", palette.key).add("steps" if self.epochs else "epochs", palette.dim), rank=10))
         if self.span is not None:
             pieces.append(Piece(Row("[ ] ", palette.key).add("pan", palette.dim), rank=8))
             pieces.append(Piece(Row("Z ", palette.key).add("all", palette.dim), rank=2))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from tuitrain.runs.series import Series
-from tuitrain.tui.curve.axes import Axis, span_axis, step_axis
+from tuitrain.tui.curve.axes import Axis, in_epochs, span_axis, step_axis
 from tuitrain.tui.curve.chart import Drawing, Picture, draw, extend
 from tuitrain.tui.curve.later import Ahead, Later, Source
 from tuitrain.tui.curve.metrics import Metric, why_empty
@@ -38,6 +38,8 @@ class Wish(msgspec.Struct, frozen=True):
     log: bool
     weight: float
     span: Span | None
+    epochs: bool
+    """Whether epochs are counted under the chart, and not steps."""
     width: int
     height: int
     braille: bool
@@ -86,7 +88,7 @@ class Plot:
         """Whether what the run has gained, or lost by going on from a checkpoint, could change the picture by now."""
         if len(record.evals) != self._evals or record.step < self._step:
             return True
-        axis, waited = axis_of(record, wish.span, wish.width), time.monotonic() - self._drawn_at
+        axis, waited = axis_of(record, wish), time.monotonic() - self._drawn_at
         if wish.span is not None and record.step > wish.span.high:
             return waited >= FOLLOW_WAIT if wish.span.follows else self._step < wish.span.high
         if waited < self._least_wait:
@@ -102,7 +104,7 @@ class Plot:
         if self._picture is None or not self.due(record, wish):
             return None
         values = Ahead()
-        self._material(record, wish, axis_of(record, wish.span, wish.width), values)
+        self._material(record, wish, axis_of(record, wish), values)
         return values
 
     def picture(self, record: RunRecord, wish: Wish, palette: Palette, *, ended: bool) -> Picture | str:
@@ -114,7 +116,7 @@ class Plot:
         evals, shows = len(record.evals), (record.step, len(record.evals), self._later.arrivals, ended)
         if self._picture is not None and shows == self._shows:
             return self._picture
-        steps = axis_of(record, wish.span, wish.width)
+        steps = axis_of(record, wish)
         material = self._material(record, wish, steps, self._later)
         if material is None:
             if trouble := self._later.trouble("raw"):
@@ -188,11 +190,14 @@ def key_of(record: RunRecord) -> Hashable:
     return record.run or id(record)
 
 
-def axis_of(record: RunRecord, span: Span | None, width: int) -> Axis:
-    """The horizontal axis of what is shown."""
+def axis_of(record: RunRecord, wish: Wish) -> Axis:
+    """The horizontal axis of what is shown; it is one of steps, whatever its marks count."""
+    span, width, started = wish.span, wish.width, record.started
     if span is not None:
-        return span_axis(span.low, span.high, width)
-    return step_axis(record.step, record.started.total_steps if record.started else record.step, width)
+        axis = span_axis(span.low, span.high, width)
+    else:
+        axis = step_axis(record.step, started.total_steps if started else record.step, width)
+    return in_epochs(axis, started.steps_per_epoch, width) if wish.epochs and started is not None else axis
 
 
 def _why_empty(material: Material, record: RunRecord, wish: Wish, *, ended: bool) -> str:

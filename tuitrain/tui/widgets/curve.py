@@ -54,6 +54,7 @@ class Curve(Pane, can_focus=True):
         Binding("left_square_bracket", "pan(-1)", show=False),
         Binding("right_square_bracket", "pan(1)", show=False),
         Binding("l", "log_scale", show=False),
+        Binding("a", "across", show=False),
         Binding("plus", "smooth(1)", show=False),
         Binding("minus", "smooth(-1)", show=False),
     ]
@@ -61,7 +62,7 @@ class Curve(Pane, can_focus=True):
         ("m", "loss, accuracy, learning rate, samples/s"),
         ("← → Home End", "read a step (PgUp PgDn go far, Esc ends it)"),
         ("z  Z  [  ]", "zoom in, show everything, before, after"),
-        ("l  +  -", "log scale, smoother, rougher"),
+        ("l  a  +  -", "log scale, over epochs, smoother, rougher"),
     )
     """Lines for the `?` of a screen with a curve."""
 
@@ -72,6 +73,7 @@ class Curve(Pane, can_focus=True):
         self.metric: Metric = METRICS[0]
         self.log_scale = False
         self.smoothing = 2
+        self.epochs = False
         self.viewport = Viewport()
         self._record: RunRecord | None = None
         self._later = Later(self)
@@ -91,6 +93,7 @@ class Curve(Pane, can_focus=True):
             log=wish.log,
             weight=wish.weight,
             span=wish.span,
+            epochs=wish.epochs,
             tested=record is not None and len(record.evals) > 0,
             reads=self.viewport.cursor is not None,
             braille=self._braille,
@@ -154,6 +157,7 @@ class Curve(Pane, can_focus=True):
             log=self.log_scale and metric.scales,
             weight=WEIGHTS[self.smoothing] if metric.smooths else 0.0,
             span=self.viewport.span,
+            epochs=self.epochs,
             width=width,
             height=height,
             braille=self._braille,
@@ -224,6 +228,11 @@ class Curve(Pane, can_focus=True):
         if self.metric.smooths and wanted != self.smoothing:
             self.smoothing = wanted
             self._answer_key()
+
+    def action_across(self) -> None:
+        """Between steps and epochs under the curve."""
+        self.epochs = not self.epochs
+        self._answer_key()
 
     def action_move(self, by: int) -> None:
         """The cursor by columns."""
