@@ -1,15 +1,20 @@
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import fakes
 import pytest
 from fake_doctor import FakeDoctor
 from fake_trials import FakeTrials
 from fakes import FakeOutside, FakeSampler, FakeSession, cpu_sampler
 from textual.css.model import RuleSet
 from textual.css.stylesheet import Stylesheet
+
+from tuitrain.tui.gpus import sample
 
 _parse_rules = Stylesheet._parse_rules
 _parsed: dict[tuple[object, ...], list[RuleSet]] = {}
@@ -78,3 +83,11 @@ def hanging_torch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     )
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "modules"))
     return pid_file
+
+
+@pytest.fixture
+def still(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Samples do not age between being taken and being drawn, however long that takes."""
+    now = time.monotonic()
+    for module in (fakes, sample):
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now, time=time.time))

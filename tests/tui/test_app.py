@@ -302,6 +302,7 @@ async def test_unknown_values_are_not_zero(session: FakeSession) -> None:
         app = make(session, FakeSampler(silent))
 
 
+@pytest.mark.usefixtures("still")
 async def test_a_driver_that_hangs_and_old_values_are_said(session: FakeSession) -> None:
     sampler = FakeSampler(card(0))
     app = make(session, sampler)

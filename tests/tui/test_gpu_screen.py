@@ -187,6 +187,7 @@ async def test_every_status_is_a_word_in_its_row(session: FakeSession) -> None:
         assert "hidden: hidden" not in hidden
 
 
+@pytest.mark.usefixtures("still")
 async def test_while_nvml_hangs_the_last_values_stay_with_their_age(session: FakeSession) -> None:
     sampler = with_cards(2)
     sampler.devices = tuple(msgspec.structs.replace(one, status="not responding", reason="hangs") for one in sampler.devices)
