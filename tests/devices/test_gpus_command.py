@@ -55,7 +55,7 @@ def gpus_json(environment: dict[str, str]) -> dict[str, Any]:
 
 
 def test_the_promised_fields(nvml: Load) -> None:
-    said = gpus_json(nvml(f"count 2\ncard 1 fan -\ncard 1 ecc 0\nprocess 0 compute {os.getpid()} 1048576\n"))
+    said = gpus_json(nvml(f"count 2\ncard 1 fan -\ncard 1 ecc 0\nprocess 0 compute {os.getpid()} 1048576\nshare 0 {os.getpid()} 64\n"))
     assert said["driver"] == "570.86.15"
     assert said["cuda"] == "12.8"
     assert said["error"] is None
@@ -79,7 +79,7 @@ def test_the_promised_fields(nvml: Load) -> None:
     memory = first["memory"]
     assert (memory["used"], memory["free"], memory["total"], memory["unified"]) == (GIB, 79 * GIB - GIB // 2, 80 * GIB, False)
     (process,) = first["processes"]
-    assert (process["pid"], process["type"], process["memory"]) == (os.getpid(), "C", 1048576)
+    assert (process["pid"], process["type"], process["memory"], process["utilization"]) == (os.getpid(), "C", 1048576, 64)
     assert process["name"]
     assert process["user"]
     assert process["age"] > 0
@@ -166,7 +166,14 @@ def table(*devices: DeviceSample, error: str | None = None, width: int = 80) -> 
 
 def test_a_table_for_people() -> None:
     python = ProcessSample(
-        pid=4021, name="python", user="alice", memory=18 * GIB, kind="C", command="python train.py", host_memory=2 * GIB, started=2_800.0
+        pid=4021,
+        name="python",
+        user="alice",
+        memory=18 * GIB,
+        utilization=97.0,
+        command="python train.py",
+        host_memory=2 * GIB,
+        started=2_800.0,
     )
     foreign = ProcessSample(pid=4194305, name=None, user=None, memory=None, foreign=True)
     assert table(card(0, processes=(python, foreign)), card(1, utilization=None, power=None, pci_bus_id="0000000F:01:00.0")) == [
@@ -176,9 +183,9 @@ def test_a_table_for_people() -> None:
         "cuda:0  0    10:00.0   H100 80GB HBM3      70/80 100 % 101 °C  700/700 W ok",
         "cuda:1  1    F:01:00.0 H100 80GB HBM3      70/80     – 101 °C          – ok",
         "",
-        "device       pid type user         GiB RAM GiB    age command",
-        "cuda:0      4021 C    alice         18     2.0    2 h python train.py",
-        "cuda:0   4194305 C    –              –       –      – not of this container",
+        "device       pid type user         gpu   GiB RAM GiB    age command",
+        "cuda:0      4021 C    alice       97 %    18     2.0    2 h python train.py",
+        "cuda:0   4194305 C    –              –     –       –      – another container's",
     ]
 
 

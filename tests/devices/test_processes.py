@@ -55,6 +55,32 @@ process 0 mps {NOBODY + 4} 5
     assert [(process.kind, process.memory) for process in processes(reader)] == [("C", 1), ("G", 2), ("C+G", 3), ("M+C", 4), ("M+C", 5)]
 
 
+def test_how_much_of_the_card_each_process_takes(nvml_here: Load, reader: CardReader) -> None:
+    listed = "".join(f"process 0 compute {NOBODY + number} 1\n" for number in range(5))
+    # The newest sample counts, in whatever order they come; one of long ago is no answer, nor is a number that cannot be.
+    shares = f"share 0 {NOBODY} 60\nshare 0 {NOBODY} 5 0.5\nshare 0 {NOBODY + 1} 7 0.3\nshare 0 {NOBODY + 1} 30\n"
+    shares += f"share 0 {NOBODY + 2} 80 5\nshare 0 {NOBODY + 3} 4294967290\nshare 0 {NOBODY + 9} 99\nshare 1 {NOBODY + 4} 50\n"
+    nvml_here(f"count 2\n{listed}{shares}process 1 compute {NOBODY} 1\n")
+    first, second = reader.sample().devices
+    assert [process.utilization for process in first.processes or ()] == [60, 30, 0, None, 0]
+    assert [process.utilization for process in second.processes or ()] == [0]
+
+
+@pytest.mark.parametrize(
+    ("scenario", "taken"),
+    [
+        ("count 1\n", [0]),
+        ("count 1\nerror nvmlDeviceGetProcessUtilization 3\n", [None]),
+        ("count 1\nmissing nvmlDeviceGetProcessUtilization\n", [None]),
+    ],
+    ids=["no sample", "not supported", "an old driver"],
+)
+def test_a_driver_without_samples_of_processes(nvml_here: Load, reader: CardReader, scenario: str, taken: list[float | None]) -> None:
+    nvml_here(f"{scenario}process 0 compute {NOBODY} 1\n")
+    assert [process.utilization for process in processes(reader)] == taken
+    assert reader.sample().devices[0].status == "ok"
+
+
 def test_memory_that_cannot_be_is_none(nvml_here: Load, reader: CardReader) -> None:
     nvml_here(f"count 1\nprocess 0 compute {NOBODY} {900 * GIB}\nprocess 0 compute {NOBODY + 1} -\n")
     assert [process.memory for process in processes(reader)] == [None, None]

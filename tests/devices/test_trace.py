@@ -37,6 +37,7 @@ process 0 compute 4194305 18253611008
 process 0 graphics 4194305 18253611008
 process 0 mps 4194306 -
 process 1.0 compute 4194307 1073741824
+share 0 4194305 55
 error nvmlDeviceGetMemoryInfo_v2 13 0
 error nvmlDeviceGetPowerUsage 4 1
 error nvmlDeviceGetHandleByIndex_v2 15 2

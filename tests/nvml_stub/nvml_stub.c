@@ -8,6 +8,7 @@
  *   instance N K FIELD VALUE...            the same for MIG instance K (0 to 6) of card N, which the first such line makes
  *   process N[.K] compute|graphics|mps PID BYTES|-
  *                                          a process on card N, or on its instance K; "-" is "not available"
+ *   share N PID PERCENT [SECONDS]          how much of card N's time that process took, as sampled SECONDS ago (0 if not said)
  *   error FUNCTION CODE [N[.K]]            what the function returns (0 heals it): for all, for card N with its instances, for one instance.
  *                                          "field-ID" is one answer of nvmlDeviceGetFieldValues
  *   hang FUNCTION SECONDS [N[.K]]          how long each call of it takes
@@ -25,7 +26,7 @@
 #include <unistd.h>
 
 enum { SUCCESS = 0, UNINITIALIZED = 1, INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3, NOT_FOUND = 6, INSUFFICIENT_SIZE = 7, DRIVER_NOT_LOADED = 9 };
-enum { MAX_CARDS = 16, MAX_INSTANCES = 7, MAX_VALUES = 1 << 18, MAX_RULES = 512, MAX_PROCESSES = 256 };
+enum { MAX_CARDS = 16, MAX_INSTANCES = 7, MAX_VALUES = 1 << 18, MAX_RULES = 512, MAX_PROCESSES = 256, MAX_SHARES = 256 };
 
 /* Name, and value where the scenario says nothing. */
 #define TABLE(F)                                                                                                               \
@@ -49,12 +50,14 @@ struct device { char name[96], uuid[96], pci[32]; int there; struct series field
 struct place { int card, instance; };
 struct rule { char function[64]; struct place at; int code; double hang; };
 struct process { struct place at; char kind; unsigned pid; unsigned long long memory; };
+struct share { int card; unsigned pid, percent; double ago; };
 
 static struct device cards[MAX_CARDS], instances[MAX_CARDS][MAX_INSTANCES];
 static unsigned long long values[MAX_VALUES];
 static struct rule rules[MAX_RULES];
 static struct process processes[MAX_PROCESSES];
-static int card_count, rule_count, process_count, value_count, cuda, loaded, initialized;
+static struct share shares[MAX_SHARES];
+static int card_count, rule_count, process_count, share_count, value_count, cuda, loaded, initialized;
 static char driver[80];
 static struct stat loaded_stat;
 static struct timespec loaded_at;
@@ -65,7 +68,7 @@ static void set_default_fields(struct device *device) {
 }
 
 static void set_defaults(void) {
-    card_count = rule_count = process_count = value_count = 0;
+    card_count = rule_count = process_count = share_count = value_count = 0;
     strcpy(driver, "570.86.15");
     cuda = 12080;
     for (int i = 0; i < MAX_CARDS; i++) {
@@ -117,8 +120,8 @@ static void add_rule(const char *function, const char *where, int code, double h
 static void read_line(char *line) {
     char word[64], which[32], memory[32];
     int card, instance, code, at = 0;
-    unsigned pid;
-    double seconds;
+    unsigned pid, percent;
+    double seconds = 0;
     *which = 0;
     line[strcspn(line, "\n")] = 0;
     if (sscanf(line, "driver %79s", driver) == 1 || sscanf(line, "cuda %d", &cuda) == 1 || sscanf(line, "count %d", &card_count) == 1) return;
@@ -136,6 +139,8 @@ static void read_line(char *line) {
     } else if (sscanf(line, "process %31s %63s %u %31s", which, word, &pid, memory) == 4 && process_count < MAX_PROCESSES) {
         unsigned long long bytes = *memory == '-' ? UINT64_MAX : strtoull(memory, NULL, 10);
         processes[process_count++] = (struct process){read_place(which), *word, pid, bytes};
+    } else if (sscanf(line, "share %d %u %u %lf", &card, &pid, &percent, &seconds) >= 3 && share_count < MAX_SHARES) {
+        shares[share_count++] = (struct share){card, pid, percent, seconds};
     }
 }
 
@@ -471,3 +476,22 @@ PROCESSES(nvmlDeviceGetGraphicsRunningProcesses_v2, 'g')
 PROCESSES(nvmlDeviceGetGraphicsRunningProcesses_v3, 'g')
 PROCESSES(nvmlDeviceGetMPSComputeRunningProcesses_v2, 'm')
 PROCESSES(nvmlDeviceGetMPSComputeRunningProcesses_v3, 'm')
+
+struct sample { unsigned pid; unsigned long long time; unsigned gpu, memory, encoder, decoder; };
+
+int nvmlDeviceGetProcessUtilization(void *handle, struct sample *target, unsigned *count, unsigned long long since) {
+    ENTER(handle);
+    unsigned found = 0, room = target ? *count : 0;
+    struct place at = place_of(handle);
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    if (at.instance >= 0) return NOT_SUPPORTED;
+    for (int i = 0; i < share_count; i++) {
+        unsigned long long time = (unsigned long long)((double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3 - shares[i].ago * 1e6);
+        if (shares[i].card != at.card || time <= since) continue;
+        if (found < room) target[found] = (struct sample){shares[i].pid, time, shares[i].percent, 0, 0, 0};
+        found++;
+    }
+    *count = found;
+    return !found ? NOT_FOUND : found > room ? INSUFFICIENT_SIZE : SUCCESS;
+}

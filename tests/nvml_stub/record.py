@@ -19,6 +19,8 @@ _C_NAMES = {
     "nvmlDeviceGetHandleByIndex": "nvmlDeviceGetHandleByIndex_v2",
     "nvmlDeviceGetPciInfo": "nvmlDeviceGetPciInfo_v3",
 }
+# What the stand-in answers where a scenario says nothing.
+_UNSAID = {"nvmlDeviceGetProcessUtilization": pynvml.NVML_ERROR_NOT_FOUND}
 _ALL_LINKS = 2**32 - 1
 _FIELDS = {"energy": 83, "pcie_sent": 197, "pcie_received": 198, "nvlink_sent": (138, _ALL_LINKS), "nvlink_received": (139, _ALL_LINKS)}
 
@@ -109,7 +111,7 @@ def _asker(handle: Any, place: str, errors: dict[str, None]) -> Ask:
         try:
             answer = getattr(pynvml, function)(*before, *arguments)
         except pynvml.NVMLError as error:
-            if error.value != pynvml.NVML_ERROR_NOT_SUPPORTED:
+            if error.value not in (pynvml.NVML_ERROR_NOT_SUPPORTED, _UNSAID.get(function)):
                 name = "nvmlDeviceGetMemoryInfo_v2" if pynvml.nvmlMemory_v2 in arguments else _C_NAMES.get(function, function)
                 errors[f"error {name} {error.value} {place}"] = None
             return None
@@ -169,6 +171,9 @@ def _counters(ask: Ask) -> dict[str, int | None]:
 
 
 def _processes(place: str, ask: Ask, lines: list[str]) -> None:
+    if "." not in place:
+        for sample in ask("nvmlDeviceGetProcessUtilization", time.time_ns() // 1000 - 1_000_000) or ():
+            lines.append(f"share {place} {sample.pid} {sample.smUtil}")
     for kind, word in (("Compute", "compute"), ("Graphics", "graphics"), ("MPSCompute", "mps")):
         for process in ask(f"nvmlDeviceGet{kind}RunningProcesses_v3") or ():
             lines.append(f"process {place} {word} {process.pid} {'-' if process.usedGpuMemory is None else process.usedGpuMemory}")

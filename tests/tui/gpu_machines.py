@@ -27,6 +27,7 @@ def process(number: int, **changes: object) -> ProcessSample:
         "name": "python",
         "user": USERS[number % len(USERS)],
         "memory": (3 + number % 17) * GIB,
+        "utilization": float(11 * number % 100),
         "kind": "C" if number % 5 else "C+G",
         "command": COMMANDS[number % len(COMMANDS)],
         "cpu_percent": 100.0 + 7 * number,

@@ -126,7 +126,7 @@ def test_what_a_row_says_of_it(stubborn: Child, monkeypatch: pytest.MonkeyPatch)
     endings.asked(process)
     assert endings.words(process) == "asked to end"
     now[0] += ending.PATIENCE_SECONDS
-    assert endings.words(process) == "still there: x kills it"
+    assert endings.words(process) == "stays: x kills it"
     assert endings.gone() == []
     endings.killed(process)
     assert endings.words(process) == "killed"

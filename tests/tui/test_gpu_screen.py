@@ -491,7 +491,7 @@ async def test_one_that_stays_is_killed_by_a_second_x(session: FakeSession, monk
             assert child.poll() is None
             monkeypatch.setattr(ending, "PATIENCE_SECONDS", 0.0)
             await after_beats(pilot, screen)
-            await until_shown(pilot, "still there: x kills it")
+            await until_shown(pilot, "stays: x kills it")
             await strike(pilot, "x")
             await until_shown(pilot, f"Kill process {child.pid}?", "Kill it (SIGKILL)")
             await strike(pilot, "down", "enter")

@@ -289,7 +289,8 @@ def test_trouble_is_cut_between_clauses(status: str, reason: str | None, width: 
 @pytest.mark.parametrize("name", SORTS)
 def test_every_order_holds_all_and_turns_round(name: str) -> None:
     rows = process_rows(choices(*(full_card(index) for index in range(8))))
-    rows.append(msgspec.structs.replace(rows[0], process=process(50, user=None, memory=None, cpu_percent=None, started=None)))
+    unknown = process(50, user=None, memory=None, utilization=None, cpu_percent=None, started=None)
+    rows.append(msgspec.structs.replace(rows[0], process=unknown))
     key, largest_first = SORTS[name]
     once = arranged(rows, name, reverse=False, sought="", card=None)
     assert len(once) == len(rows)
@@ -338,19 +339,19 @@ def test_the_columns_of_processes_leave_the_command_the_rest(width: int) -> None
     assert sum(column.width + 1 for column in shown) - 1 == width
     assert shown[-1].name == "command"
     assert shown[-1].width >= 15
-    large = process(9, pid=4194304, memory=999 * GIB, cpu_percent=6400.0)
+    large = process(9, pid=4194304, memory=999 * GIB, utilization=100.0, cpu_percent=6400.0)
     row = process_rows(choices(full_card(0, memory_total=999 * GIB, processes=(large,))))[0]
     for column in shown[:-1]:
         assert cell_len(cell(row, column.name, NOW)) <= column.width, column.name
 
 
 def test_a_row_tells_what_is_known_of_a_process() -> None:
-    one = process(7, memory=20 * GIB, cpu_percent=149.6, host_memory=3 * GIB, started=NOW - 7200)
+    one = process(7, memory=20 * GIB, utilization=97.0, cpu_percent=149.6, host_memory=3 * GIB, started=NOW - 7200)
     row = process_rows(choices(full_card(0, memory_total=80 * GIB, processes=(one,))))[0]
     told = {column.name: cell(row, column.name, NOW) for column in columns(200)[:-1]}
     assert told == {
         **{"card": "cuda:0", "pid": "4000007", "user": "dan", "kind": "C"},
-        **{"memory": "20.0 GiB", "share": "25 %", "cpu": "150 %", "ram": "3.0 GiB", "age": "2 h"},
+        **{"memory": "20.0 GiB", "share": "25 %", "gpu": "97 %", "cpu": "150 %", "ram": "3.0 GiB", "age": "2 h"},
     }
 
 

@@ -29,7 +29,7 @@ _INDENT = " " * 12
 _NAME_LEAST = 15
 _BESIDE_NAME = 64
 """Columns of a card's line without its name, for the longest word a card with values has as its status."""
-_PROCESS_HEAD = f"{'device':<7} {'pid':>8} {'type':<4} {'user':<10} {'GiB':>5} {'RAM GiB':>7} {'age':>6} command"
+_PROCESS_HEAD = f"{'device':<7} {'pid':>8} {'type':<4} {'user':<10} {'gpu':>5} {'GiB':>5} {'RAM GiB':>7} {'age':>6} command"
 
 
 def one_sample() -> DeviceSnapshot:
@@ -135,6 +135,7 @@ def _process(process: ProcessSample, now: float) -> dict[str, Any]:
         "name": process.name,
         "user": process.user,
         "memory": process.memory,
+        "utilization": process.utilization,
         "command": process.command,
         "cpu_percent": process.cpu_percent,
         "host_memory": process.host_memory,
@@ -217,11 +218,12 @@ def _processes(snapshot: DeviceSnapshot, width: int) -> list[str]:
 
 
 def _process_line(name: str, process: ProcessSample, now: float) -> str:
-    command = process.command or process.name or ("not of this container" if process.foreign else "not visible here")
+    command = process.command or process.name or ("another container's" if process.foreign else "not visible here")
     age = NONE if process.started is None else _age(now - process.started)
     user = _cell(process.user or NONE, 10)
+    share = NONE if process.utilization is None else f"{process.utilization:.0f} %"
     sizes = f"{_gib(process.memory):>5} {_gib(process.host_memory):>7}"
-    return f"{name:<7} {process.pid:>8} {process.kind:<4} {user} {sizes} {age:>6} {command}"
+    return f"{name:<7} {process.pid:>8} {process.kind:<4} {user} {share:>5} {sizes} {age:>6} {command}"
 
 
 def _short(card: DeviceSample) -> str:

@@ -20,13 +20,15 @@ class ProcessSample(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     `kind` is "C" (computes), "G" (draws), "C+G", or "M+C" (computes through MPS). `name` and `user` are `None` where this machine, or this
     container, does not see the process; `foreign` says that the number is another container's or the host's and means nothing here.
-    `memory` is bytes on the card, `host_memory` bytes of RAM, `cpu_percent` of one core, `started` Unix seconds.
+    `memory` is bytes on the card, `utilization` how much of its time the process took of late (0..100), `host_memory` bytes of RAM,
+    `cpu_percent` of one core, `started` Unix seconds.
     """
 
     pid: int
     name: str | None
     user: str | None
     memory: int | None
+    utilization: float | None = None
     kind: str = "C"
     command: str | None = None
     foreign: bool = False

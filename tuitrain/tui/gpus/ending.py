@@ -139,7 +139,7 @@ class Endings:
             return None
         if _key(process) in self._killed:
             return "killed"
-        return "still there: x kills it" if self.stubborn(process) else "asked to end"
+        return "stays: x kills it" if self.stubborn(process) else "asked to end"
 
     def stubborn(self, process: ProcessSample) -> bool:
         """Whether it was asked to end, and had the time to."""

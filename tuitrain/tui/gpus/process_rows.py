@@ -110,6 +110,7 @@ def _share(process: ProcessSample, card: DeviceSample) -> float | None:
 SORTS: Mapping[str, tuple[Callable[[ProcessRow], Any], bool]] = {
     "card": (lambda row: (row.place, -(row.process.memory or 0)), False),
     "memory": (lambda row: _least(row.process.memory), True),
+    "gpu": (lambda row: _least(row.process.utilization), True),
     "cpu": (lambda row: _least(row.process.cpu_percent), True),
     "ram": (lambda row: _least(row.process.host_memory), True),
     "age": (lambda row: math.inf if row.process.started is None else row.process.started, False),
@@ -141,12 +142,13 @@ _COLUMNS = (
     Column("kind", "type", 4),
     Column("memory", "gpu mem", 9, True),
     Column("share", "share", 5, True),
+    Column("gpu", "gpu", 5, True),
     Column("cpu", "cpu", 6, True),
     Column("ram", "ram", 9, True),
     Column("age", "age", 6, True),
 )
 # In the order in which they come as the table grows, and the spare cells that they wait for.
-_MORE = (("ram", 10), ("kind", 15), ("share", 26))
+_MORE = (("gpu", 6), ("ram", 10), ("kind", 15), ("share", 26))
 _COMMAND_LEAST = 18
 
 
@@ -181,6 +183,8 @@ def cell(row: ProcessRow, column: str, now: float) -> str:
             return words.size(process.memory)
         case "share":
             return words.percent(None if row.share is None else row.share * 100)
+        case "gpu":
+            return words.percent(process.utilization)
         case "cpu":
             return "-" if process.foreign else words.percent(process.cpu_percent)
         case "ram":

@@ -138,4 +138,4 @@ class GpuProcesses(FilteredTable[ProcessList], can_focus=True):
             return palette.dim
         if row.process.pid == os.getpid() and column in ("card", "pid", "user"):
             return palette.accent
-        return palette.text if column in ("card", "pid", "memory", "command", "user", "cpu", "ram") else palette.dim
+        return palette.text if column in ("card", "pid", "memory", "gpu", "command", "user", "cpu", "ram") else palette.dim
