@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import msgspec
@@ -39,9 +40,10 @@ def series(first: int, values: list[float]) -> Series:
         (series(2, [2.0, 3.0, 8.0]), 4, 1, None),
         (series(1, [1.0, 2.0, 3.0]), 4, 1, None),
         (series(1, [1.0, 2.0, 3.0, float("nan")]), 4, 1, None),
+        (series(1, [1.0, float("inf"), 3.0, 8.0]), 4, 1, None),
         (Series(), 4, 1, None),
     ],
-    ids=["whole", "second", "cut short", "one step", "no first step", "no last step", "no number", "nothing"],
+    ids=["whole", "second", "cut short", "one step", "no first step", "no last step", "no number", "not finite", "nothing"],
 )
 def test_each_sample_counts_once(curve: Curve, step: int, epoch: int, mean: float | None) -> None:
     assert train_loss(curve, evaluation(step, epoch, 0.5), UNEVEN, 30) == (None if mean is None else pytest.approx(mean))
@@ -68,6 +70,15 @@ def test_a_long_epoch_of_a_kept_run_is_gathered_exactly(runs_dir: Path) -> None:
     kept, ended = stored_run(folder.path).loss, evaluation(10_000, 2, 0.5)
     assert train_loss(kept, ended, long, 64) == pytest.approx(sum(values[5000:]) / 5000)
     assert train_loss(kept, ended, long, 64) == pytest.approx(train_loss(series(1, values), ended, long, 64))
+
+
+def test_a_kept_run_that_lacks_losses_within_an_epoch_has_no_mean_of_it(runs_dir: Path) -> None:
+    values = [1.0] * 300
+    long: RunStarted = msgspec.structs.replace(STARTED, train_samples=300 * 64, steps_per_epoch=300, total_steps=300)
+    holes: list[list[Event]] = [[losses(1, values[:200]), losses(202, values[201:])], [losses(1, [*values[:200], math.nan, *values[201:]])]]
+    for batch in [[losses(1, values)], *holes]:
+        kept = stored_run(make_run(runs_dir, batch=batch).path).loss
+        assert train_loss(kept, evaluation(300, 1, 0.5), long, 64) == (None if batch in holes else 1.0)
 
 
 def test_the_log_has_it_and_does_without_where_nobody_knows() -> None:

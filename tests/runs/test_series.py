@@ -21,7 +21,7 @@ def series_of(values, first=1):
 def plain_bin(points):
     """The bin of (x, y) points by the plain definition."""
     finite = [y for _, y in points if math.isfinite(y)]
-    return Bin((points[0][0] + points[-1][0]) / 2, min(finite), sum(finite) / len(finite), max(finite)) if finite else None
+    return Bin((points[0][0] + points[-1][0]) / 2, min(finite), sum(finite) / len(finite), max(finite), len(finite)) if finite else None
 
 
 def plain_thin(points, lo, hi, columns):
@@ -147,13 +147,13 @@ def test_asking_again_costs_only_the_newest_columns(touched):
 def test_points_that_are_not_finite_are_skipped():
     series = series_of([1.0, math.nan, math.inf, -math.inf, 3.0])
     assert [found.x for found in series.thin(1, 5, 10)] == [1, 5]
-    assert series.thin(1, 5, 1) == [Bin(3, 1.0, 2.0, 3.0)]
+    assert series.thin(1, 5, 1) == [Bin(3, 1.0, 2.0, 3.0, 2)]
     assert series_of([math.nan] * 300).thin(1, 300, 10) == []
 
 
 def test_a_huge_sum_does_not_put_the_mean_outside():
     found = series_of([1e308] * 100).thin(1, 100, 1)
-    assert found == [Bin(50.5, 1e308, 1e308, 1e308)]
+    assert found == [Bin(50.5, 1e308, 1e308, 1e308, 100)]
 
 
 @pytest.mark.parametrize("xs", [(2, 2), (2, 1), (1,), (math.nan,)])

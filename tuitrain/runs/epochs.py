@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
-
 from tuitrain.events import Eval, RunStarted
 from tuitrain.runs.series import Curve
 
 
 def train_loss(losses: Curve, evaluation: Eval, started: RunStarted, batch_size: int) -> float | None:
-    """The mean over the samples that the epoch of an evaluation had trained on by then; `None` where a loss of them is not known.
+    """The mean over the samples that the epoch of an evaluation had trained on by then; `None` where a loss of them is not known or finite.
 
     Args:
         losses: every step's, each the mean over its batch.
@@ -18,8 +16,8 @@ def train_loss(losses: Curve, evaluation: Eval, started: RunStarted, batch_size:
     """
     steps, last = started.steps_per_epoch, evaluation.step
     first = (evaluation.epoch - 1) * steps + 1
-    gathered, oldest, newest = losses.thin(first, last, 1), losses.at(first), losses.at(last)
-    if not gathered or oldest is None or newest is None or oldest[0] != first or newest[0] != last or math.isnan(newest[1]):
+    gathered, newest = losses.thin(first, last, 1), losses.at(last)
+    if newest is None or not gathered or gathered[0].count != last - first + 1:
         return None
     short = steps * batch_size - started.train_samples
     if not 0 <= short < batch_size:  # somebody has edited the configuration

@@ -16,12 +16,13 @@ FACTOR = 64
 
 
 class Bin(msgspec.Struct, frozen=True):
-    """The points of one chart column: the middle of their x, and the least, mean and greatest of their finite y."""
+    """The points of one chart column: the middle of their x, and the least, mean and greatest of their finite y, which are so many."""
 
     x: float
     min: float
     mean: float
     max: float
+    count: int = 1
 
 
 class Tally:
@@ -56,7 +57,7 @@ class Tally:
         if not self.count:
             return None
         # Rounding, or a sum beyond the largest float, must not put the mean outside of the numbers.
-        return Bin(x, self.low, min(max(self.total / self.count, self.low), self.high), self.high)
+        return Bin(x, self.low, min(max(self.total / self.count, self.low), self.high), self.high, self.count)
 
 
 class _Level:
