@@ -47,7 +47,7 @@ def test_a_long_name_is_cut_and_takes_no_more_columns_away_than_a_shorter_one(na
 @pytest.mark.parametrize(
     ("status", "shown"),
     [
-        ({"running_seconds": 65.4}, "0:01:05"),
+        ({"running_seconds": 65.9}, "0:01:05"),
         ({"running_seconds": 90_061.0}, "25:01:01"),
         ({"running_seconds": None}, ""),
         ({"running_seconds": 65.4, "state": "running", "pid": os.getpid(), "pid_started": this_process().pid_started}, ""),

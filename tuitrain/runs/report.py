@@ -116,7 +116,7 @@ def _took(run: RunSummary) -> str:
     """How long a run that has ended was running, in hours, minutes and seconds."""
     if run.live or not run.running_seconds:
         return ""
-    seconds = round(run.running_seconds)
+    seconds = int(run.running_seconds)  # as the screens count them
     return f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"
 
 
