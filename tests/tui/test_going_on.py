@@ -13,7 +13,7 @@ from kept_runs import here, keep, until, until_shown, until_told
 from textual.pilot import Pilot
 
 from tuitrain.config import RunConfig, with_changes
-from tuitrain.events import Checkpoint
+from tuitrain.events import Checkpoint, EndState
 from tuitrain.tui.app import TuitrainApp
 from tuitrain.tui.hosts.going_on import More
 from tuitrain.tui.screens.more import MoreDialog
@@ -239,6 +239,24 @@ async def test_the_own_run_goes_on_after_it_was_stopped(app: TuitrainApp, sessio
         await until_shown(pilot, "R goes on", "R Resume")
         await pilot.press("R")
         await until(pilot, lambda: session.resumed == [None, runs_dir / RUN])
+
+
+@pytest.mark.parametrize("state", ["stopped", "interrupted"])
+async def test_an_own_run_that_could_not_be_saved_is_not_said_to_go_on(app: TuitrainApp, session: FakeSession, state: EndState) -> None:
+    async with app.run_test(size=(200, 60)) as pilot:
+        await train(pilot, session)
+        session.end(state)
+        shown = await until_shown(pilot, f"■ {state} · n starts it anew")
+        assert "R Resume" not in shown
+
+
+async def test_r_on_a_run_that_another_process_is_about_to_go_on_with(app: TuitrainApp, runs_dir: Path) -> None:
+    keep(runs_dir, ID, **here(state="queued"))
+    async with app.run_test(size=WIDE) as pilot:
+        await pilot.press("r")
+        await until_shown(pilot, "Selected", ID)
+        await pilot.press("R")
+        await until_told(pilot, f"{ID} is about to go on already (pid ")
 
 
 async def test_r_on_the_own_run_while_it_is_paused_or_trains(app: TuitrainApp, session: FakeSession, runs_dir: Path) -> None:

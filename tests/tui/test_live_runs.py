@@ -258,6 +258,7 @@ async def test_an_ended_run_is_read_again_only_where_its_state_is_another_one(
             screen.beat()
         await until_told(pilot, f"{ID} is not there any more.")
         assert screen.opened.record is record
+        await until(pilot, lambda: "R " not in screen_text(app))
 
 
 # -- the line ----------------------------------------------------------------------------------------------------------

@@ -39,12 +39,18 @@ def test_an_ended_run_goes_on_from_a_checkpoint_and_a_paused_one_where_it_is() -
     assert [run("paused", saved=True, heard=heard).goes_on for heard in (True, False)] == [True, False]
 
 
+def test_a_run_whose_folder_has_gone_goes_nowhere() -> None:
+    assert not any(run(state, saved=True, gone=True).goes_on for state in ENDED)
+    assert run("running", heard=True, gone=True).takes("stop")
+
+
+@pytest.mark.parametrize("gone", [True, False])
 @pytest.mark.parametrize("heard", [True, False])
 @pytest.mark.parametrize("left", [True, False])
-def test_no_hint_names_a_key_that_does_nothing(heard: bool, left: bool) -> None:
+def test_no_hint_names_a_key_that_does_nothing(heard: bool, left: bool, gone: bool) -> None:
     for state in {*ENDED, *LIVE_STATES}:
         for saved in (True, False):
-            found = run(state, heard=heard, left=left and state == "queued", saved=saved)
+            found = run(state, heard=heard, left=left and state == "queued", saved=saved, gone=gone)
             hint = found.hints().get(state, "")
             assert not ("R " in hint and not found.goes_on), found
             assert not ("space " in hint and not found.takes("resume")), found

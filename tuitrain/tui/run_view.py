@@ -125,6 +125,6 @@ class RunView:
 
     @property
     def goes_on(self) -> bool:
-        """Whether the run is over and was saved; one that fails may have been so before its first checkpoint."""
+        """Whether the run is over and was saved; one that fails, or whose disk does, may have been so before its first checkpoint."""
         record = self.record
-        return record is not None and self.ended and not self.alive and (self.state != "failed" or record.saved)
+        return record is not None and self.ended and not self.alive and record.saved

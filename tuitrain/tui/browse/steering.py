@@ -54,6 +54,8 @@ class Steering(msgspec.Struct, frozen=True):
     """Its process lives and listens."""
     saved: bool
     """It has a checkpoint."""
+    gone: bool = False
+    """Its folder was there, and is not any more or cannot be read."""
 
     def takes(self, command: str) -> bool:
         """Whether its process would do it now."""
@@ -67,7 +69,7 @@ class Steering(msgspec.Struct, frozen=True):
     @property
     def goes_on(self) -> bool:
         """Whether it can go on, or wait for its turn again."""
-        return (self.state in ENDED and self.saved) or self.left or (self.state == "paused" and self.heard)
+        return not self.gone and ((self.state in ENDED and self.saved) or self.left or (self.state == "paused" and self.heard))
 
     def answer(self, command: Command) -> str:
         """What is said when its process has taken a command; empty where the state says it by itself."""
@@ -79,6 +81,8 @@ class Steering(msgspec.Struct, frozen=True):
             living = {"paused": "space goes on", "queued": "x takes it out of the queue"}
         else:
             living = {"paused": "by another process", "queued": "R lets it wait again" if self.left else "by another process"}
+        if self.gone:
+            return {} if self.left else living
         return living | (_HINTS if self.saved else _NEVER_SAVED)
 
 
@@ -90,6 +94,7 @@ def steering(run: OpenedRun, attachment: Attachment) -> Steering:
         left=run.left,
         heard=run.alive and attachment.attached,
         saved=bool(run.checkpoints),
+        gone=run.record is not None and run.problem is not None,
     )
 
 

@@ -81,7 +81,9 @@ def _live(run: RunSummary, outside: Outside) -> GoesOn:
     if not run.here:
         raise RunError(f"{run.run} is {run.state} on {run.host}, and only there it can be told anything.")
     if run.state != "paused":
-        raise RunError(f"{run.run} is {run.state} already (pid {run.pid}): Enter in the list of runs opens it.")
+        # One that prepares to go on is "queued" too, and in no queue.
+        state = "about to go on" if run.state == "queued" and run.queue is None else run.state
+        raise RunError(f"{run.run} is {state} already (pid {run.pid}): Enter in the list of runs opens it.")
     outside.ask(run.path, "resume")
     return GoesOn(f"{run.run} goes on.")
 

@@ -32,8 +32,9 @@ _NEXT = {
     "failed": "n changes the settings and tries again · o shows the log",
     "lost": "R goes on from its newest checkpoint",
 }
-_UNBEGUN = {"stopping": "nothing to save yet", "stopped": "n starts it anew", "interrupted": "n starts it anew"}
-"""Of a run without a step in this process, or without a folder."""
+_NEVER_SAVED = {**_NEXT, "stopped": "n starts it anew", "interrupted": "n starts it anew"}
+_UNBEGUN = "nothing to save yet"
+"""Of a run without a step in this process that stops."""
 
 
 class Progress(Pane):
@@ -46,8 +47,8 @@ class Progress(Pane):
     def __init__(self, view: RunLike) -> None:
         super().__init__(id="progress")
         self._view = view
-        self.hints: Mapping[str, str] = _NEXT
-        """What to say beside a state; under the reason of a failure stands the one of its state, or of `failed`."""
+        self.hints: Mapping[str, str] | None = None
+        """What to say beside a state; `None` for what this app's own run needs."""
         self.log_shows = True
         """Whether the log stands beside it; elsewhere its newest warning has to be told here."""
 
@@ -81,18 +82,21 @@ class Progress(Pane):
             return [Row("press n, then Enter", self.palette.dim).strip(width)]
         sentence = [Row(line, self.palette.bad).strip(width) for line in self._sentence(width)]
         if sentence:
-            hint = self._next(record) or self.hints["failed"]
+            hint = self._next(record) or self._hints(record).get("failed", "")
             sentence.append(Row(hint, self.palette.dim).strip(width))
         first = self._phase_line(record, width) if self._in_phase(record) else self._step_line(record, width)
         more = [row.strip(width) for row in (*self._target(), *self._warning(width))]
         return [first, self._numbers(record, width), *more, *sentence]
 
     def _next(self, record: RunRecord) -> str:
-        """What comes of the state, or what to press. Without a step nothing is saved, and without a folder nothing can go on."""
+        """What comes of the state, or what to press; under the reason of a failure the one of its state, or of `failed`."""
         state = self._view.state
-        if record.started is None and (state == "stopping" or record.path is None):
-            return _UNBEGUN.get(state, "")
-        return self.hints.get(state, "")
+        return _UNBEGUN if state == "stopping" and record.started is None else self._hints(record).get(state, "")
+
+    def _hints(self, record: RunRecord) -> Mapping[str, str]:
+        if self.hints is not None:
+            return self.hints
+        return _NEXT if record.saved else _NEVER_SAVED
 
     def _in_phase(self, record: RunRecord) -> bool:
         return record.phase is not None or (record.step == 0 and not self._view.ended)
