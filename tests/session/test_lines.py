@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from small_sessions import BOUND, Heard, count_to, session_of, started, until
 
@@ -451,6 +452,10 @@ def test_a_run_that_cannot_be_reached_says_why(tmp_path: Path, heard: Heard, mon
             commands.stop(run)
         patch.setattr(commands, "has_process", lambda status, now: False)
         with pytest.raises(RunError, match="went before it could stop"):
+            commands.stop(run)
+        waiting = msgspec.structs.replace(read_status(folder), state="queued", queue=InQueue(since=1.0))
+        patch.setattr(commands, "read_status", lambda path: waiting)
+        with pytest.raises(RunError, match=f"{run.run} is still in the queue: its process"):
             commands.stop(run)
     session.stop()
     assert session.join(BOUND)

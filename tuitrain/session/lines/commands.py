@@ -118,6 +118,9 @@ def _obeyed(run: RunSummary, command: Command, states: Collection[RunState]) -> 
             if not has_process(status, time.time()):
                 if read_status(run.path) != status:
                     continue  # the last that it wrote before it went
+                if status.queue is not None:
+                    gone = f"its process (pid {status.pid}) ended and has not written that it was taken out"
+                    raise RunError(f"RUN: {run.run} is still in the queue: {gone}.")
                 raise RunError(f"RUN: {run.run} is lost: its process (pid {status.pid}) went before it could {command}.")
             if status.pid != told:
                 line.close()
