@@ -72,6 +72,7 @@ def test_a_ruler_goes_both_ways_and_beyond_its_marks() -> None:
     for step in (1, 6, 11, 16, 21, 31):
         assert made.step(made.place(step)) == pytest.approx(step)
     assert Ruler([(1, 0.0)]).place(7) == 0.0
+    assert Ruler([(1, 0.0), (2, 5.0), (3, 5.0)]).step(5.0) == 2, "the clock stood still"
 
 
 @pytest.mark.parametrize(("across", "xs"), [("step", [1, 2, 3, 4]), ("epoch", [0.5, 1, 1.5, 2]), ("time", [0, 3, 6, 9])])
@@ -94,6 +95,7 @@ def test_the_first_and_the_last_step_of_a_long_run_have_times_of_their_own() -> 
     made = ruler(record([1.0] * 5000, times=times), "time")
     assert made is not None
     assert (made.place(1), made.place(5000)) == (0, 1000)
+    assert made.place(2500) == pytest.approx(309.8, abs=1)
 
 
 def test_a_clock_that_was_set_back_does_not_turn_a_curve_round() -> None:
@@ -111,6 +113,7 @@ def test_the_axis_ends_with_the_longest_run_and_later_while_one_trains() -> None
     assert made is not None
     assert ends_of(live, made, "step") == (60, 100)
     assert read(entrants(short, long, live), PLAIN).axis.high == 100
+    assert [read(entrants(*them), PLAIN).newest for them in ((live,), (short, live), (short, long, live))] == [60, 60, 90]
     assert read(entrants(live), Wanted(across="epoch")).axis.high == 10
     assert read(entrants(live), Wanted(across="time")).axis.high == 100
 
@@ -208,23 +211,24 @@ def test_a_curve_is_read_at_its_nearest_point_and_evaluations_at_the_last_one() 
 
 
 def test_a_run_that_cannot_be_read_is_left_out_with_its_reason(tmp_path: Path) -> None:
-    own = record([1.0])
+    own = record([1.0], live=True)
     own.path = tmp_path / "own"
     found = load([tmp_path / "gone\x1b[31m", own.path], (), own)
-    assert [entrant.record for entrant in found] == [None, own]
+    assert [(entrant.record, entrant.state, entrant.label) for entrant in found] == [(None, "", ""), (own, "running", "seed-cnn")]
     assert found[0].problem == "gone·[31m is not there any more."
     assert [one.number for one in read(found, PLAIN).tracks] == [2]
 
 
-def test_a_run_that_breaks_while_it_is_read_is_left_out() -> None:
+@pytest.mark.parametrize(("error", "said"), [(ValueError("x must ascend"), "x must ascend"), (MemoryError(), "MemoryError")])
+def test_a_run_that_breaks_while_it_is_read_is_left_out(error: Exception, said: str) -> None:
     class Torn:
         def thin(self, lo: float, hi: float, columns: int) -> list[object]:
-            raise ValueError("x must ascend")
+            raise error
 
     broken = record([1.0])
     broken.loss = Torn()  # type: ignore[assignment]
     reading = read(entrants(broken, record([1.0])), PLAIN)
-    assert [entrant.problem for entrant in reading.entrants] == ["1: x must ascend", ""]
+    assert [entrant.problem for entrant in reading.entrants] == [f"1: {said}", ""]
     assert [one.number for one in reading.tracks] == [2]
 
 

@@ -103,7 +103,7 @@ def load(paths: Sequence[Path], known: Sequence[Entrant], own: RunRecord | None)
         for index, path in enumerate(paths)
     ]
     names = iter(labels([entrant.record for entrant in found if entrant.record is not None]))
-    return tuple(msgspec.structs.replace(entrant, label=entrant.path.name if entrant.record is None else next(names)) for entrant in found)
+    return tuple(entrant if entrant.record is None else msgspec.structs.replace(entrant, label=next(names)) for entrant in found)
 
 
 def labels(records: Sequence[RunRecord]) -> list[str]:
