@@ -30,6 +30,13 @@ def series(first: int, values: list[float]) -> Series:
     return made
 
 
+def gap() -> Series:
+    """Without the first step of the second epoch."""
+    made = series(1, [9.0] * 4)
+    made.extend((6, 7, 8), (2.0, 3.0, 8.0))
+    return made
+
+
 @pytest.mark.parametrize(
     ("curve", "step", "epoch", "mean"),
     [
@@ -38,12 +45,13 @@ def series(first: int, values: list[float]) -> Series:
         (series(1, [9.0, 9.0, 9.0, 9.0, 1.0, 2.0]), 6, 2, 1.5),
         (series(1, [9.0, 9.0, 9.0, 9.0, 1.0]), 5, 2, 1.0),
         (series(2, [2.0, 3.0, 8.0]), 4, 1, None),
+        (gap(), 8, 2, None),
         (series(1, [1.0, 2.0, 3.0]), 4, 1, None),
         (series(1, [1.0, 2.0, 3.0, float("nan")]), 4, 1, None),
         (series(1, [1.0, float("inf"), 3.0, 8.0]), 4, 1, None),
         (Series(), 4, 1, None),
     ],
-    ids=["whole", "second", "cut short", "one step", "no first step", "no last step", "no number", "not finite", "nothing"],
+    ids=["whole", "second", "cut short", "one step", "no first step", "gap", "no last step", "no number", "not finite", "nothing"],
 )
 def test_each_sample_counts_once(curve: Curve, step: int, epoch: int, mean: float | None) -> None:
     assert train_loss(curve, evaluation(step, epoch, 0.5), UNEVEN, 30) == (None if mean is None else pytest.approx(mean))
@@ -60,6 +68,8 @@ def test_a_batch_size_that_was_edited_later_gives_no_number() -> None:
         pytest.approx(1),
         None,
     ]
+    whole = msgspec.structs.replace(UNEVEN, train_samples=90)
+    assert train_loss(series(1, [1.0] * 4), evaluation(4, 1, 0.5), whole, 30) is None, "three steps would have done"
 
 
 def test_a_long_epoch_of_a_kept_run_is_gathered_exactly(runs_dir: Path) -> None:

@@ -17,7 +17,7 @@ from tuitrain.devices import choices as rows_of
 from tuitrain.devices.names import short_name
 from tuitrain.tui.gpus import cards, facts
 from tuitrain.tui.gpus.history import SPANS, Span, filled, grid, means
-from tuitrain.tui.gpus.layout import arrange
+from tuitrain.tui.gpus.layout import GpuSizes, arrange
 from tuitrain.tui.gpus.process_list import ProcessList
 from tuitrain.tui.gpus.process_rows import SORTS, arranged, cell, columns, process_rows, unheld, unheld_lines
 from tuitrain.tui.gpus.sample import memory_share
@@ -72,6 +72,7 @@ def test_columns_are_means_and_what_is_unknown_is_blank() -> None:
     ahead = [msgspec.structs.replace(point, time=point.time + 700) for point in points(700)]
     assert means(ahead, lambda point: point.utilization, where)[: where.cell_of_newest()] == [None] * where.cell_of_newest()
     assert filled([None, 0.0, 25.0, 50.0, 100.0, 120.0], 100.0, 2) == ["    ██", " ▁▄███"]
+    assert filled([None, 0.0], 0.0, 1) == [" ▁"], "all that is known is 0"
 
 
 def test_the_span_goes_from_a_minute_to_an_hour() -> None:
@@ -99,6 +100,23 @@ def test_the_panes_share_the_screen_and_processes_keep_five_lines(size: tuple[in
         assert sizes.processes - 3 >= 5
     if 0 < count <= 8 and size[1] >= 40:
         assert sizes.history >= 6
+
+
+@pytest.mark.parametrize(
+    ("size", "count", "sizes"),
+    [
+        ((80, 24), 0, GpuSizes(4, True, 18, 0, across=2)),
+        ((80, 24), 1, GpuSizes(6, True, 8, 8)),
+        ((120, 40), 1, GpuSizes(6, True, 16, 16, across=2)),
+        ((200, 60), 2, GpuSizes(10, True, 26, 22, subjects=2)),
+        ((80, 24), 2, GpuSizes(5, False, 9, 8)),
+        ((120, 40), 8, GpuSizes(11, False, 12, 15, across=2)),
+        ((200, 60), 8, GpuSizes(11, False, 15, 32)),
+        ((80, 24), 8, GpuSizes(11, False, 0, 11)),
+    ],
+)
+def test_few_cards_are_tall_and_graphs_stand_side_by_side_where_there_is_room(size: tuple[int, int], count: int, sizes: GpuSizes) -> None:
+    assert arrange(size[0], size[1] - 2, cards=count, notes=0) == sizes
 
 
 # -- words of a card ------------------------------------------------------------------------------------------------------

@@ -122,3 +122,4 @@ def test_a_chart_keeps_its_rows_and_every_device_comes_before_any_track() -> Non
     assert plan(60, known).rows == 1 + 3 * 4
     assert plan(60, []).rows == 1
     assert [field for _, field in plan(19, known).tracks] == ["utilization"] * 3
+    assert plan(60, [["utilization", "power"], [], ["memory"]]).tracks == ((0, "utilization"), (0, "power"), (2, "memory"))
