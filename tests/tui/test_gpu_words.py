@@ -12,7 +12,7 @@ from fakes import GIB, HOST, card, cpu_sampler
 from gpu_machines import full_card, new_machine, process, with_cards
 from rich.cells import cell_len
 
-from tuitrain.devices import Choice, DeviceSample, HistoryPoint
+from tuitrain.devices import Choice, DeviceSample, HistoryPoint, Link
 from tuitrain.devices import choices as rows_of
 from tuitrain.devices.names import short_name
 from tuitrain.tui.gpus import cards, facts
@@ -155,12 +155,14 @@ def test_numbers_that_are_not_known_are_not_zero() -> None:
     names = ("utilization", "temperature", "power", "fan", "state", "clock", "memory utilization", "bus")
     assert [cards.cell(row, name) for name in names] == ["n/a"] * len(names)
     told = {fact.label: fact.value for fact in facts.facts(row, new_machine(bare).latest())}
-    assert {label: value for label, value in told.items() if any(digit in value for digit in "123456789")} == {
-        "driver · CUDA": "570.86.15 · 12.8"
+    assert {label: value for label, value in told.items() if value not in ("n/a", "n/a · n/a")} == {
+        "CUDA · NVML": "n/a · 0",
+        "driver · CUDA": "570.86.15 · 12.8",
     }
     assert cards.memory(DeviceSample(nvml_index=0, unified=True)) == "unified"
     assert cards.memory(DeviceSample(nvml_index=0, memory_total=80 * GIB)) == "n/a/80 GiB"
     assert cards.power(DeviceSample(nvml_index=0, power=412.0)) == "412 W"
+    assert cards.power(DeviceSample(nvml_index=0, power_cap=700.0)) == "n/a"
     assert memory_share(bare) is memory_share(DeviceSample(nvml_index=0, memory_used=0, memory_total=0)) is None
 
 
@@ -173,6 +175,12 @@ def test_the_facts_of_a_card() -> None:
     assert told["bus id"].value == "20:00.0"
     assert told["PCIe"].value == "gen 5 · x16"
     assert told["NVLink received"].value == "19.1 GiB/s"
+    assert [told[label].value for label in ("power", "energy", "memory clock")] == ["442/700 W", "888.9 kWh", "2,619 of 2,619 MHz"]
+    well = full_card(1, ecc_errors=0, throttle=(), pcie=Link(generation=4, generation_max=5), reason="another one is hidden")
+    told = {fact.label: fact for fact in facts.facts(choices(well)[0], new_machine(well).latest())}
+    assert (told["ECC"].value, told["PCIe"].value) == ("on, 0 uncorrected", "gen 4 of 5")
+    assert told["status"].value == "ok, but not for CUDA: another one is hidden"
+    assert not [label for label, fact in told.items() if fact.loud]
     host = rows_of(cpu_sampler().latest())[0]
     assert [fact.label for fact in facts.facts(host, cpu_sampler().latest())] == ["usable cores", "CPU", "RAM"]
 
@@ -223,6 +231,16 @@ def test_the_columns_of_cards_fill_the_line(width: int) -> None:
     assert all(column.width >= 3 for column in shown)
 
 
+def test_the_columns_of_cards_have_room_for_their_texts() -> None:
+    large = card(12, name="NVIDIA RTX PRO 6000 Blackwell Server Edition", memory_total=192 * GIB)
+    instance = card(12, instance=3, parent="GPU-9", cuda_index=None, memory_total=None)
+    rows = choices(large, instance)[:-1]
+    widths = {column.name: column.width for column in cards.columns(200, rows, HOST)}
+    assert widths["gpu"] == max(len(cards.label(row)) for row in rows) == len("└mig 12.3")
+    assert widths["memory"] >= len("98.9/192 GiB")
+    assert widths["name"] == 20
+
+
 def test_a_bus_id_of_another_domain_stays_whole() -> None:
     assert cards.bus(card(0, pci_bus_id="00000000:65:00.0")) == "65:00.0"
     assert cards.bus(card(0, pci_bus_id="00000001:65:00.0")) == "00000001:65:00.0"
@@ -269,6 +287,7 @@ def test_memory_that_nobody_holds_is_said_where_it_is_much_and_known() -> None:
     assert unheld(full_card(0, memory_used=20 * GIB, unified=True)) is None
     assert unheld(full_card(0, memory_used=20 * GIB, processes=(process(1), process(2, memory=None)))) is None
     assert unheld(full_card(0, memory_used=7 * GIB + 299 * 2**20)) is None
+    assert unheld(full_card(0, memory_used=7 * GIB + 301 * 2**20)) == 301 * 2**20
     assert unheld(full_card(0, memory_total=4 * GIB, memory_used=GIB, processes=(process(1, memory=GIB - 250 * 2**20),))) == 250 * 2**20
 
 
@@ -319,12 +338,24 @@ def test_every_order_holds_all_and_turns_round(name: str) -> None:
     assert values != turned
 
 
+@pytest.mark.parametrize(
+    ("name", "field"), [("memory", "memory"), ("gpu", "utilization"), ("cpu", "cpu_percent"), ("ram", "host_memory"), ("age", "started")]
+)
+def test_the_largest_and_the_oldest_come_first_and_the_unknown_last(name: str, field: str) -> None:
+    known = [getattr(process(0), field) + by for by in (5, 1, 3)]
+    held = tuple(process(number, **{field: value}) for number, value in enumerate([*known, None]))
+    found = arranged(process_rows(choices(full_card(0, processes=held))), name, reverse=False, sought="", card=None)
+    assert [getattr(row.process, field) for row in found] == [*sorted(known, reverse=name != "age"), None]
+
+
 def test_every_word_of_the_filter_must_be_somewhere() -> None:
     rows = process_rows(choices(*(full_card(index) for index in range(8))))
     found = arranged(rows, "card", reverse=False, sought="BOB  vllm", card=None)
     assert found
     assert all(row.process.user == "bob" and "vllm" in row.command for row in found)
     assert arranged(rows, "card", reverse=False, sought="bob nobody", card=None) == []
+    renamed = process_rows(choices(full_card(0, processes=(process(1, name="vLLM::Worker", command="python"),))))
+    assert arranged(renamed, "card", reverse=False, sought="worker", card=None) == renamed
     assert {row.card for row in arranged(rows, "card", reverse=False, sought="", card=full_card(2).key)} == {"cuda:2"}
 
 
@@ -361,6 +392,8 @@ def test_the_columns_of_processes_leave_the_command_the_rest(width: int) -> None
     row = process_rows(choices(full_card(0, memory_total=999 * GIB, processes=(large,))))[0]
     for column in shown[:-1]:
         assert cell_len(cell(row, column.name, NOW)) <= column.width, column.name
+    more = [name for name, least in (("gpu", 74), ("ram", 84), ("kind", 99), ("share", 115)) if width >= least]
+    assert {column.name for column in shown} == {"card", "pid", "user", "memory", "cpu", "age", "command", *more}
 
 
 def test_a_row_tells_what_is_known_of_a_process() -> None:
