@@ -273,6 +273,32 @@ def test_what_is_closed_connects_no_more(tmp_path: Path, outside: FakeOutside) -
     assert outside.lines == []
 
 
+def kept(attachment: Attachment) -> None:
+    """Look for a line, and follow it to its end."""
+    attachment.keep()
+    assert attachment._thread is not None
+    attachment._thread.join(60)
+
+
+def test_it_tells_of_the_line_and_of_what_a_person_may_wait_for(
+    tmp_path: Path, outside: FakeOutside, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line, told = FakeLine(), list[tuple[bool, bool]]()
+    attachment = Attachment(tmp_path, outside, lambda: told.append((attachment.attached, attachment.missed)))
+    kept(attachment)
+    kept(attachment)
+    assert told == [(False, True)], "nobody answers, which is said once"
+    said = (Step(step=1, epoch=1, loss=1.0, lr=0.01, samples_per_second=1.0), State(state="paused"))
+    for event in (*said, Checkpoint(step=1, path="checkpoints/step-00000001", kind="manual"), None):
+        line.says.put(event)
+    monkeypatch.setattr(outside, "connect", lambda path: line)
+    attachment.stirred = False
+    kept(attachment)
+    assert told[1:] == [(True, False), (True, False), (False, False)], "it opens, is paused, and ends"
+    assert attachment.stirred
+    assert line.closed.is_set()
+
+
 def test_a_line_that_opens_after_the_end_is_hung_up(tmp_path: Path, outside: FakeOutside, monkeypatch: pytest.MonkeyPatch) -> None:
     connect, connects, may_answer = outside.connect, threading.Event(), threading.Event()
 
