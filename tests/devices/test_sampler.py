@@ -144,12 +144,17 @@ def test_the_beat_is_fixed_and_missed_beats_are_left_out(monkeypatch: pytest.Mon
     assert starts == [100.0, 101.0, 102.0, 105.0, 106.0]
 
 
-def test_stop_ends_both_threads(nvml_here: Load, sampler: Sampler) -> None:
+def test_stop_ends_both_threads_and_gives_nvml_back(nvml_here: Load, sampler: Sampler, monkeypatch: pytest.MonkeyPatch) -> None:
     nvml_here("count 1\n")
+    given_back: list[None] = []
+    disconnect = sampler._nvml.disconnect
+    monkeypatch.setattr(sampler._nvml, "disconnect", lambda: given_back.append(disconnect()))
     sampler.start()
     sampler.wait(60)
+    assert not given_back
     sampler.stop()
     assert wait_for(lambda: not any(thread.is_alive() for thread in sampler._threads))
+    assert len(given_back) == 1
 
 
 def test_stop_before_start_is_allowed(sampler: Sampler) -> None:
