@@ -41,7 +41,7 @@ def size(value: float | None) -> str:
     if value is None:
         return NONE
     mib = value / 2**20
-    return f"{mib / 1024:.1f} GiB" if mib >= 1000 else f"{mib:.0f} MiB" if mib >= 10 else f"{mib:.1f} MiB"
+    return f"{mib / 1024:.1f} GiB" if mib >= 999.5 else f"{mib:.0f} MiB" if mib >= 9.95 else f"{mib:.1f} MiB"
 
 
 def percent(value: float | None) -> str:
@@ -97,7 +97,7 @@ def target(accuracy: float) -> str:
 
 def trained(seconds: float) -> str:
     """What the clock of a speed run shows, in hundredths as long as these can tell runs apart: "1.99 s", "815.3 s"."""
-    return f"{seconds:.2f} s" if seconds < 100 else f"{seconds:,.1f} s"
+    return f"{seconds:.2f} s" if seconds < 99.995 else f"{seconds:,.1f} s"
 
 
 def remaining(seconds: float | None) -> str:
@@ -141,7 +141,7 @@ def milliseconds(seconds: float | None) -> str:
     if seconds is None or not math.isfinite(seconds):
         return NONE
     value = seconds * 1000
-    return f"{value:.1f} ms" if value < 10 else f"{value:.0f} ms" if value < 1000 else f"{seconds:.2f} s"
+    return f"{value:.1f} ms" if value < 9.95 else f"{value:.0f} ms" if value < 999.5 else f"{seconds:.2f} s"
 
 
 def shape(sizes: tuple[int, ...] | None) -> str:
