@@ -16,7 +16,7 @@ from tuitrain.runs.record import RunRecord
 from tuitrain.tui.curve.axes import Axis, number_axis
 from tuitrain.tui.curve.callouts import Course, call_out
 from tuitrain.tui.curve.compare import Entrant, Track, Wanted, axis_of, clip, ends_of, labels, load, read, right_end, value_at
-from tuitrain.tui.curve.ruler import Across, Ruler, ruler
+from tuitrain.tui.curve.ruler import ACROSS, Across, Ruler, ruler
 from tuitrain.tui.differing import compare
 from tuitrain.tui.look import DARK, LIGHT, palette_of
 from tuitrain.tui.widgets.overlay import ceiling
@@ -130,6 +130,13 @@ def test_the_zoomed_part_ends_at_the_newest_step_or_where_one_moved_it() -> None
     assert (start.low, start.high) == (0, 100)
 
 
+def test_an_axis_is_marked_in_what_it_counts() -> None:
+    labels = {across: {label for _, label in axis_of(Wanted(across=across), 2.0, 2.0).ticks} for across in ACROSS}
+    assert "0:02" in labels["time"]
+    assert "1.5" in labels["epoch"]
+    assert labels["step"] == {"0", "1", "2"}
+
+
 @pytest.mark.parametrize("across", ["step", "epoch", "time"])
 def test_a_zoomed_curve_has_the_points_of_its_part(across: Across) -> None:
     one = record([float(step) for step in range(1, 401)], per_epoch=10, seconds=2.0)
@@ -182,6 +189,7 @@ def test_evaluations_in_percent_and_as_losses() -> None:
     ("made", "wanted", "sentence"),
     [
         (record([], live=True), PLAIN, "no step yet"),
+        (record([]), Wanted(zoom=1), "no step yet"),
         (record([1.0]), Wanted(metric="accuracy"), "never evaluated"),
         (record([1.0], live=True), Wanted(metric="test"), "not evaluated yet"),
         (record([1.0], test_samples=0), Wanted(metric="test"), "no test data"),
