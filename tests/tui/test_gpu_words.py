@@ -15,6 +15,7 @@ from rich.cells import cell_len
 from tuitrain.devices import Choice, DeviceSample, HistoryPoint, Link
 from tuitrain.devices import choices as rows_of
 from tuitrain.devices.names import short_name
+from tuitrain.devices.samples import Clocks
 from tuitrain.tui.gpus import cards, facts
 from tuitrain.tui.gpus.history import SPANS, Span, filled, grid, means
 from tuitrain.tui.gpus.layout import GpuSizes, arrange
@@ -176,21 +177,29 @@ def test_the_facts_of_a_card() -> None:
     assert told["PCIe"].value == "gen 5 · x16"
     assert told["NVLink received"].value == "19.1 GiB/s"
     assert [told[label].value for label in ("power", "energy", "memory clock")] == ["442/700 W", "888.9 kWh", "2,619 of 2,619 MHz"]
-    well = full_card(1, ecc_errors=0, throttle=(), pcie=Link(generation=4, generation_max=5), reason="another one is hidden")
+    well = full_card(
+        1,
+        ecc_errors=0,
+        throttle=(),
+        clocks=Clocks(graphics=1980, memory_max=2619),
+        pcie=Link(generation=4, generation_max=5),
+        reason="another one is hidden",
+    )
     told = {fact.label: fact for fact in facts.facts(choices(well)[0], new_machine(well).latest())}
     assert (told["ECC"].value, told["PCIe"].value) == ("on, 0 uncorrected", "gen 4 of 5")
     assert told["status"].value == "ok, but not for CUDA: another one is hidden"
-    assert not [label for label, fact in told.items() if fact.loud]
+    assert (told["graphics clock"].value, told["memory clock"].value) == ("1,980 MHz", "n/a")
+    assert not [label for label, fact in told.items() if fact.loud or fact.old]
     host = rows_of(cpu_sampler().latest())[0]
     assert [fact.label for fact in facts.facts(host, cpu_sampler().latest())] == ["usable cores", "CPU", "RAM"]
 
 
-def gone(seconds_ago: float | None) -> dict[str, facts.Fact]:
+def gone(seconds_ago: float | None, *, watched: int = 3600) -> dict[str, facts.Fact]:
     """The facts of a lost card, which was well until then."""
     lost = DeviceSample(nvml_index=1, cuda_index=1, uuid="GPU-1", name="NVIDIA H100", status="lost", reason="it is gone")
     snapshot = new_machine(lost).latest()
     blank = HistoryPoint(time=snapshot.time, utilization=None, memory_used=None, power=None, temperature=None)
-    past = [msgspec.structs.replace(blank, time=snapshot.time - ago) for ago in range(3599, 0, -1)]
+    past = [msgspec.structs.replace(blank, time=snapshot.time - ago) for ago in range(watched - 1, 0, -1)]
     if seconds_ago is not None:
         past[-int(seconds_ago)] = msgspec.structs.replace(past[-int(seconds_ago)], utilization=83.0, memory_used=20 * GIB, temperature=61)
     return {fact.label: fact for fact in facts.facts(choices(lost)[0], snapshot, past)}
@@ -206,6 +215,7 @@ def test_a_lost_card_says_when_it_was_seen_and_what_it_told_and_not_that_nothing
     assert not {"power", "PCIe", "used by", "ECC"} & set(told)
     assert gone(5)["last seen"].value.endswith(", just now")
     assert gone(None)["last seen"].value == "not in the last hour"
+    assert gone(None, watched=600)["last seen"].value == "not since tuitrain was opened"
     assert "what it told then" not in gone(None)
 
 
