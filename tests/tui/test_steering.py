@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import cast
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tuitrain.events import LIVE_STATES
 from tuitrain.tui.browse.layout import arrange
-from tuitrain.tui.browse.steering import Steering
+from tuitrain.tui.browse.opened_run import OpenedRun
+from tuitrain.tui.browse.steering import Steering, why_apart
+from tuitrain.tui.hosts.attachment import Attachment
 from tuitrain.tui.run_view import ENDED
 
 COMMANDS = ("pause", "resume", "checkpoint", "stop")
@@ -37,6 +42,25 @@ def test_a_queued_run_is_only_taken_out() -> None:
 def test_an_ended_run_goes_on_from_a_checkpoint_and_a_paused_one_where_it_is() -> None:
     assert all(run(state, saved=True).goes_on and not run(state).goes_on for state in ENDED)
     assert [run("paused", saved=True, heard=heard).goes_on for heard in (True, False)] == [True, False]
+    assert not run("running", saved=True, heard=True).goes_on
+
+
+@pytest.mark.parametrize(
+    ("fields", "missed", "said"),
+    [
+        ({}, False, ""),
+        ({}, True, "the process that trains it (pid 7) does not answer"),
+        ({"here": False}, True, "it trains on box·, and keys are heard only there"),
+        ({"alive": False}, True, ""),
+        ({"alive": False, "here": False}, False, ""),
+        ({"problem": "it is gone."}, True, "it is gone."),
+        ({"problem": "it is gone.", "record": None, "alive": False}, False, ""),
+    ],
+    ids=["listens", "does not answer", "another host", "ended", "ended elsewhere", "no folder", "never read"],
+)
+def test_why_keys_are_not_heard(fields: dict[str, object], missed: bool, said: str) -> None:
+    opened = SimpleNamespace(**{"record": object(), "problem": None, "alive": True, "here": True, "host": "box\x1b", "pid": 7, **fields})
+    assert why_apart(cast("OpenedRun", opened), cast("Attachment", SimpleNamespace(missed=missed))) == said
 
 
 def test_a_run_whose_folder_has_gone_goes_nowhere() -> None:

@@ -104,6 +104,6 @@ def why_apart(run: OpenedRun, attachment: Attachment) -> str:
         return run.problem
     if run.alive and not run.here:
         return f"it trains on {clean(run.host)}, and keys are heard only there"
-    if run.alive and attachment.missed and not attachment.attached:
+    if run.alive and attachment.missed:
         return f"the process that trains it (pid {run.pid}) does not answer"
     return ""
