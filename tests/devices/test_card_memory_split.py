@@ -57,6 +57,11 @@ def test_the_estimate_is_not_used_where_the_driver_knows_better() -> None:
     assert (found.context, found.estimated) == (GIB, False)
 
 
+def test_a_foreign_process_with_our_number_is_one_of_the_others() -> None:
+    found = split(25 * GIB, process(US, 18 * GIB, foreign=True), context=GIB)
+    assert (found.others, found.unseen) == (18 * GIB, 2 * GIB)
+
+
 def test_nothing_is_called_unseen_where_a_process_does_not_say_what_it_holds() -> None:
     found = split(25 * GIB, process(US, 5 * GIB), process(ALICE, 2 * GIB), process(BOB, None))
     assert (found.others, found.unseen) == (20 * GIB, 0)

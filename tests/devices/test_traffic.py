@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
 from nvml_stub.fixture import write
 
 from tuitrain.devices import cards
 from tuitrain.devices.cards import CardReader
-from tuitrain.devices.traffic import Meter
+from tuitrain.devices.traffic import Meter, _value
 
 Load = Callable[[str], dict[str, str]]
 
@@ -56,6 +57,12 @@ def test_one_counter_that_a_driver_lacks_is_none_alone(nvml_here: Load, reader: 
     (card,) = reader.sample().devices
     rates = {f"{name}.{way}": getattr(getattr(card, name), way) for name in ("pcie", "nvlink") for way in ("sent", "received")}
     assert {name for name, rate in rates.items() if rate is None} == {silent}
+
+
+@pytest.mark.parametrize(("kind", "value"), [(-1, None), (0, 5), (6, 8), (7, None)])
+def test_a_counter_of_a_type_that_is_not_known_is_none(kind: int, value: int | None) -> None:
+    union = SimpleNamespace(dVal=5.0, usVal=8)
+    assert _value(SimpleNamespace(nvmlReturn=0, valueType=kind, value=union)) == value
 
 
 def test_energy_has_a_call_of_its_own_on_drivers_without_the_field(nvml_here: Load, reader: CardReader) -> None:
