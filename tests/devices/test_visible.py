@@ -98,6 +98,8 @@ def test_without_pci_order_different_cards_have_no_known_number() -> None:
         assert [card.cuda_index for card in seen] == [None, None]
         assert "CUDA_DEVICE_ORDER" in str(seen[0].reason)
     assert [card.cuda_index for card in with_cuda_indexes(unlike, PCI_ORDER)] == [0, 1]
+    lost = with_cuda_indexes([card(0, name="A", status="lost", reason="it fell"), card(1, name="B")], {})
+    assert lost[0].reason == "it fell"
     alike = [card(0, name="A"), card(1, name="A")]
     assert [card.cuda_index for card in with_cuda_indexes(alike, {})] == [0, 1]
     by_uuid = with_cuda_indexes(unlike, {"CUDA_VISIBLE_DEVICES": "GPU-abbb"})

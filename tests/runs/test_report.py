@@ -25,6 +25,7 @@ _TITLES = ("RUN", "STATE", "DEVICE", "DATA", "STEP", "EPOCH", "LOSS", "ACCURACY"
         (("cuda:0", "cuda:1", "cuda:3", "cpu"), "cuda:0-1, cuda:3, cpu"),
         (("cuda:9", "cuda:10", "cuda:0"), "cuda:9-10, cuda:0"),
         (("cuda:0", "cuda:0", "cuda:1"), "cuda:0 ×2, cuda:1"),
+        (("cuda:0", "cuda:1", "cuda:1"), "cuda:0, cuda:1 ×2"),
         ((), ""),
     ],
 )
