@@ -139,6 +139,13 @@ def test_show_has_the_newest_of_many_epochs_and_says_where_the_others_are(runs_d
     assert lines[at + 20] == f"  12 earlier: tuitrain export {folder.path.name} --format csv"
 
 
+def test_show_has_one_line_for_an_epoch_in_which_the_run_was_cut_and_went_on(runs_dir: Path) -> None:
+    make_run(runs_dir, batch=[losses(1, [3.0, 1.0]), evaluation(1, 1, 0.2), evaluation(2, 1, 0.4)], steps_per_epoch=2)
+    lines = report.show(runs_dir, "last", as_json=False).splitlines()
+    at = lines.index("epochs") + 2
+    assert [line.split()[-1] for line in lines[at : lines.index("configuration")]] == ["40.0%"]
+
+
 def test_show_does_without_epochs_where_there_are_none_or_they_cannot_be_read(runs_dir: Path) -> None:
     folder = make_run(runs_dir, batch=[losses(1, [1.0])])
     assert "epochs\n" not in report.show(runs_dir, "last", as_json=False)

@@ -93,7 +93,8 @@ def _epochs(run: RunSummary, batch_size: int) -> list[str]:
 
     try:
         started, stored = read_status(run.path).as_started(), stored_run(run.path)
-        evaluated = [event for _, event in stored.metrics.ask(lambda reader: reader.evals())]
+        # A run that was cut within an epoch and went on has two evaluations of it; the last one is of the whole.
+        evaluated = list({event.epoch: event for _, event in stored.metrics.ask(lambda reader: reader.evals())}.values())
     except RunError:  # the list says what is wrong with a run, and the rest is worth showing
         return []
     if started is None or not evaluated:
