@@ -60,6 +60,9 @@ card 3 temperature 57 57 58
 process 0 compute {one} 60129542144
 process 2 compute {other} 22548578304
 process 3 compute {other} 22548578304
+share 0 {one} 97
+share 2 {other} 76
+share 3 {other} 75
 error nvmlDeviceGetUtilizationRates 15 5
 """
 
