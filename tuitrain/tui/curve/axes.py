@@ -91,7 +91,7 @@ def _plain_axis(low: float, high: float, spacing: float) -> Axis:
 
 
 def time_axis(low: float, high: float, width: int) -> Axis:
-    """An axis of seconds from exactly `low` to `high`, marked as people say times: "0:42", "12:05", "3 h 05", "2 d 4 h"."""
+    """An axis of seconds from exactly `low` to `high`, marked as people say times: "0:42", "12:05", "3 h 05", "2 d 04"."""
     if not high > low:
         high = low + 1
     wanted = (high - low) / _labels(width)
