@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 from pathlib import Path
 
@@ -219,6 +220,22 @@ async def test_enter_opens_and_closes_and_the_arrows_scroll_to_every_check(app: 
         await pilot.press("up")
         await pilot.pause()
         assert "This machine has 2 GPUs" in screen_text(app)
+
+
+async def test_a_report_longer_than_its_pane_says_how_much_lies_below(app: TuitrainApp, doctor: FakeDoctor) -> None:
+    async with app.run_test(size=SMALL) as pilot:
+        text = await opened(pilot, doctor)
+        found = re.search(r"↓ (\d+) more ─╮", text)
+        assert found is not None
+        await pilot.press("end")
+        await until(pilot, lambda: " more ─╮" not in screen_text(app))
+        await pilot.press("home", "up")
+        await until_shown(pilot, found[0])
+        width, height = SMALL
+        await resize(pilot, width, height + int(found[1]) - 1)
+        await until_shown(pilot, "↓ 1 more ─╮")
+        await resize(pilot, width, height + int(found[1]))
+        await until(pilot, lambda: " more ─╮" not in screen_text(app))
 
 
 async def test_beside_the_report_the_selected_check_is_always_open(app: TuitrainApp, doctor: FakeDoctor) -> None:

@@ -56,7 +56,7 @@ class DoctorReport(Pane, can_focus=True):
         self._top = 0
         self._follow = False
         """Whether the selected check must be brought into view."""
-        self._line_checks: list[int | None] = []
+        self._document: list[_Line] = []
 
     @property
     def selected(self) -> Check | None:
@@ -91,7 +91,7 @@ class DoctorReport(Pane, can_focus=True):
     def on_click(self, event: events.Click) -> None:
         """A click selects; on the selected check it opens or closes it."""
         place = self._top + event.y - 1
-        index = self._line_checks[place] if 0 <= event.y - 1 < self.body_height() and place < len(self._line_checks) else None
+        index = self._document[place][1] if 0 <= event.y - 1 < self.body_height() and place < len(self._document) else None
         if index is None:
             return
         if index == self._cursor and not self.beside:
@@ -114,7 +114,7 @@ class DoctorReport(Pane, can_focus=True):
     # -- drawing ------------------------------------------------------------------------------------------------------
 
     def heading(self) -> tuple[Row, Row]:
-        """The title, and what goes on."""
+        """The title, and what goes on, or how much lies below."""
         left, right, examination = Row("Doctor", self.title_style()), Row(), self._examination
         if examination.busy:
             if self._shown_report is not None and examination.steps:
@@ -123,13 +123,16 @@ class DoctorReport(Pane, can_focus=True):
             right.add(f"{examination.seconds:4.0f} s", self.palette.dim)
         elif self._checks:
             left.add(f"  {lines_of.summary(self._checks)}", self.palette.dim)
+            right = self.more_below(len(self._document) - self._top - self.body_height())
         return left, right
 
     def content(self, width: int, height: int) -> list[Strip]:
-        """Take in another report first."""
+        """Take in another report first, and lay it out: the heading tells of what lies below."""
         report = self._examination.report
         if report is not None and report is not self._shown_report:
             self._take(report)
+        self._document = self._laid_out(max(width - 2 - 2 * self.PADDING, 1))
+        self._place(self.body_height())
         return super().content(width, height)
 
     def _take(self, report: Report) -> None:
@@ -145,21 +148,19 @@ class DoctorReport(Pane, can_focus=True):
 
     def body(self, width: int, height: int) -> list[Strip]:
         """The lines in view."""
-        document = self._document(width)
-        self._line_checks = [index for _, index in document]
-        self._place(height)
-        return [line for line, _ in document[self._top : self._top + height]]
+        return [line for line, _ in self._document[self._top : self._top + height]]
 
     def _place(self, height: int) -> None:
         """Scroll so far that the selected check is in view, its first line above all."""
-        if self._follow and self._cursor in self._line_checks:
-            first = self._line_checks.index(self._cursor)
-            last = first + self._line_checks.count(self._cursor)
+        checks = [index for _, index in self._document]
+        if self._follow and self._cursor in checks:
+            first = checks.index(self._cursor)
+            last = first + checks.count(self._cursor)
             self._top = min(max(self._top, last - height), first)
             self._follow = False
-        self._top = min(max(self._top, 0), max(len(self._line_checks) - height, 0))
+        self._top = min(max(self._top, 0), max(len(checks) - height, 0))
 
-    def _document(self, width: int) -> list[_Line]:
+    def _laid_out(self, width: int) -> list[_Line]:
         report, palette = self._shown_report, self.palette
         problem = self._examination.problem
         document: list[_Line] = [(Row(piece, palette.bad).strip(width), None) for piece in wrap(problem, width)] if problem else []

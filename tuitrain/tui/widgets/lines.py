@@ -100,6 +100,10 @@ class Pane(Lines):
             self.first, self.last = first, last
             self.redraw()
 
+    def more_below(self, lines: int) -> Row:
+        """What the end of the rule says of lines below those in view; nothing where there are none."""
+        return Row("↓ ", self.palette.key).add(f"{lines} more", self.palette.dim) if lines > 0 else Row()
+
     def title_style(self) -> Style:
         """The title's style, stronger while the pane has the focus."""
         return self.palette.title_focus if self.has_focus else self.palette.title

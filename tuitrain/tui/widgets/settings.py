@@ -158,8 +158,7 @@ class FactsView(_Facts, ScrollingView, can_focus=True):
         self._facts = self._everything(max(self.size.width - 4, 1))
         self.stay_inside()
         left = Row("Settings and checkpoints", self.title_style())
-        below = len(self._facts) - self._top - self.body_height()
-        return left, Row("↓ ", self.palette.key).add(f"{below} more", self.palette.dim) if below > 0 else Row()
+        return left, self.more_below(len(self._facts) - self._top - self.body_height())
 
     def body(self, width: int, height: int) -> list[Strip]:
         """The lines in view."""
