@@ -240,6 +240,18 @@ def test_what_never_changes_is_asked_once(nvml_here: Load, monkeypatch: pytest.M
     assert "nvmlDeviceGetPcieThroughput" not in asked
 
 
+def test_a_lost_card_is_asked_nothing_after_the_call_that_says_so(nvml_here: Load, monkeypatch: pytest.MonkeyPatch) -> None:
+    nvml_here("count 1\nerror nvmlDeviceGetUtilizationRates 15\n")
+    connection = Nvml()
+    asked: list[str] = []
+    monkeypatch.setattr(connection, "ask", lambda function, *rest, ask=connection.ask: (asked.append(function), ask(function, *rest))[1])
+    reader = CardReader(connection)
+    (card,) = reader.sample().devices
+    last = asked[-1]
+    reader.close()
+    assert (card.status, last) == ("lost", "nvmlDeviceGetUtilizationRates")
+
+
 def test_many_cards_are_not_all_asked_at_length_in_one_round(nvml_here: Load, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [1000.0]
     monkeypatch.setattr(cards.time, "monotonic", lambda: clock[0])

@@ -46,6 +46,7 @@ def test_the_freest_card_comes_first_and_only_healthy_ones_count() -> None:
         DeviceSample(nvml_index=3, memory_free=99, status="hidden"),
         DeviceSample(nvml_index=4, cuda_index=3),
         DeviceSample(nvml_index=5, cuda_index=4, memory_free=30),
+        DeviceSample(nvml_index=6, memory_free=30),
     )
     assert free_cuda_devices(seen) == [1, 4, 0, 3]
     assert free_cuda_devices(snapshot()) == []

@@ -86,6 +86,12 @@ def test_memory_that_cannot_be_is_none(nvml_here: Load, reader: CardReader) -> N
     assert [process.memory for process in processes(reader)] == [None, None]
 
 
+def test_no_number_is_believed_for_its_size_alone_where_nobody_tells_the_cards_memory(nvml_here: Load, reader: CardReader) -> None:
+    nobody = "error nvmlDeviceGetMemoryInfo 4\nerror nvmlDeviceGetMemoryInfo_v2 4\n"
+    nvml_here(f"count 1\n{nobody}process 0 compute {NOBODY} {900 * GIB}\nprocess 0 compute {NOBODY + 1} {2**63}\n")
+    assert [process.memory for process in processes(reader)] == [900 * GIB, None]
+
+
 def test_a_process_of_this_machine_is_described(nvml_here: Load, reader: CardReader, child: subprocess.Popen[bytes]) -> None:
     nvml_here(f"count 1\nprocess 0 compute {child.pid} 1048576\n")
     (first,) = processes(reader)
