@@ -8,6 +8,8 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -223,11 +225,20 @@ def started(command: list[str], folder: Path, **environment: str) -> Iterator[su
     errors = folder / f"errors-{environment.get('SLURM_PROCID', '')}.txt"
     with errors.open("w") as file:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=file, text=True, env=env | environment, cwd=folder)
+
+    def end() -> None:
+        for left in (*psutil.Process(process.pid).children(recursive=True), process) if process.poll() is None else ():
+            left.kill()
+
+    # Whoever waits for a line that never comes then reads the end.
+    late = threading.Timer(2 * BOUND, end)
+    late.start()
     try:
         yield process
     finally:
-        for left in (*psutil.Process(process.pid).children(recursive=True), process) if process.poll() is None else ():
-            left.kill()
+        late.cancel()
+        late.join()
+        end()
         process.wait(BOUND)
         assert process.stdout is not None
         process.stdout.close()
@@ -301,6 +312,26 @@ def test_srun_s_tasks_learn_what_one_device_learns_and_any_of_them_ends_the_run(
     assert (event["event"], event["state"]) == ("run_ended", "interrupted")
     alone = losses_of(events_of(small_run(1, max_steps=20, epochs=100), tmp_path / "alone"))
     assert {step: losses[step] for step in alone} == pytest.approx(alone, rel=1e-9)
+
+
+def test_a_rank_that_waits_for_one_that_hangs_says_so_before_its_launcher_kills_it(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = str(server.getsockname()[1])
+    variables = {"SLURM_STEP_NUM_TASKS": "2", "SLURM_STEP_TASKS_PER_NODE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+    command = [sys.executable, *run_options(tmp_path, "--epochs", "1000000")]
+    with (
+        started(command, tmp_path, SLURM_PROCID="0", SLURM_LOCALID="0", **variables) as leader,
+        started(command, tmp_path, SLURM_PROCID="1", SLURM_LOCALID="1", **variables) as other,
+    ):
+        saved = event_of(leader, "checkpoint")
+        other.send_signal(signal.SIGSTOP)
+        leader.send_signal(signal.SIGTERM)
+        asked = time.monotonic()
+        ended = event_of(leader, "run_ended")
+        assert leader.wait(BOUND) == 128 + signal.SIGTERM
+        assert time.monotonic() - asked < 30
+    assert (ended["state"], ended["step"] >= saved["step"]) == ("failed", True)
+    assert ended["error"].startswith("another rank has gone or hangs: ")
 
 
 def test_a_mistake_is_said_once(tmp_path: Path) -> None:

@@ -140,11 +140,12 @@ def _run_as_rank(world: World, config: RunConfig, runs_dir: Path, *, as_json: bo
     """Train as one of the ranks that a launcher started, and end the process."""
     from tuitrain.console import follow
     from tuitrain.session import launched
+    from tuitrain.session.in_time import in_time
 
     def load_train() -> Train:
         from tuitrain.engine.outside import train_as_rank
 
-        return partial(train_as_rank, local_size=world.local_size)
+        return in_time(partial(train_as_rank, local_size=world.local_size), launched.END_SECONDS)
 
     launched.tell_torch(world, os.environ)
     earlier = launched.earlier_run(runs_dir, world)

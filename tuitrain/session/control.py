@@ -34,6 +34,7 @@ class Control:
         self._requests: queue.SimpleQueue[Request] = queue.SimpleQueue()
         self._ending = threading.Event()
         self._leaving = False
+        self._interrupted = False
 
     def placed(self, devices: Sequence[str]) -> None:
         """The engine says where it trains. On the CPU the calling thread, and all that it starts from now on, yields to the screen."""
@@ -44,6 +45,7 @@ class Control:
         """Queue a request; from any thread."""
         if request in ("stop", "interrupt"):
             self._ending.set()
+            self._interrupted |= request == "interrupt"
         elif request == "leave":
             self._leaving = True
         self._requests.put(request)
@@ -80,3 +82,8 @@ class Control:
     def ending(self) -> bool:
         """A stop, an interrupt or leaving has been asked for: phases without steps look at this."""
         return self._ending.is_set() or self._leaving
+
+    @property
+    def interrupted(self) -> bool:
+        """A signal ends the run: whoever sent it may soon kill the process."""
+        return self._interrupted

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from tuitrain.runs.record import RunRecord
 
 NOTE = "launched.json"
+END_SECONDS = 20.0
+"""How long a rank that was interrupted may be silent: torchrun and srun kill what is left after 30 s."""
 _FIRST_PORT, _PORTS = 20000, 10000
 _FIRST_SPEAKS_SECONDS = 10.0
 _LATE_SECONDS = 10.0
