@@ -26,9 +26,11 @@ Load = Callable[[str], dict[str, str]]
 
 @pytest.fixture
 def child() -> Iterator[subprocess.Popen[bytes]]:
-    """A process of ours with a long command line and a control character in it."""
-    command = [sys.executable, "-c", "import sys; sys.stdin.read()", "\x1b[2J", "x" * 500]
-    with subprocess.Popen(command, stdin=subprocess.PIPE) as process:
+    """A process of ours that is at work, with a long command line and a control character in it."""
+    command = [sys.executable, "-c", "import sys; print(flush=True); sys.stdin.read()", "\x1b[2J", "x" * 500]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
         yield process
         process.kill()
 
