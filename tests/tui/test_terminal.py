@@ -344,7 +344,7 @@ def test_behind_the_last_column_and_behind_wide_characters_nobody_knows_where_th
     shadow.resize(Size(12, 4))
     update(shadow, [[("a..........a", 1)], [("日........a.", 1)], [("..........a.", 1)]])
     sent = update(shadow, [[("a..........b", 1)], [("本........b.", 1)], [("..........b.", 1)]])
-    assert sent == "\x1b[1;12Hb\x1b[2;1H本\x1b[2;11Hb\x1b[B\bb"
+    assert sent == "\x1b[2;1H本\x1b[1;12Hb\x1b[2;11Hb\x1b[B\bb"
 
 
 _cells = st.tuples(st.sampled_from("ab ."), st.integers(0, 3))

@@ -1,10 +1,9 @@
-"""From cells to what a terminal is sent: moves of the cursor, changes of style, text; in the order that takes few bytes."""
+"""From cells to what a terminal is sent: moves of the cursor, changes of style, text; in an order that takes few bytes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import lru_cache
-from itertools import groupby, islice
 
 from rich.color import Color, ColorSystem
 from rich.console import COLOR_SYSTEMS, Console
@@ -14,12 +13,14 @@ from tuitrain.tui.widgets.strips import PLAIN, Cell
 
 Run = tuple[int, int, list[Cell]]
 """Column and row of the first cell, and the cells, which lie side by side."""
+_Piece = tuple[int, int, list[str]]
+"""Column and row, and the texts of cells of one style."""
 
 RESET = "\x1b[0m"
 _PROBE = "x"
 _MOST_BACKSPACES = 3
-_NEAR = 24
-"""Among so many pieces, in the order of their rows, the nearest one is sought: more of them take longer than they save."""
+_NEAR = 8
+"""Among so many pieces, in the order of their rows, the nearest one is sought: more of them take longer and save nothing."""
 
 
 class Output:
@@ -38,50 +39,42 @@ class Output:
         self._place: tuple[int, int] | None = None
         self._parts: list[str] = []
 
-    def in_order(self, runs: Iterable[Run]) -> str:
-        """All runs, one after the other."""
-        for run in runs:
-            self._add(*run)
-        return "".join(self._parts)
+    def text(self, runs: Iterable[Run]) -> str:
+        """The cells of one style together, so that each style is set once, and from each piece to the nearest one.
 
-    def by_style(self, runs: Iterable[Run]) -> str:
-        """The cells of one style together, so that each style is set once, and from each piece to the nearest one: few cells lie far
-        apart, and in columns of numbers those under each other change together."""
-        groups: dict[Style, list[Run]] = {}
-        for run in _cut(runs):
-            groups.setdefault(run[2][0][1] or PLAIN, []).append(run)
+        Where few cells change they lie far apart, and in columns of numbers those under each other change together; where all of a screen
+        changes its styles alternate in each row, and setting one takes more than going to the next row.
+        """
+        groups = _by_style(runs)
         while groups:
-            style = min(groups, key=lambda one: len(_change(self.style, one, self._system)) + self._distance(groups[one]))
+            style = min(groups, key=lambda one: len(_change(self.style, one, self._system)) + self._nearest(groups[one])[1])
+            self._parts.append(_change(self.style, style, self._system))
+            self.style = style
             pieces = groups.pop(style)
             while pieces:
-                self._add(*pieces.pop(self._nearest(pieces)))
+                self._add(*pieces.pop(self._nearest(pieces)[0]))
         return "".join(self._parts)
 
-    def _distance(self, pieces: list[Run]) -> int:
-        """Bytes of the move to the nearest of them."""
-        x, y, _ = pieces[self._nearest(pieces)]
-        return len(self._move(x, y))
+    def _nearest(self, pieces: list[_Piece]) -> tuple[int, int]:
+        """The index of the piece to which the move is the shortest, the first one of equals, and the bytes of that move."""
+        costs = [self._distance(x, y) for x, y, _ in pieces[:_NEAR]]
+        least = min(costs)
+        return costs.index(least), least
 
-    def _nearest(self, pieces: list[Run]) -> int:
-        """The index of the piece to which the move is the shortest, the first one of equals."""
-        costs = [len(self._move(x, y)) for x, y, _ in islice(pieces, _NEAR)]
-        return costs.index(min(costs))
+    def _distance(self, x: int, y: int) -> int:
+        """How many bytes `_move` takes."""
+        to = 4 + _digits(y + 1) + _digits(x + 1)
+        if self._place is None:
+            return to
+        here, row = self._place
+        across = here - x if row != y and 0 < here - x <= _MOST_BACKSPACES else _steps_length(x - here)
+        return min(to, _steps_length(y - row) + across)
 
-    def _add(self, x: int, y: int, run: list[Cell]) -> None:
+    def _add(self, x: int, y: int, texts: list[str]) -> None:
         self._parts.append(self._move(x, y))
-        last: object = self
-        wide = False
-        for text, style in run:
-            # Most cells have the very style of the one before; comparing every two takes longer than writing them.
-            if style is not last:
-                last, style = style, style or PLAIN
-                if style != self.style:
-                    self._parts.append(_change(self.style, style, self._system))
-                    self.style = style
-            self._parts.append(text)
-            wide = wide or not text
+        self._parts += texts
         # Behind the last column terminals differ in where the cursor is, and they differ in how wide some characters are.
-        self._place = None if wide or x + len(run) >= self._width else (x + len(run), y)
+        self._place = None if "" in texts or x + len(texts) >= self._width else (x + len(texts), y)
 
     def _move(self, x: int, y: int) -> str:
         """What brings the cursor to column `x` of row `y`."""
@@ -95,13 +88,19 @@ class Output:
         return near if len(near) < len(to) else to
 
 
-def _cut(runs: Iterable[Run]) -> Iterator[Run]:
+def _by_style(runs: Iterable[Run]) -> dict[Style, list[_Piece]]:
     """The runs in pieces of one style."""
+    groups: dict[Style, list[_Piece]] = {}
     for x, y, run in runs:
-        for _, cells in groupby(run, lambda cell: cell[1] or PLAIN):
-            piece = list(cells)
-            yield x, y, piece
-            x += len(piece)
+        last: object = run
+        for place, (text, style) in enumerate(run, x):
+            # Most cells have the very style of the one before; comparing every two takes longer than the rest.
+            if style is not last:
+                last = style
+                texts: list[str] = []
+                groups.setdefault(style or PLAIN, []).append((place, y, texts))
+            texts.append(text)
+    return groups
 
 
 def _steps(by: int, forth: str, back: str) -> str:
@@ -109,6 +108,16 @@ def _steps(by: int, forth: str, back: str) -> str:
     if not by:
         return ""
     return f"\x1b[{abs(by) if abs(by) > 1 else ''}{forth if by > 0 else back}"
+
+
+def _steps_length(by: int) -> int:
+    """The length of `_steps`."""
+    far = abs(by)
+    return 3 + _digits(far) if far > 1 else 3 * far
+
+
+def _digits(number: int) -> int:
+    return 1 if number < 10 else 2 if number < 100 else len(str(number))
 
 
 @lru_cache(4096)

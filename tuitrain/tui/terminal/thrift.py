@@ -25,8 +25,6 @@ from tuitrain.tui.widgets.strips import Cell, cells, differing_runs
 Result = TypeVar("Result")
 
 _UNKNOWN: Cell = ("\0", None)
-# Of more cells than these most lie side by side, and moving the cursor from one to the next of a colour costs more than changing colours.
-_FEW_CELLS = 400
 _AT_ONCE = 1024
 """Bytes that reach a terminal in one piece."""
 
@@ -75,14 +73,8 @@ class ThriftyUpdate(CompositorUpdate):
 
     def render_segments(self, console: Console) -> str:
         """The update as terminal output; the shadow then holds it."""
-        runs = list(self._runs())
         out = Output(console, self._shadow.size.width, self._shadow.style)
-        text = out.in_order(runs)
-        if sum(len(run) for _, _, run in runs) <= _FEW_CELLS:
-            grouped = Output(console, self._shadow.size.width, self._shadow.style)
-            shorter = grouped.by_style(runs)
-            if len(shorter) < len(text):
-                out, text = grouped, shorter
+        text = out.text(self._runs())
         self._shadow.style = out.style
         return text
 
