@@ -126,10 +126,13 @@ class CheckpointsPane(_Facts):
 
     def __init__(self, run: OpenedRun) -> None:
         super().__init__(run, id="checkpoints")
+        self._rows = 1
 
     def rows_wanted(self) -> int:
-        """Lines for all of them."""
-        return max(len(self.run.checkpoints), 1)
+        """Lines for all of them, and as many as there ever were: they are fewer whenever the best one is among the newest, and what stands
+        around them would jump."""
+        self._rows = max(self._rows, len(self.run.checkpoints))
+        return self._rows
 
     def heading(self) -> tuple[Row, Row]:
         """The title, and the size of all."""
