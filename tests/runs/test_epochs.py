@@ -11,7 +11,7 @@ from small_runs import STARTED, evaluation, losses, make_run, small_run
 
 from tuitrain.config import DEFAULTS
 from tuitrain.console.printers import BarPrinter, PlainPrinter, Printer
-from tuitrain.events import Event, RunStarted
+from tuitrain.events import Checkpoint, Event, RunStarted
 from tuitrain.paths import METRICS
 from tuitrain.recipes import load_recipe
 from tuitrain.runs import report
@@ -38,38 +38,38 @@ def gap() -> Series:
 
 
 @pytest.mark.parametrize(
-    ("curve", "step", "epoch", "mean"),
+    ("curve", "step", "mean"),
     [
-        (series(1, [1.0, 2.0, 3.0, 8.0]), 4, 1, (30 * (1 + 2 + 3) + 10 * 8) / 100),
-        (series(1, [9.0, 9.0, 9.0, 9.0, 1.0, 2.0, 3.0, 8.0]), 8, 2, 2.6),
-        (series(1, [9.0, 9.0, 9.0, 9.0, 1.0, 2.0]), 6, 2, 1.5),
-        (series(1, [9.0, 9.0, 9.0, 9.0, 1.0]), 5, 2, 1.0),
-        (series(2, [2.0, 3.0, 8.0]), 4, 1, None),
-        (gap(), 8, 2, None),
-        (series(1, [1.0, 2.0, 3.0]), 4, 1, None),
-        (series(1, [1.0, 2.0, 3.0, float("nan")]), 4, 1, None),
-        (series(1, [1.0, float("inf"), 3.0, 8.0]), 4, 1, None),
-        (Series(), 4, 1, None),
+        (series(1, [1.0, 2.0, 3.0, 8.0]), 4, (30 * (1 + 2 + 3) + 10 * 8) / 100),
+        (series(1, [9.0, 9.0, 9.0, 9.0, 1.0, 2.0, 3.0, 8.0]), 8, 2.6),
+        (series(1, [9.0, 9.0, 9.0, 9.0, 1.0, 2.0]), 6, 1.5),
+        (series(1, [9.0, 9.0, 9.0, 9.0, 1.0]), 5, 1.0),
+        (series(2, [2.0, 3.0, 8.0]), 4, None),
+        (gap(), 8, None),
+        (series(1, [1.0, 2.0, 3.0]), 4, None),
+        (series(1, [1.0, 2.0, 3.0, float("nan")]), 4, None),
+        (series(1, [1.0, float("inf"), 3.0, 8.0]), 4, None),
+        (Series(), 4, None),
     ],
     ids=["whole", "second", "cut short", "one step", "no first step", "gap", "no last step", "no number", "not finite", "nothing"],
 )
-def test_each_sample_counts_once(curve: Curve, step: int, epoch: int, mean: float | None) -> None:
-    assert train_loss(curve, evaluation(step, epoch, 0.5), UNEVEN, 30) == (None if mean is None else pytest.approx(mean))
+def test_each_sample_counts_once(curve: Curve, step: int, mean: float | None) -> None:
+    assert train_loss(curve, step, UNEVEN, 30) == (None if mean is None else pytest.approx(mean))
 
 
 def test_an_epoch_of_one_batch_that_is_not_full_has_its_loss() -> None:
     small = msgspec.structs.replace(STARTED, train_samples=7, steps_per_epoch=1, total_steps=3)
-    assert train_loss(series(1, [3.0, 2.5]), evaluation(2, 2, 0.5), small, 30) == pytest.approx(2.5)
+    assert train_loss(series(1, [3.0, 2.5]), 2, small, 30) == pytest.approx(2.5)
 
 
 def test_a_batch_size_that_was_edited_later_gives_no_number() -> None:
-    assert [train_loss(series(1, [1.0] * 4), evaluation(4, 1, 0.5), UNEVEN, size) for size in (20, 30, 40)] == [
+    assert [train_loss(series(1, [1.0] * 4), 4, UNEVEN, size) for size in (20, 30, 40)] == [
         None,
         pytest.approx(1),
         None,
     ]
     whole = msgspec.structs.replace(UNEVEN, train_samples=90)
-    assert train_loss(series(1, [1.0] * 4), evaluation(4, 1, 0.5), whole, 30) is None, "three steps would have done"
+    assert train_loss(series(1, [1.0] * 4), 4, whole, 30) is None, "three steps would have done"
 
 
 def test_a_long_epoch_of_a_kept_run_is_gathered_exactly(runs_dir: Path) -> None:
@@ -77,7 +77,7 @@ def test_a_long_epoch_of_a_kept_run_is_gathered_exactly(runs_dir: Path) -> None:
     batch: list[Event] = [losses(1, values[:5000]), losses(5001, values[5000:], epoch=2)]
     folder = make_run(runs_dir, batch=batch)
     long: RunStarted = msgspec.structs.replace(STARTED, train_samples=5000 * 64, steps_per_epoch=5000, total_steps=10_000)
-    kept, ended = stored_run(folder.path).loss, evaluation(10_000, 2, 0.5)
+    kept, ended = stored_run(folder.path).loss, 10_000
     assert train_loss(kept, ended, long, 64) == pytest.approx(sum(values[5000:]) / 5000)
     assert train_loss(kept, ended, long, 64) == pytest.approx(train_loss(series(1, values), ended, long, 64))
 
@@ -88,7 +88,7 @@ def test_a_kept_run_that_lacks_losses_within_an_epoch_has_no_mean_of_it(runs_dir
     holes: list[list[Event]] = [[losses(1, values[:200]), losses(202, values[201:])], [losses(1, [*values[:200], math.nan, *values[201:]])]]
     for batch in [[losses(1, values)], *holes]:
         kept = stored_run(make_run(runs_dir, batch=batch).path).loss
-        assert train_loss(kept, evaluation(300, 1, 0.5), long, 64) == (None if batch in holes else 1.0)
+        assert train_loss(kept, 300, long, 64) == (None if batch in holes else 1.0)
 
 
 def test_the_log_has_it_and_does_without_where_nobody_knows() -> None:
@@ -102,6 +102,22 @@ def test_the_log_has_it_and_does_without_where_nobody_knows() -> None:
         "epoch 1: loss 2.4500, test 1.0000, accuracy 30.0%",
         "epoch 2: loss 1.4500, test 1.0000, accuracy 60.0%",
     ]
+
+
+def test_the_log_of_a_run_without_test_data_has_it_beside_the_checkpoint_of_each_epoch() -> None:
+    assert logged(msgspec.structs.replace(STARTED, test_samples=0)) == [
+        "step 10: epoch checkpoint, loss 2.0000",
+        "step 10: manual checkpoint",
+    ]
+    assert logged(STARTED) == ["step 10: manual checkpoint"], "the line of an evaluation says that the epoch is over"
+
+
+def logged(started: RunStarted) -> list[str]:
+    """What the log says of checkpoints at the end of the first epoch."""
+    record = RunRecord(DEFAULTS)
+    for event in (started, losses(1, [2.0] * 10), *(Checkpoint(step=10, path="there", kind=kind) for kind in ("epoch", "manual"))):
+        record.apply(event)
+    return [line.text for line in record.log.tail(100) if "checkpoint" in line.text]
 
 
 @pytest.mark.parametrize("make_printer", [PlainPrinter, BarPrinter])

@@ -70,7 +70,12 @@ class LogTail:
 
 
 def describe(event: events.Event, train_loss: float | None = None) -> tuple[LogLevel, str] | None:
-    """The line that a log gets for `event`, or `None` for what happens too often to be logged; `train_loss` is that of an epoch."""
+    """The line that a log gets for `event`, or `None` for what happens too often to be logged, or follows from another line.
+
+    Args:
+        event: what has happened.
+        train_loss: that of the epoch which ended with it.
+    """
     match event:
         case events.Notice():
             return event.level, event.text
@@ -83,8 +88,10 @@ def describe(event: events.Event, train_loss: float | None = None) -> tuple[LogL
         case events.Eval():
             losses = f"test loss {event.loss:.4f}" if train_loss is None else f"loss {train_loss:.4f}, test {event.loss:.4f}"
             return "info", f"epoch {event.epoch}: {losses}, accuracy {event.accuracy:.1%}"
+        case events.Checkpoint(kind="epoch") if train_loss is None:
+            return None  # each evaluation is followed by one
         case events.Checkpoint():
-            return "info", f"step {event.step:,}: {event.kind} checkpoint saved"
+            return "info", f"step {event.step:,}: {event.kind} checkpoint" + ("" if train_loss is None else f", loss {train_loss:.4f}")
         case events.RunEnded(error=None):
             return "info", f"{event.state} at step {event.step:,}"
         case events.RunEnded():

@@ -121,9 +121,16 @@ class RunRecord:
         evaluations = math.ceil(steps / started.steps_per_epoch) if started.test_samples else 0
         return steps * self._samples_per_step(started) / rate + evaluations * self.eval_seconds
 
-    def train_loss(self, evaluation: events.Eval) -> float | None:
-        """The mean training loss of the epoch that an evaluation ends; `None` where nobody knows."""
-        return None if self.started is None else train_loss(self.loss, evaluation, self.started, self.config.batch_size)
+    def train_loss(self, event: events.Event) -> float | None:
+        """The mean training loss of the epoch that ends with an evaluation, or with a checkpoint where nothing is evaluated; `None` where
+        nobody knows, and of any other event."""
+        match self.started, event:
+            case (events.RunStarted(test_samples=0) as started, events.Checkpoint(kind="epoch", step=step)) | (
+                events.RunStarted() as started,
+                events.Eval(step=step),
+            ):
+                return train_loss(self.loss, step, started, self.config.batch_size)
+        return None
 
     def ran_before(self, seconds: float) -> None:
         """The run was running for so long before this record was made."""
@@ -145,7 +152,7 @@ class RunRecord:
 
     def apply(self, event: events.Event) -> None:
         """Take in one event, and log it; only one thread may call this."""
-        if line := describe(event, self.train_loss(event) if isinstance(event, events.Eval) else None):
+        if line := describe(event, self.train_loss(event)):
             self.log.add(*line)
         self.take(event)
 

@@ -102,7 +102,7 @@ def _epochs(run: RunSummary, batch_size: int) -> list[str]:
     rows = [
         (
             str(event.epoch),
-            _number(train_loss(stored.loss, event, started, batch_size), ".4f"),
+            _number(train_loss(stored.loss, event.step, started, batch_size), ".4f"),
             f"{event.loss:.4f}",
             f"{event.accuracy:.1%}",
         )
