@@ -18,7 +18,7 @@ from tuitrain.paths import METRICS
 from tuitrain.runs.store import MetricsWriter
 from tuitrain.tui.app import TuitrainApp
 from tuitrain.tui.curve.plot import Plot
-from tuitrain.tui.screens.opened import _BEATS, OpenedScreen
+from tuitrain.tui.screens.opened import _BEATS, _MOST_BEATS, OpenedScreen
 from tuitrain.tui.widgets.curve import Curve
 from tuitrain.tui.widgets.keybar import KeyBar
 from tuitrain.tui.widgets.settings import SettingsPane
@@ -97,12 +97,35 @@ async def test_a_reading_is_drawn_once_and_only_where_it_changed_something(
             grow(runs_dir / ID, last - 99, last)
             done.clear()
             screen._attachment.stirred = True
-            screen._beats = _BEATS - 1
+            screen._beats += _BEATS - 1
             screen.beat()
             await until_shown(pilot, f"{last:,}/")
             await until(pilot, lambda: done["Plot._drawn"] > 0 and not screen._busy)
             await pilot.pause()
         assert done == {"OpenedScreen.on_opened_screen_read": 1, "Plot._drawn": 1}
+
+
+async def test_after_much_was_sent_the_next_reading_waits_longer_and_a_key_is_answered_at_once(
+    app: TuitrainApp, runs_dir: Path, done: Counter[str]
+) -> None:
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await watched(pilot)
+        for _ in range(_BEATS):
+            screen.beat()
+        app.sent += 10_000
+        await until(pilot, lambda: not screen._busy)
+        done.clear()
+        for _ in range(_MOST_BEATS - 1):
+            screen._attachment.stirred = True
+            screen.beat()
+            await until(pilot, lambda: not screen._busy)
+        assert done["OpenedScreen.on_opened_screen_read"] == 0
+        grow(runs_dir / ID, KEPT + 1, KEPT + 50)
+        screen.post_message(screen.Told())
+        await until_shown(pilot, f"{KEPT + 50:,}/")
+        done.clear()
+        screen.beat()
+        await until(pilot, lambda: done["OpenedScreen.on_opened_screen_read"] == 1)
 
 
 async def test_the_curve_waits_for_more_while_the_numbers_go_on(app: TuitrainApp, runs_dir: Path, done: Counter[str]) -> None:

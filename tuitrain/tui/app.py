@@ -200,7 +200,9 @@ class TuitrainApp(NavigatedApp):
         """Show a run of another process, or a kept one."""
         from tuitrain.tui.screens.opened import OpenedScreen
 
-        opened = OpenedScreen(message.path, message.title, outside=self.outside, sampler=self._sampler, look=message.look)
+        opened = OpenedScreen(
+            message.path, message.title, outside=self.outside, sampler=self._sampler, look=message.look, sent=lambda: self.sent
+        )
         self.push_screen(opened)
 
     def on_start_beside(self, message: StartBeside) -> None:

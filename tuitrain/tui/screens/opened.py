@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -14,6 +14,7 @@ from textual.widget import Widget
 from tuitrain.config import ConfigError
 from tuitrain.recipes import command_line
 from tuitrain.tui.browse.opened_run import OpenedRun, Reading
+from tuitrain.tui.browse.pace import Pace
 from tuitrain.tui.browse.steering import Steering, steering, why_apart
 from tuitrain.tui.curve.chart import load as load_plotext
 from tuitrain.tui.curve.later import Ahead
@@ -36,8 +37,10 @@ if TYPE_CHECKING:
     from tuitrain.tui.hosts.outside import Outside
     from tuitrain.tui.widgets.devices import SamplerLike
 
-_BEATS = 2
+_BEATS, _MOST_BEATS = 2, 6
 """Whoever only watches gets new numbers every so many beats; what a person waits for, as after a key, is shown at once."""
+_BYTES = 180
+"""A second, on average, for what nobody waits for."""
 _QUIET_BEATS = 6
 """The folder of a run that says nothing, as while it is paused, is read every so many beats."""
 _CURVE_SECONDS = 3.0
@@ -53,6 +56,7 @@ class OpenedScreen(PaneScreen):
         outside: the process that trains it, where one does.
         sampler: the devices, which are shown beside a run that trains on this machine.
         look: an action of the app, taken as soon as the run is read.
+        sent: how many bytes the terminal has got so far.
     """
 
     AUTO_FOCUS = "#curve"
@@ -102,7 +106,9 @@ class OpenedScreen(PaneScreen):
             self.reading = reading
             self.ahead = ahead
 
-    def __init__(self, path: Path, title: str, *, outside: Outside, sampler: SamplerLike, look: str | None = None) -> None:
+    def __init__(
+        self, path: Path, title: str, *, outside: Outside, sampler: SamplerLike, look: str | None, sent: Callable[[], int]
+    ) -> None:
         self.opened = OpenedRun(path)
         super().__init__(self.opened)
         self._title = title
@@ -112,7 +118,8 @@ class OpenedScreen(PaneScreen):
         self._attachment = Attachment(path, outside, lambda: self.post_message(self.Told()))
         self._read_again = False
         self._could: Steering | None = None
-        self._beats = 0
+        self._beats = self._read_by = 0
+        self._pace = Pace(sent, least=_BEATS, most=_MOST_BEATS, rate=_BYTES)
 
     def shown_run(self) -> Path | None:
         """This run, read or not."""
@@ -158,11 +165,11 @@ class OpenedScreen(PaneScreen):
             return
         if self.opened.here:
             self._attachment.keep()
-        if self._beats % _BEATS:
+        if not self._pace.due(self._beats):
             return
         late = self._busy
-        if self._attachment.stirred or not self._attachment.attached or self._beats % _QUIET_BEATS == 0:
-            self._attachment.stirred = False
+        if self._attachment.stirred or not self._attachment.attached or self._beats >= self._read_by:
+            self._attachment.stirred, self._read_by = False, self._beats + _QUIET_BEATS
             self._read()
         if late or not self._busy:
             # Otherwise they are painted together with what is read.

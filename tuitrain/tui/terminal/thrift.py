@@ -91,6 +91,8 @@ class ThriftyApp(App[Result]):
     def __init__(self) -> None:
         super().__init__()
         self.shadow = Shadow()
+        self.sent = 0
+        """Bytes of all that was drawn so far."""
 
     def thrifty(self, renderable: RenderableType | CompositorUpdate | None) -> RenderableType | CompositorUpdate | None:
         """A thrifty update in place of one of Textual's."""
@@ -128,6 +130,7 @@ class ThriftyApp(App[Result]):
             # Where one types, an input method shows its window at the cursor.
             x, y = screen.outer_size.clamp_offset(self.cursor_position)
             text += f"\x1b[{y + 1};{x + 1}H"
+        self.sent += len(text.encode())
         if len(text) < _AT_ONCE:
             driver.write(text)
         else:
