@@ -6,12 +6,13 @@ import random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.cells import cached_cell_len, cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
 from tuitrain.tui import format as words
-from tuitrain.tui.widgets.strips import Row, bar, cells, differing_runs, fit, rail, spark, spread
+from tuitrain.tui.widgets.strips import Row, bar, cell_width, cells, differing_runs, fit, rail, spark, spread
 from tuitrain.tui.widgets.wrap import wrap, wrap_into
 
 RED = Style(color="red")
@@ -36,6 +37,19 @@ def test_a_cut_row_ends_in_an_ellipsis_and_keeps_no_half_of_a_wide_character() -
     shown = Row("深層学習").strip(6).text
     assert shown == "深層 …"
     assert fit("深層学習", 4) == "深 …"
+
+
+def test_numbers_that_come_once_are_not_kept_in_memory_for_their_width() -> None:
+    kept = cached_cell_len.cache_info().currsize
+    for number in range(1_000):
+        Row(f"step {number}").right(f"{number} ▕█▏", 12).left(f"⠒{number} samples/s…", 20).strip(60)
+        wrap(f"22:13:{number} epoch {number}: loss 0.{number}", 20)
+    assert cached_cell_len.cache_info().currsize - kept < 100
+
+
+@given(st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cf"]), max_size=20))
+def test_a_width_is_that_of_rich(text: str) -> None:
+    assert cell_width(text) == cell_len(text)
 
 
 def test_cells_count_wide_characters_twice_and_keep_accents_with_their_letter() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import msgspec
-from rich.cells import cell_len
 from rich.style import Style
 from textual.strip import Strip
 
@@ -17,7 +16,7 @@ from tuitrain.tui.columns import Column
 from tuitrain.tui.gpus import cards
 from tuitrain.tui.gpus.sample import is_full, is_hot, memory_share, ram_share
 from tuitrain.tui.look import Palette
-from tuitrain.tui.widgets.strips import Row, bar, spread
+from tuitrain.tui.widgets.strips import Row, bar, cell_width, spread
 
 GUTTER = 4
 """Cells for the cursor and for the mark of a card in use."""
@@ -132,7 +131,7 @@ class CardLines(msgspec.Struct, frozen=True):
         else:
             fitted = _FITTED.get(column.name)
             text = fitted(card, column.width) if fitted else cards.cell(choice, column.name)
-            place = row.right if column.right and cell_len(text) <= column.width else row.left
+            place = row.right if column.right and cell_width(text) <= column.width else row.left
             place(text, column.width, self._style(card, column.name))
 
     def _name(self, choice: Choice, card: DeviceSample, column: Column, columns: Sequence[Column]) -> tuple[str, int, Style]:

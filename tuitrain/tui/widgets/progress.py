@@ -6,7 +6,6 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from rich.cells import cell_len
 from textual.strip import Strip
 
 from tuitrain.events import BYTES
@@ -14,7 +13,7 @@ from tuitrain.tui import format as words
 from tuitrain.tui.look import state_look
 from tuitrain.tui.run_view import RunLike
 from tuitrain.tui.widgets.lines import Pane
-from tuitrain.tui.widgets.strips import Row, fit, rail
+from tuitrain.tui.widgets.strips import Row, cell_width, fit, rail
 from tuitrain.tui.widgets.wrap import wrap_into
 
 if TYPE_CHECKING:
@@ -68,11 +67,11 @@ class Progress(Pane):
             right.add(f"{glyph} {state}", style)
             next_ = self._next(record)
             hint = f" · {next_}" if record.error is None and next_ else ""
-            if cell_len(title) + cell_len(subject) + right.width + cell_len(hint) + _RULE_MARKS <= self.size.width:
+            if cell_width(title) + cell_width(subject) + right.width + cell_width(hint) + _RULE_MARKS <= self.size.width:
                 right.add(hint, palette.dim)
         room = self.size.width - right.width - _RULE_MARKS
         # What it learns from has to be seen, however long its name is.
-        left = Row(_shortened(title, max(room - cell_len(subject), _LEAST_TITLE)), palette.title).add(subject, palette.dim)
+        left = Row(_shortened(title, max(room - cell_width(subject), _LEAST_TITLE)), palette.title).add(subject, palette.dim)
         return Row.of(left.strip(room)) if left.width > room > 0 else left, right
 
     def body(self, width: int, height: int) -> list[Strip]:
@@ -200,7 +199,7 @@ def _subject(record: RunRecord) -> str:
 
 
 def _shortened(text: str, room: int) -> str:
-    return fit(text, room) if cell_len(text) > room else text
+    return fit(text, room) if cell_width(text) > room else text
 
 
 def _counted(done: int, total: int, unit: str) -> str:

@@ -49,12 +49,12 @@ class Row:
         if text:
             text = apart(clean(text))
             self.segments.append(Segment(text, style))
-            self.width += cell_len(text)
+            self.width += cell_width(text)
         return self
 
     def right(self, text: str, width: int, style: Style = PLAIN) -> Row:
         """Append text right-aligned in `width` cells."""
-        return self.add(" " * (width - cell_len(apart(text))) + text, style)
+        return self.add(" " * (width - cell_width(apart(text))) + text, style)
 
     def left(self, text: str, width: int, style: Style = PLAIN) -> Row:
         """Append text in exactly `width` cells, cut with `…` where it is longer."""
@@ -86,11 +86,16 @@ def apart(text: str) -> str:
     return text if text.isascii() else _JOINERS.sub("", text)
 
 
+def cell_width(text: str) -> int:
+    """How many cells `text` takes; rich's own function would keep thousands of texts, and a clock alone gives a new one each second."""
+    return len(text) if text.isascii() or _NARROW.fullmatch(text) else cell_len(text)
+
+
 def fit(text: str, width: int) -> str:
     """`text` in exactly `width` cells; a longer one ends in `…`."""
     text = apart(text)
-    if cell_len(text) <= width:
-        return text + " " * (width - cell_len(text))
+    if (cells := cell_width(text)) <= width:
+        return text + " " * (width - cells)
     return set_cell_size(text, width - 1) + "…" if width > 0 else ""
 
 

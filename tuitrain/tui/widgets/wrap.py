@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from rich.cells import cell_len, chop_cells
+from rich.cells import chop_cells
 
-from tuitrain.tui.widgets.strips import fit
+from tuitrain.tui.widgets.strips import cell_width, fit
 
 
 def wrap(text: str, width: int) -> list[str]:
@@ -19,7 +19,7 @@ def wrap(text: str, width: int) -> list[str]:
     first, *others = text.lstrip(" ").split(" ")
     indent = " " * min(len(text) - len(text.lstrip(" ")), width // 2)
     for word in (indent + first, *others):
-        if line and cell_len(line) + 1 + cell_len(word) <= width:
+        if line and cell_width(line) + 1 + cell_width(word) <= width:
             line = f"{line} {word}"
             continue
         if line:
