@@ -260,6 +260,16 @@ int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **handle) {
     return (int)index < card_count ? SUCCESS : INVALID_ARGUMENT;
 }
 
+int nvmlDeviceGetHandleByUUID(const char *uuid, void **handle) {
+    ENTER(NULL);
+    for (int card = 0; card < card_count; card++) {
+        if (strcmp(cards[card].uuid, uuid)) continue;
+        *handle = handle_of(card, -1);
+        return SUCCESS;
+    }
+    return NOT_FOUND;
+}
+
 /* -- which card it is -- */
 
 int nvmlDeviceGetName(void *handle, char *name, unsigned size) { ENTER(handle); return text(name, size, device_of(handle)->name); }
