@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: run test torture lint screenshots bench clean
+.PHONY: run test torture gpu-standin lint screenshots bench clean
 
 run: .venv/installed
 	@$(BIN)/tuitrain
@@ -14,6 +14,10 @@ test: .venv/installed-dev
 # Some 15 minutes; `make torture ONLY="kill damage"` tries some of the faults, SHARE=0.1 each of them a tenth as often.
 torture: .venv/installed-dev
 	@$(BIN)/python tests/torture $(if $(ONLY),--only $(ONLY)) $(if $(SHARE),--share $(SHARE))
+
+# The tests that need GPUs, on stand-ins for CUDA, NCCL and NVML; see tests/cuda_standin/__main__.py. It takes a torch of 5 GB.
+gpu-standin: .venv-cuda/installed
+	.venv-cuda/bin/python tests/cuda_standin .venv-cuda/bin/python -m pytest -m gpu
 
 lint: .venv/installed-dev
 	$(BIN)/ruff check .
@@ -41,5 +45,10 @@ bench: .venv/installed-dev
 	$(BIN)/pip install -q -c constraints.txt -e '.[vision,dev]'
 	@touch $@
 
+.venv-cuda/installed: pyproject.toml
+	$(PYTHON) -m venv .venv-cuda
+	.venv-cuda/bin/pip install -q torch==2.14.1 torchvision==0.29.1 -e '.[vision,dev]'
+	@touch $@
+
 clean:
-	rm -rf .venv
+	rm -rf .venv .venv-cuda

@@ -62,7 +62,7 @@ def printed_by(scripts: list[str], folder: Path, free_port: Callable[[], int]) -
     launch = ["--master-addr", "127.0.0.1", "--master-port", str(free_port()), "--nproc-per-node", str(RANKS)]
     launch += ["--log-dir", str(folder / "logs")]
     command = [sys.executable, "-m", "torch.distributed.run", *launch, str(driver), json.dumps(plan), str(BOUND)]
-    environment = {**os.environ, "PYTHONPATH": str(HERE), "GLOO_SOCKET_IFNAME": "lo"}
+    environment = {**os.environ, "PYTHONPATH": str(HERE), "GLOO_SOCKET_IFNAME": "lo", "CUDA_VISIBLE_DEVICES": ""}
     done = subprocess.run(command, capture_output=True, text=True, timeout=BOUND + 60, cwd=folder, env=environment)
     assert done.returncode == 0, done.stderr
     pieces = done.stdout.split("== ")[1:]
