@@ -16,7 +16,7 @@ class Tensor:
     def __add__(self, other):
         return self
     def item(self):
-        return 2
+        return float(os.environ.get("SUM", 2))
 
 def ones(*_, device):
     if device == "cuda:1" and "FULL" in os.environ:

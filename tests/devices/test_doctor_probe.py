@@ -40,6 +40,11 @@ def test_two_gpus(tmp_path: Path) -> None:
     ]
 
 
+def test_a_gpu_that_computes_wrongly(tmp_path: Path) -> None:
+    facts = probe(environ_with(tmp_path, GPUS, SUM="0"), BOUND)
+    assert [device.error for device in facts.devices] == ["1 + 1 is 0.0 there"] * 2
+
+
 def test_cuda_does_not_start(tmp_path: Path) -> None:
     facts = probe(environ_with(tmp_path, GPUS, CUDA_SAYS="Error 802: system not yet initialized\x1b[2J"), BOUND)
     assert (facts.count, facts.started, facts.failed) == (2, False, None)

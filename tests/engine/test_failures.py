@@ -56,6 +56,19 @@ def test_a_full_device_is_one_whoever_says_so(text: str) -> None:
     assert "\n" not in said
 
 
+def test_of_torch_s_words_about_a_full_gpu_those_about_its_own_cache_are_left_out() -> None:
+    whole = (
+        "CUDA out of memory. Tried to allocate 128.00 MiB. GPU 0 has a total capacity of 79.10 GiB of which 66.73 MiB is free. "
+        "Process 4321 has 78.00 GiB memory in use. Of the allocated memory 93.39 MiB is allocated by PyTorch, and 30.61 MiB is reserved by "
+        "PyTorch but unallocated. If reserved but unallocated memory is large try setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True "
+        "to avoid fragmentation.  See documentation for Memory Management"
+    )
+    assert describe(torch.OutOfMemoryError(whole), "training", "cuda:0") == (
+        "cuda:0 ran out of memory while training; a smaller batch_size needs less (CUDA out of memory. Tried to allocate 128.00 MiB. "
+        "GPU 0 has a total capacity of 79.10 GiB of which 66.73 MiB is free. Process 4321 has 78.00 GiB memory in use)."
+    )
+
+
 @pytest.mark.parametrize("text", ["CUDA error: device-side assert triggered", "cuDNN error: CUDNN_STATUS_EXECUTION_FAILED", "out of range"])
 def test_other_errors_do_not_speak_of_memory(text: str) -> None:
     assert not is_out_of_memory(RuntimeError(text))

@@ -260,15 +260,17 @@ int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **handle) {
     return (int)index < card_count ? SUCCESS : INVALID_ARGUMENT;
 }
 
-int nvmlDeviceGetHandleByUUID(const char *uuid, void **handle) {
-    ENTER(NULL);
+static int handle_by(const char *uuid, const char *pci, void **handle) {
     for (int card = 0; card < card_count; card++) {
-        if (strcmp(cards[card].uuid, uuid)) continue;
+        if (uuid ? strcmp(cards[card].uuid, uuid) : strcmp(cards[card].pci, pci)) continue;
         *handle = handle_of(card, -1);
         return SUCCESS;
     }
     return NOT_FOUND;
 }
+
+int nvmlDeviceGetHandleByUUID(const char *uuid, void **handle) { ENTER(NULL); return handle_by(uuid, NULL, handle); }
+int nvmlDeviceGetHandleByPciBusId_v2(const char *pci, void **handle) { ENTER(NULL); return handle_by(NULL, pci, handle); }
 
 /* -- which card it is -- */
 
@@ -505,3 +507,12 @@ int nvmlDeviceGetProcessUtilization(void *handle, struct sample *target, unsigne
     *count = found;
     return !found ? NOT_FOUND : found > room ? INSUFFICIENT_SIZE : SUCCESS;
 }
+
+/* -- what torch looks for when memory runs out, and does without -- */
+
+#define NONE(name) int name(void) { return NOT_SUPPORTED; }
+
+NONE(nvmlDeviceGetComputeRunningProcesses)
+NONE(nvmlDeviceGetGpuFabricInfoV)
+NONE(nvmlDeviceGetNvLinkRemoteDeviceType)
+NONE(nvmlDeviceGetNvLinkRemotePciInfo_v2)

@@ -20,6 +20,8 @@ _NO_MEMORY = re.compile(
     r"can't allocate memory|error: out of memory|Cuda failure (\d+ )?'out of memory'|CU[A-Z]+_STATUS_([A-Z_]*_)?ALLOC(ATION)?_FAILED"
     r"|CU[A-Z]+_STATUS_NOT_INITIALIZED,? when calling `cu\w+Create"
 )
+# Behind this torch tells of its own cache, and what to set so that it holds less.
+_OF_THE_CACHE = " Of the allocated memory "
 _NO_KERNELS = "no kernel image is available"
 # What a library of CUDA says of a card with which it does not work, whatever is computed there.
 _NOT_FOR_IT = re.compile(rf"CU[A-Z]+_STATUS_(NOT_INITIALIZED|ARCH_MISMATCH)|{_NO_KERNELS}")
@@ -68,7 +70,7 @@ def first_line(error: BaseException) -> str:
     """The first line of an error's message, of one of NCCL's its reason, or its type where it has none; without a full stop at its end."""
     nccl = nccl_error(error)
     lines = str(error).strip().splitlines() if nccl is None or nccl.reason is None else [f"NCCL: {nccl.reason}"]
-    text = clean("".join(lines[:1]).strip().rstrip(".")) or type(error).__name__
+    text = clean("".join(lines[:1]).partition(_OF_THE_CACHE)[0].strip().rstrip(".")) or type(error).__name__
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 

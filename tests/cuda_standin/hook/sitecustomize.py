@@ -11,13 +11,18 @@ from types import ModuleType
 
 
 class _Torch(MetaPathFinder):
-    """Finds torch as usual, once, and has something follow its import."""
+    """Finds torch as usual, and has something follow its import."""
+
+    _looks = False
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
-        if name != "torch":
+        if name != "torch" or self._looks:
             return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(name)
+        self._looks = True
+        try:
+            spec = importlib.util.find_spec(name)
+        finally:
+            self._looks = False
         if spec is not None and spec.loader is not None:
             _follow(spec.loader)
         return spec
