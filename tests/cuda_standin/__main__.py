@@ -1,9 +1,9 @@
 """`python tests/cuda_standin [--devices N] COMMAND ...`: run COMMAND as on a machine with NVIDIA GPUs.
 
-It needs a torch that is built for CUDA 13 in the Python that it is run with, and a C++ compiler. Torch then finds cards, makes contexts,
-allocates, queues, records and exchanges as ever, but the libraries beneath it are stand-ins, compiled from the sources in this folder, and
-what its operators compute they compute on the CPU. So it tells whether what is done with GPUs works, and nothing of how fast it is, nor
-whether a real driver agrees. `make gpu-standin` runs the tests on it that are marked `gpu`.
+It needs a torch that is built for CUDA 12 or 13 in the Python that it is run with, and a C++ compiler. Torch then finds cards, makes
+contexts, allocates, queues, records and exchanges as ever, but the libraries beneath it are stand-ins, compiled from the sources in this
+folder, and what its operators compute they compute on the CPU. So it tells whether what is done with GPUs works, and nothing of how fast it
+is, nor whether a real driver agrees. `make gpu-standin` runs the tests on it that are marked `gpu`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ SITE = Path(sysconfig.get_path("purelib"))
 # Triton, which such a torch brings, has the whole of CUDA's headers.
 HEADERS = SITE / "triton/backends/nvidia/include"
 
-RUNTIME, DRIVER, NCCL, NVML_LIBRARY = "libcudart.so.13", "libcuda.so.1", "libnccl.so.2", "libnvidia-ml.so.1"
+RUNTIME = next((path.name for path in SITE.glob("nvidia/*/lib/libcudart.so.*")), "libcudart.so.13")
+DRIVER, NCCL, NVML_LIBRARY = "libcuda.so.1", "libnccl.so.2", "libnvidia-ml.so.1"
 SOURCES = {RUNTIME: HERE / "runtime.cpp", DRIVER: HERE / "driver.cpp", NCCL: HERE / "nccl.cpp", NVML_LIBRARY: NVML}
 EXPORTS = {RUNTIME: f"{RUNTIME} {{ global: cuda*; __cuda*; standin_*; local: *; }};", DRIVER: "{ global: cu*; local: *; };"}
 EXPORTS |= {NCCL: "{ global: nccl*; local: *; };", NVML_LIBRARY: "{ global: nvml*; local: *; };"}

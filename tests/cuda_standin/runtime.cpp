@@ -1,4 +1,4 @@
-// A stand-in for CUDA's runtime (libcudart.so.13), with what torch asks of it.
+// A stand-in for CUDA's runtime (libcudart.so.13, or .12), with what torch asks of it.
 //
 // Device memory is host memory. What is put into a stream is done at once, but for copies to pinned memory, which land a moment later. A
 // recording is a list of what to do again. Kernels do nothing: hook/cuda_operators.py computes what torch's operators would have launched.
@@ -236,6 +236,7 @@ cudaError_t launch(const void *kernel, cudaStream_t stream) {
     return put(stream, [] {});
 }
 
+#if CUDART_VERSION >= 13000
 // Of the driver's functions torch asks for this one where it must not make a context.
 CUresult context_state(CUdevice device, unsigned *flags, int *active) {
     Lock lock(mutex);
@@ -245,6 +246,7 @@ CUresult context_state(CUdevice device, unsigned *flags, int *active) {
 }
 
 CUresult not_supported(...) { return CUDA_ERROR_NOT_SUPPORTED; }
+#endif
 
 thread_local std::vector<std::tuple<dim3, dim3, size_t, cudaStream_t>> calls;
 
@@ -303,7 +305,7 @@ EXPORT cudaError_t cudaSetDevice(int device) {
 }
 
 EXPORT cudaError_t cudaDriverGetVersion(int *version) { return *version = 13000, cudaSuccess; }
-EXPORT cudaError_t cudaRuntimeGetVersion(int *version) { return *version = 13000, cudaSuccess; }
+EXPORT cudaError_t cudaRuntimeGetVersion(int *version) { return *version = CUDART_VERSION / 1000 * 1000, cudaSuccess; }
 
 EXPORT cudaError_t cudaGetDeviceProperties(cudaDeviceProp *of, int device) {
     if (!is_there(device)) return failed(cudaErrorInvalidDevice);
@@ -358,6 +360,7 @@ EXPORT cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest) {
 
 EXPORT cudaError_t cudaDeviceSynchronize() { return is_there(current) ? wait_for(stream_of(nullptr)) : failed(cudaErrorNoDevice); }
 
+#if CUDART_VERSION >= 13000
 EXPORT cudaError_t cudaGetDriverEntryPointByVersion(
     const char *name, void **function, unsigned, unsigned long long, cudaDriverEntryPointQueryResult *result) {
     bool known = !strcmp(name, "cuDevicePrimaryCtxGetState");
@@ -365,6 +368,7 @@ EXPORT cudaError_t cudaGetDriverEntryPointByVersion(
     if (result) *result = cudaDriverEntryPointSuccess;
     return cudaSuccess;
 }
+#endif
 
 // -- errors --
 
@@ -587,19 +591,36 @@ EXPORT cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureS
     return cudaSuccess;
 }
 
-EXPORT cudaError_t cudaStreamGetCaptureInfo(
-    cudaStream_t stream, cudaStreamCaptureStatus *status, unsigned long long *id, cudaGraph_t *graph, const cudaGraphNode_t **nodes,
-    const cudaGraphEdgeData **edges, size_t *count) {
+namespace {
+
+cudaError_t tell_of_recording(cudaStream_t stream, cudaStreamCaptureStatus *status, unsigned long long *id, cudaGraph_t *graph, size_t *count) {
     Lock lock(mutex);
     Graph *recorded = stream_of(stream)->recorded;
-    cudaStreamIsCapturing(stream, status);
     if (id) *id = recorded ? recorded->id : 0;
     if (graph) *graph = reinterpret_cast<cudaGraph_t>(recorded);
-    if (nodes) *nodes = nullptr;
-    if (edges) *edges = nullptr;
     if (count) *count = 0;
-    return cudaSuccess;
+    return cudaStreamIsCapturing(stream, status);
 }
+
+}  // namespace
+
+#if CUDART_VERSION >= 13000
+EXPORT cudaError_t cudaStreamGetCaptureInfo(
+    cudaStream_t stream, cudaStreamCaptureStatus *status, unsigned long long *id, cudaGraph_t *graph, const cudaGraphNode_t **,
+    const cudaGraphEdgeData **, size_t *count) {
+    return tell_of_recording(stream, status, id, graph, count);
+}
+#else
+EXPORT cudaError_t cudaStreamGetCaptureInfo_v2(
+    cudaStream_t stream, cudaStreamCaptureStatus *status, unsigned long long *id, cudaGraph_t *graph, const cudaGraphNode_t **, size_t *count) {
+    return tell_of_recording(stream, status, id, graph, count);
+}
+
+EXPORT cudaError_t cudaGraphInstantiate(cudaGraphExec_t *made, cudaGraph_t graph, unsigned long long) {
+    *made = reinterpret_cast<cudaGraphExec_t>(graph);
+    return done();
+}
+#endif
 
 EXPORT cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode *mode) { return std::swap(*mode, thread_mode), cudaSuccess; }
 
@@ -624,7 +645,6 @@ EXPORT cudaError_t cudaGraphExecDestroy(cudaGraphExec_t) { return cudaSuccess; }
 EXPORT cudaError_t cudaGraphRetainUserObject(cudaGraph_t, cudaUserObject_t, unsigned, unsigned) { return cudaSuccess; }
 EXPORT cudaError_t cudaUserObjectCreate(cudaUserObject_t *made, void *, cudaHostFn_t, unsigned, unsigned) { return *made = nullptr, cudaSuccess; }
 EXPORT cudaError_t cudaUserObjectRelease(cudaUserObject_t, unsigned) { return cudaSuccess; }
-EXPORT cudaError_t cudaStreamUpdateCaptureDependencies(cudaStream_t, cudaGraphNode_t *, const cudaGraphEdgeData *, size_t, unsigned) { return cudaSuccess; }
 EXPORT cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t call, void *with) { return put(stream, [=] { call(with); }); }
 
 // -- kernels --
@@ -689,7 +709,9 @@ NOT_SUPPORTED(cudaDeviceSetGraphMemAttribute)
 NOT_SUPPORTED(cudaGetSymbolAddress)
 NOT_SUPPORTED(cudaGraphAddNode)
 NOT_SUPPORTED(cudaGraphConditionalHandleCreate)
+NOT_SUPPORTED(cudaGraphDebugDotPrint)
 NOT_SUPPORTED(cudaGraphNodeGetDependencies)
+NOT_SUPPORTED(cudaHostGetDevicePointer)
 NOT_SUPPORTED(cudaHostRegister)
 NOT_SUPPORTED(cudaHostUnregister)
 NOT_SUPPORTED(cudaIpcCloseMemHandle)
@@ -708,3 +730,4 @@ NOT_SUPPORTED(cudaMemPoolTrimTo)
 NOT_SUPPORTED(cudaMemcpy2DAsync)
 NOT_SUPPORTED(cudaStreamAddCallback)
 NOT_SUPPORTED(cudaStreamBeginCaptureToGraph)
+NOT_SUPPORTED(cudaStreamUpdateCaptureDependencies)

@@ -9,6 +9,7 @@ cuDNN and fused attention are left out; a compiled model, a kernel of one's own,
 from __future__ import annotations
 
 import ctypes
+import inspect
 import os
 import threading
 import traceback
@@ -37,7 +38,8 @@ _MAY_TAKE_CPU = {"_index_put_impl_", "index_put_", "index_put", "index"}
 _DRAWN = 4
 """How far a generator moves on with each operator."""
 
-_runtime = ctypes.CDLL("libcudart.so.13")
+_runtime = ctypes.CDLL(None)
+"""The stand-in is loaded before all else, and has these names alone."""
 _Call = ctypes.CFUNCTYPE(None, ctypes.c_ulonglong)
 _QUEUE = [ctypes.c_int, ctypes.c_void_p]
 _runtime.standin_recorded.argtypes, _runtime.standin_recorded.restype = _QUEUE, ctypes.c_ulonglong
@@ -66,7 +68,7 @@ def install() -> None:
         for full in torch._C._dispatch_get_all_op_names():
             if full.startswith("aten::") and (full in _BESIDES or torch._C._dispatch_has_kernel_for_dispatch_key(full, "CUDA")):
                 _replace(full.removeprefix("aten::"))
-        _library.impl("copy_", _copy, "CUDA", allow_override=True)
+        _put_in_place("copy_", _copy)
 
 
 def _replace(name: str) -> None:
@@ -74,7 +76,12 @@ def _replace(name: str) -> None:
     packet = getattr(torch.ops.aten, base, None)
     operator = getattr(packet, overload or "default", None)
     if operator is not None and base not in _ON_THE_HOST:
-        _library.impl(name, _on_cpu(operator, base), "CUDA", allow_override=True)
+        _put_in_place(name, _on_cpu(operator, base))
+
+
+def _put_in_place(name: str, kernel: Callable[..., Any]) -> None:
+    allowed = {"allow_override": True} if "allow_override" in inspect.signature(_library.impl).parameters else {}
+    _library.impl(name, kernel, "CUDA", **allowed)
 
 
 def _on_cpu(operator: Any, base: str) -> Callable[..., Any]:
