@@ -177,6 +177,12 @@ def test_a_gpu_that_is_not_there_says_which_are() -> None:
         place("cuda:7", lambda: [])
 
 
+@pytest.mark.usefixtures("two_gpus")
+def test_of_several_gpus_the_one_that_is_not_there_is_named() -> None:
+    with pytest.raises(ConfigError, match=r"device: 'cuda:2' is not there: torch sees 2 GPUs \(cuda:0 to cuda:1\)"):
+        place("cuda:0,cuda:1,cuda:2", lambda: [])
+
+
 def test_a_gpus_ordinals_are_not_asked_for_a_named_device(no_gpu: Any) -> None:
     def never() -> list[int]:
         raise AssertionError

@@ -68,7 +68,7 @@ def _named(name: str, spec: str) -> torch.device:
     ordinal = int(name.removeprefix("cuda:"))
     if ordinal >= count:
         seen = "1 GPU (cuda:0)" if count == 1 else f"{count} GPUs (cuda:0 to cuda:{count - 1})"
-        raise ConfigError(f"device: {spec!r} is not there: torch sees {seen}; choose one of these, cpu or auto.")
+        raise ConfigError(f"device: {name!r} is not there: torch sees {seen}; choose one of these, cpu or auto.")
     return torch.device("cuda", ordinal)
 
 
