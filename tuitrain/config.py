@@ -16,6 +16,7 @@ import msgspec
 from msgspec import Meta
 
 from tuitrain import field_types
+from tuitrain.device_names import expanded
 from tuitrain.strategies import limit
 from tuitrain.text import clean, is_utf8, nearest
 
@@ -170,6 +171,8 @@ def check_field(field: str, value: Any, *, from_text: bool = False) -> Any:
         raise _not_allowed(field, value)
     if isinstance(result, str):
         _check_string(field, result)
+    if field == "device":
+        return _without_ranges(result)
     return _cuda_name(result) if field == "output_device" else result
 
 
@@ -179,7 +182,7 @@ def allowed(field: str) -> str:
         "recipe": f"one of {', '.join(RECIPES)}, or a TOML file",
         "model": f"one of {', '.join(MODELS)}, or an import string like my_package.nets:make_model",
         "data": f"one of {', '.join(DATA)}, a folder, or an import string like my_package.data:make_data",
-        "device": "auto, auto:N, auto:all, or one or several of cpu, cuda and cuda:N with commas",
+        "device": "auto, auto:N, auto:all, or one or several of cpu, cuda, cuda:N and cuda:N-M with commas",
         "output_device": "cpu, cuda or cuda:N, or none",
         "rdzv_endpoint": "HOST:PORT, or none",
     }
@@ -291,7 +294,7 @@ def parse_device(spec: str) -> tuple[str, ...] | int | None:
         return None
     if match := re.fullmatch(r"auto:([1-9][0-9]{0,3})", spec):
         return int(match[1])
-    names = [name.strip() for name in spec.split(",")]
+    names = _names(spec)
     if not all(_DEVICE.fullmatch(name) for name in names):
         meant = f" Did you mean '{devices}'?" if (devices := _devices_meant(spec)) else nearest(spec, ("auto", "cpu", "cuda"))
         raise ConfigError(f"device: {clean(spec)!r} is not allowed; it must be {allowed('device')}.{meant}")
@@ -301,8 +304,18 @@ def parse_device(spec: str) -> tuple[str, ...] | int | None:
 def _devices_meant(spec: str) -> str:
     """The devices that other programs' words for them name: `gpu`, a bare number, `cuda1`; empty where it is none of these."""
     words = [word for word in re.split(r"[\s,;+]+", spec.lower()) if word]
-    names = [re.sub(r"(?:gpu|cuda)?:?(\d+)", r"cuda:\1", word) if word != "gpu" else "cuda" for word in words]
-    return ",".join(names) if all(_DEVICE.fullmatch(name) for name in names) else ""
+    names = ",".join(re.sub(r"(?:gpus?|cuda)?:?(\d+)", r"cuda:\1", word, count=1) if word != "gpu" else "cuda" for word in words)
+    return names if all(_DEVICE.fullmatch(name) for name in _names(names)) else ""
+
+
+def _names(spec: str) -> list[str]:
+    """What stands between commas, each device of a range by itself."""
+    names = [name.strip() for name in spec.split(",")]
+    return [device for name in names for device in expanded(name) or [name]]
+
+
+def _without_ranges(spec: str) -> str:
+    return ",".join(_names(spec)) if "-" in spec else spec
 
 
 def _cuda_name(name: str) -> str:

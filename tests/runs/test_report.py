@@ -10,27 +10,9 @@ from small_runs import make_run
 
 from tuitrain.runs import report
 from tuitrain.runs.process import this_process
-from tuitrain.runs.report import _fitting, _table, short_devices
+from tuitrain.runs.report import _fitting, _table
 
 _TITLES = ("RUN", "STATE", "DEVICE", "DATA", "STEP", "EPOCH", "LOSS", "ACCURACY", "TOOK", "STARTED (UTC)", "NAME")
-
-
-@pytest.mark.parametrize(
-    ("names", "shown"),
-    [
-        (("cpu",), "cpu"),
-        (("cpu", "cpu"), "cpu ×2"),
-        (("auto:2",), "auto:2"),
-        (tuple(f"cuda:{index}" for index in range(8)), "cuda:0-7"),
-        (("cuda:0", "cuda:1", "cuda:3", "cpu"), "cuda:0-1, cuda:3, cpu"),
-        (("cuda:9", "cuda:10", "cuda:0"), "cuda:9-10, cuda:0"),
-        (("cuda:0", "cuda:0", "cuda:1"), "cuda:0 ×2, cuda:1"),
-        (("cuda:0", "cuda:1", "cuda:1"), "cuda:0, cuda:1 ×2"),
-        ((), ""),
-    ],
-)
-def test_many_devices_take_few_cells(names: tuple[str, ...], shown: str) -> None:
-    assert short_devices(names) == shown
 
 
 @pytest.mark.parametrize("name", ["y" * 300, "网" * 300], ids=["narrow letters", "wide letters"])

@@ -18,7 +18,7 @@ from tuitrain.strategies import STRATEGIES, auto_takes
 from tuitrain.tui.app import TuitrainApp
 from tuitrain.tui.launch.form import Form
 from tuitrain.tui.launch.hints import Hint, Machine
-from tuitrain.tui.launch.selection import in_words, one_less, one_more, toggled
+from tuitrain.tui.launch.selection import one_less, one_more, toggled
 from tuitrain.tui.launch.strategies import about, fitting, why_not
 from tuitrain.tui.widgets.devices import Devices
 
@@ -281,7 +281,6 @@ def test_replicas_are_added_and_taken_away_by_name() -> None:
     assert one_more(("cuda:0", "cuda:7"), "cuda:0", order) == ("cuda:0", "cuda:0", "cuda:7")
     assert one_less(("cuda:0", "cuda:1", "cuda:1"), "cuda:1") == TWO
     assert one_less(TWO, "cpu") == TWO
-    assert in_words(("cpu", "cpu", "cuda:0")) == "cpu ×2, cuda:0"
 
 
 def words_beside(field: str, config: RunConfig, *cards: DeviceSample) -> Hint:

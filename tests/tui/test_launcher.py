@@ -289,7 +289,7 @@ async def test_of_several_wrong_fields_the_one_under_the_cursor_is_told_first(se
             assert not launcher(app).form.set_text(field, text)
         await pilot.press(*go_to("device"))
         assert "see the sentence below" in row(app, "device")
-        await until(pilot, lambda: "or one or several of cpu, cuda and cuda:N with commas." in said(app))
+        await until(pilot, lambda: "or one or several of cpu, cuda, cuda:N and cuda:N-M with commas." in said(app))
 
 
 async def test_hostile_names_and_paths_stay_text(session: FakeSession, sampler: FakeSampler, tmp_path: Path) -> None:

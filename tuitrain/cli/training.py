@@ -33,7 +33,7 @@ def _run_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--device",
             metavar="auto|auto:N|cpu|cuda|cuda:N|LIST",
-            help="Where to train: one device, or several with commas, such as cpu,cpu.",
+            help="Where to train: one device, or several, such as cpu,cpu or cuda:0-3.",
         ),
         click.option("--strategy", metavar="auto|single|dp|split|ddp", help="How the devices share the work."),
         click.option("--epochs", metavar="N", help="How often to go through the training data."),

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import torch
 
 from tuitrain.config import ConfigError, parse_device
+from tuitrain.device_names import in_words
 from tuitrain.engine.failures import first_line
 from tuitrain.events import Notice
 from tuitrain.text import clean
@@ -49,7 +50,7 @@ def place(spec: str, free_cuda_devices: Callable[[], Sequence[int]]) -> Placemen
     freest = [ordinal for ordinal in dict.fromkeys((*free_cuda_devices(), *range(count))) if 0 <= ordinal < count]
     devices = tuple(torch.device("cuda", ordinal) for ordinal in freest[:wanted])
     if wanted is not None and wanted > count:
-        taken = ", ".join(map(str, devices))
+        taken = in_words([str(device) for device in devices])
         return Placement(devices, (Notice(text=f"Training on {taken}: {spec} asks for {wanted} GPUs, and torch sees no more."),))
     return Placement(devices)
 

@@ -18,6 +18,7 @@ import msgspec
 import tomli_w
 
 from tuitrain.config import DEFAULTS, FIELDS, NONE, RECIPES, ConfigError, RunConfig, allowed, with_changes, written
+from tuitrain.device_names import short
 from tuitrain.text import clean, nearest
 
 if sys.version_info >= (3, 11):
@@ -169,6 +170,6 @@ def command_line(config: RunConfig) -> str:
         value = getattr(config, field)
         if field == "recipe" or value == getattr(base, field):
             continue
-        text = written(value)
+        text = short(value) if field == "device" else written(value)
         words += [f"--{field.replace('_', '-')}", text] if field in OPTIONS else ["--set", f"{field}={text}"]
     return shlex.join(words)

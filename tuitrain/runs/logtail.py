@@ -10,6 +10,7 @@ from typing import Literal, get_args
 import msgspec
 
 from tuitrain import events
+from tuitrain.device_names import in_words
 from tuitrain.text import clean
 
 LOG_LINES = 2000
@@ -82,7 +83,7 @@ def describe(event: events.Event, train_loss: float | None = None) -> tuple[LogL
         case events.RunStarted():
             samples = f"{event.train_samples:,} training and {event.test_samples:,} test samples"
             again = f"; going on after step {event.resumed_from:,}" if event.resumed_from is not None else ""
-            return "info", f"{event.recipe} on {', '.join(event.device)} ({event.strategy}), {event.data} data: {samples}{again}"
+            return "info", f"{event.recipe} on {in_words(event.device)} ({event.strategy}), {event.data} data: {samples}{again}"
         case events.State():
             return "info", event.state
         case events.Eval():

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from tuitrain.device_names import in_words
 from tuitrain.runs import catalogue, queue
 from tuitrain.runs.checkpoints import checkpoints
 from tuitrain.runs.errors import RunError
@@ -126,25 +126,7 @@ def _row(run: RunSummary, place: int | None) -> tuple[str, ...]:
     started = run.started[:16].replace("T", " ")
     numbers = (step, epoch, _number(run.loss, ".4f"), _number(run.accuracy, ".1%"), _took(run))
     state = run.state_words if place is None else queue.place_in_words(run, place)
-    return (run.run, state, short_devices(run.device), run.data, *numbers, started, run.name)
-
-
-def short_devices(names: Sequence[str]) -> str:
-    """Devices for a column: "cpu ×2" for two replicas on one, "cuda:0-3, cuda:6"."""
-    ranges: list[list[str]] = []
-    for name, count in Counter(names).items():
-        times = f" ×{count}" if count > 1 else ""
-        if ranges and count == 1 and _next_ordinal(ranges[-1][-1]) == name:
-            ranges[-1].append(name)
-        else:
-            ranges.append([name + times])
-    return ", ".join(first if not more else f"{first}-{more[-1].rpartition(':')[2]}" for first, *more in ranges)
-
-
-def _next_ordinal(name: str) -> str | None:
-    """ "cuda:1" of "cuda:0", `None` of "cpu"."""
-    kind, _, ordinal = name.rpartition(":")
-    return f"{kind}:{int(ordinal) + 1}" if ordinal.isdecimal() else None
+    return (run.run, state, in_words(run.device, shortest_range=2), run.data, *numbers, started, run.name)
 
 
 def _fitting(rows: Sequence[Sequence[str]], width: int | None) -> Sequence[Sequence[str]]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from tuitrain.config import RunConfig, parse_device, with_changes
+from tuitrain.device_names import short
 from tuitrain.strategies import STRATEGIES, Misfit, misfit
 
 _SHARING = tuple(strategy for strategy in STRATEGIES if strategy != "single")
@@ -32,7 +33,7 @@ class Plan(msgspec.Struct, frozen=True):
     @property
     def title(self) -> str:
         """ "split on cpu,cpu"."""
-        return f"{self.strategy} on {self.device}"
+        return f"{self.strategy} on {short(self.device)}"
 
     @property
     def shared(self) -> bool:

@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 
 from tuitrain.config import RunConfig, parse_device
+from tuitrain.device_names import in_words
 from tuitrain.events import RunStarted
 from tuitrain.text import clean
 from tuitrain.tui.code.colours import Piece, coloured
-from tuitrain.tui.launch.selection import in_words
 
 WriteScript = Callable[[RunConfig, RunStarted | None, Mapping[str, Any]], str]
 """Writes the script of a configuration, of a run that has started where there is one, and of what else its numbers depend on.

@@ -8,6 +8,7 @@ import msgspec
 
 from tuitrain import paths
 from tuitrain.config import DATA, MODELS, RECIPES, ConfigError, RunConfig, choices, with_changes
+from tuitrain.device_names import short
 from tuitrain.recipes import command_line, load_recipe, recipe_summary, recipe_text
 from tuitrain.tui.launch.disk import Disk, Folder
 from tuitrain.tui.launch.hints import CIFAR10_DOWNLOAD, Hint, Machine, Situation, hint
@@ -58,7 +59,7 @@ class Form:
         if field in self.drafts:
             return self.drafts[field]
         value = getattr(self.config, field)
-        return "none" if value is None else str(value)
+        return "none" if value is None else short(value) if field == "device" else str(value)
 
     def options(self, field: str) -> Sequence[str]:
         """The values that a row cycles through; empty for one that is typed."""

@@ -7,13 +7,13 @@ import math
 import msgspec
 
 from tuitrain.config import DATA, MODELS, RECIPES, RunConfig, parse_device
+from tuitrain.device_names import in_words
 from tuitrain.devices import Choice, busy_words
 from tuitrain.recipes import load_recipe
 from tuitrain.strategies import STRATEGIES, misfit, stands_for
 from tuitrain.text import plural
 from tuitrain.tui import format as words
 from tuitrain.tui.launch.disk import Folder
-from tuitrain.tui.launch.selection import in_words
 from tuitrain.tui.launch.strategies import why_not
 
 CIFAR10_DOWNLOAD = "170 MB download"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 Names = tuple[str, ...]
@@ -25,8 +24,3 @@ def one_less(chosen: Names, name: str) -> Names:
         return chosen
     last = len(chosen) - 1 - chosen[::-1].index(name)
     return chosen[:last] + chosen[last + 1 :]
-
-
-def in_words(chosen: Names) -> str:
-    """`cuda:0, cuda:1`, and `cpu ×2` for two replicas on one device."""
-    return ", ".join(name if count == 1 else f"{name} ×{count}" for name, count in Counter(chosen).items())

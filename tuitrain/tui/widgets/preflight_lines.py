@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from textual.strip import Strip
 
+from tuitrain.device_names import short
 from tuitrain.tui.format import NONE, percent, rate, size
 from tuitrain.tui.look import Palette
 from tuitrain.tui.widgets.strips import Row as Line
@@ -104,7 +105,7 @@ def left_out_lines(left_out: Sequence[LeftOut], width: int, palette: Palette) ->
 
 def devices_words(devices: Sequence[str], width: int) -> str:
     """The devices in `width` cells: their names, or how many GPUs there are from which to which."""
-    names = ",".join(devices)
+    names = short(",".join(devices))
     if len(names) <= width:
         return names
     return f"{len(devices)} GPUs" if all(name.startswith("cuda") for name in devices) else f"{len(devices)} devices"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from textual.strip import Strip
 
+from tuitrain.device_names import short
 from tuitrain.events import BYTES
 from tuitrain.tui import format as words
 from tuitrain.tui.look import state_look
@@ -191,7 +192,7 @@ def _subject(record: RunRecord) -> str:
     """` · CIFAR-10 (50,000) · cpu`, as far as it is known."""
     started = record.started
     if started is None:
-        return f" · {record.config.data} data · {record.config.device}"
+        return f" · {record.config.data} data · {short(record.config.device)}"
     data = words.DATA_NAMES[started.data]
     count = len(started.device)
     where = f"{started.device[0]} · {started.strategy}" if count == 1 else f"{started.strategy} over {count}"

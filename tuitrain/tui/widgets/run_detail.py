@@ -9,6 +9,7 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.strip import Strip
 
+from tuitrain.device_names import in_words
 from tuitrain.tui import format as words
 from tuitrain.tui.browse.opened_run import GONE
 from tuitrain.tui.browse.run_rows import RunRow, Sketch
@@ -161,7 +162,7 @@ class RunDetail(Pane):
         kept = run.summary
         name = Row(kept.name, palette.strong) if kept.name else Row("none · e gives it one", palette.dim)
         note = Row(kept.note, palette.text) if kept.note else Row("none · a writes one", palette.dim)
-        what = " · ".join(part for part in (kept.recipe, _data(kept.data), ", ".join(kept.device), kept.strategy) if part)
+        what = " · ".join(part for part in (kept.recipe, _data(kept.data), in_words(kept.device), kept.strategy) if part)
         when = Row(_when(kept.started), palette.text).add(self._where(run), palette.dim)
         if run.took is not None:
             when.add(" · took ", palette.dim).add(words.clock(run.took), palette.text)

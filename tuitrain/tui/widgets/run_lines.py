@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from rich.style import Style
 from textual.strip import Strip
 
+from tuitrain.device_names import in_words
 from tuitrain.tui import format as words
 from tuitrain.tui.browse import run_rows
 from tuitrain.tui.browse.run_list import RunList
@@ -82,7 +83,7 @@ def _cell(run: RunRow, column: Column, texts: Mapping[str, str], palette: Palett
         case "took":
             return run_rows.took(run.took), palette.text
         case "device":
-            return ", ".join(kept.device), palette.dim
+            return in_words(kept.device), palette.dim
         case "id":
             return kept.run, palette.dim
         case "age" | "curve":
