@@ -89,6 +89,12 @@ def test_plain_lines_tell_the_first_step_each_hundredth_and_the_last(capsys: pyt
     assert lines == [f"step {step}/205  epoch 1  loss 1.5000  1,000 samples/s" for step in (1, 100, 200, 205)]
 
 
+def test_the_line_of_a_run_on_many_gpus_has_a_range(capsys: pytest.CaptureFixture[str]) -> None:
+    printer = PlainPrinter()
+    printer.show([msgspec.structs.replace(started(total_steps=205), device=tuple(f"cuda:{index}" for index in range(8)))])
+    assert "seed-cnn on cuda:0-7, synthetic data" in capsys.readouterr().out
+
+
 def test_a_pipe_gets_plain_lines_and_json_where_it_is_asked_for() -> None:
     assert isinstance(printer_for(json=False), PlainPrinter)
     assert isinstance(printer_for(json=True), JsonPrinter)

@@ -4,11 +4,13 @@ import os
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from rich.cells import cell_len
-from small_runs import make_run
+from small_runs import STARTED, make_run
 
 from tuitrain.runs import report
+from tuitrain.runs.logtail import describe
 from tuitrain.runs.process import this_process
 from tuitrain.runs.report import _fitting, _table
 
@@ -62,3 +64,12 @@ def test_how_long_it_took_stays_longer_than_when_it_began(width: int, there: lis
     )
     titles = _fitting([_TITLES, row], width)[0]
     assert [title for title in titles if title in ("TOOK", "STARTED (UTC)")] == there
+
+
+def test_many_gpus_are_a_range_in_the_list_in_show_and_in_the_log(runs_dir: Path) -> None:
+    eight = tuple(f"cuda:{index}" for index in range(8))
+    run = make_run(runs_dir, device=eight).id
+    assert " cuda:0-7 " in report.runs(runs_dir, as_json=False).splitlines()[1]
+    assert ["device", "cuda:0-7"] in [line.split() for line in report.show(runs_dir, run, as_json=False).splitlines()]
+    described = describe(msgspec.structs.replace(STARTED, device=eight, strategy="ddp"))
+    assert described == ("info", "seed-cnn on cuda:0-7 (ddp), synthetic data: 640 training and 100 test samples")

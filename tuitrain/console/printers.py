@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from tuitrain import events
+from tuitrain.device_names import in_words
 from tuitrain.events import BYTES, Checkpoint, Clock, Eval, Event, Notice, Replicas, RunEnded, RunStarted, State, Step
 from tuitrain.text import clean
 
@@ -192,7 +193,7 @@ def _words(event: Event, started: RunStarted | None, record: RunRecord | None) -
         case RunStarted():
             again = f", going on after step {event.resumed_from:,}" if event.resumed_from is not None else ""
             return (
-                f"run {event.run}: {event.recipe} on {', '.join(event.device)}, {event.data} data "
+                f"run {event.run}: {event.recipe} on {in_words(event.device)}, {event.data} data "
                 f"({event.train_samples:,} train, {event.test_samples:,} test), {event.parameters:,} parameters{again}"
             )
         case Replicas():

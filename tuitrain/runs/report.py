@@ -68,7 +68,7 @@ def show(runs_dir: Path, ref: str, *, as_json: bool) -> str:
         "name": run.name,
         "state": f"{run.state}: {run.error}" if run.error else run.state_words,
         "queue": run.queue.words if run.queue and run.live else "",
-        "device": ", ".join(run.device),
+        "device": in_words(run.device),
         "strategy": run.strategy,
         "data": run.data,
         "step": f"{run.step:,} (epoch {run.epoch})",
