@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Meta
 
 from tuitrain import field_types
-from tuitrain.device_names import expanded
+from tuitrain.device_names import expanded, in_words, short
 from tuitrain.strategies import limit
 from tuitrain.text import clean, is_utf8, nearest
 
@@ -358,14 +358,16 @@ def _check_devices(config: RunConfig) -> None:
     named = devices if isinstance(devices, tuple) else ()
     count = len(named) or devices
     if config.strategy == "single" and isinstance(count, int) and count > 1:
-        raise ConfigError(f"strategy: single trains on one device, and device {config.device!r} names {count}; use split, or name one.")
+        raise ConfigError(
+            f"strategy: single trains on one device, and device {short(config.device)!r} names {count}; use split, or name one."
+        )
     if takes := limit(config.strategy, named):
-        raise ConfigError(f"strategy: {takes}, and device is {config.device!r}; use split.")
+        raise ConfigError(f"strategy: {takes}, and device is {short(config.device)!r}; use split.")
     if config.strategy == "dp" and config.compile:
         raise ConfigError("compile: true does not go with the strategy dp, which copies the model in each step; use split.")
     if config.output_device is None:
         return
     if named and config.output_device not in named:
-        raise ConfigError(f"output_device: {config.output_device!r} is not one of the run's devices ({', '.join(named)}).")
+        raise ConfigError(f"output_device: {config.output_device!r} is not one of the run's devices ({in_words(named)}).")
     if config.strategy in ("split", "ddp") or (config.strategy == "auto" and count != 1):
         raise ConfigError(f"output_device: {config.output_device!r} is where dp gathers the outputs; use strategy dp, or leave it out.")

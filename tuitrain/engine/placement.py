@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 
 from tuitrain.config import ConfigError, parse_device
-from tuitrain.device_names import in_words
+from tuitrain.device_names import in_words, short
 from tuitrain.engine.failures import first_line
 from tuitrain.events import Notice
 from tuitrain.text import clean
@@ -64,7 +64,7 @@ def _named(name: str, spec: str) -> torch.device:
     if name == "cpu":
         return torch.device("cpu")
     if not torch.cuda.is_available():
-        raise ConfigError(f"device: {spec!r} cannot be used: {_why_no_cuda()}; choose cpu or auto.")
+        raise ConfigError(f"device: {short(spec)!r} cannot be used: {_why_no_cuda()}; choose cpu or auto.")
     count = cuda_count()
     ordinal = int(name.removeprefix("cuda:"))
     if ordinal >= count:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from tuitrain.config import ConfigError, RunConfig, parse_device, with_changes
+from tuitrain.device_names import short
 from tuitrain.events import Event, Progress, RunStarted
 from tuitrain.files import write_atomically
 from tuitrain.session import Session
@@ -204,9 +205,9 @@ def fitted(config: RunConfig, world: World) -> RunConfig | None:
         raise ConfigError(f"nnodes: {started}; leave nnodes and rdzv_endpoint out, which start processes themselves.")
     if isinstance(devices, tuple) and len(devices) != world.local_size:
         one = "cpu" if "cpu" in devices else "cuda:{}"
-        fitting = ",".join(one.format(index) for index in range(world.local_size))
+        fitting = short(",".join(one.format(index) for index in range(world.local_size)))
         here = started if world.local_size == world.size else f"{started}, {world.local_size} on this machine"
-        raise ConfigError(f"device: {config.device!r} names {len(devices)}, and {here}; name one for each, {fitting}, or use auto.")
+        raise ConfigError(f"device: {short(config.device)!r} names {len(devices)}, and {here}; name one for each, {fitting}, or use auto.")
     return with_changes(config, {"strategy": "ddp"})
 
 

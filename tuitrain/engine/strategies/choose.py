@@ -11,6 +11,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 
 from tuitrain.config import MODELS, ConfigError, RunConfig
+from tuitrain.device_names import in_words, short
 from tuitrain.engine.failures import first_line
 from tuitrain.engine.group import Group
 from tuitrain.engine.optim import autocast
@@ -33,9 +34,9 @@ def resolve(config: RunConfig, devices: Sequence[torch.device]) -> str:
     strategy = stands_for(config.strategy, names)
     if takes := limit(strategy, names):
         mend = "use split, or name one" if strategy == "single" else "use split"
-        raise ConfigError(f"strategy: {takes}, and device {config.device!r} takes {', '.join(names)}; {mend}.")
+        raise ConfigError(f"strategy: {takes}, and device {short(config.device)!r} takes {in_words(names)}; {mend}.")
     if strategy == "dp" and config.output_device is not None and torch.device(config.output_device) not in devices:
-        raise ConfigError(f"output_device: {config.output_device!r} is not one of the run's devices ({', '.join(names)}).")
+        raise ConfigError(f"output_device: {config.output_device!r} is not one of the run's devices ({in_words(names)}).")
     return strategy
 
 
