@@ -171,7 +171,7 @@ def test_a_table_for_people() -> None:
         user="alice",
         memory=18 * GIB,
         utilization=97.0,
-        command="python train.py",
+        command="/home/alice/envs/torch/bin/python train.py",
         host_memory=2 * GIB,
         started=2_800.0,
     )

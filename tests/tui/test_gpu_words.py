@@ -369,6 +369,24 @@ def test_every_word_of_the_filter_must_be_somewhere() -> None:
     assert {row.card for row in arranged(rows, "card", reverse=False, sought="", card=full_card(2).key)} == {"cuda:2"}
 
 
+@pytest.mark.parametrize(
+    ("command", "shown"),
+    [
+        ("/opt/conda/envs/torch/bin/python -m torch.distributed.run /data/train.py", "python -m torch.distributed.run /data/train.py"),
+        ("./.venv/bin/tuitrain", "tuitrain"),
+        ("sshd: alice@pts/0", "sshd: alice@pts/0"),
+        ("/", "/"),
+        ("", "python"),
+        (None, "python"),
+    ],
+)
+def test_a_command_is_shown_without_the_folder_of_its_program_and_found_by_it(command: str | None, shown: str) -> None:
+    rows = process_rows(choices(full_card(0, processes=(process(1, name="python", command=command),))))
+    assert [cell(row, "command", 0.0) for row in rows] == [shown]
+    for word in (command or "python").split():
+        assert arranged(rows, "card", reverse=False, sought=word, card=None) == rows
+
+
 def test_the_selection_stays_with_its_process() -> None:
     seen = ProcessList()
     seen.page = 4

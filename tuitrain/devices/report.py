@@ -218,7 +218,7 @@ def _processes(snapshot: DeviceSnapshot, width: int) -> list[str]:
 
 
 def _process_line(name: str, process: ProcessSample, now: float) -> str:
-    command = process.command or process.name or ("another container's" if process.foreign else "not visible here")
+    command = process.short_command or process.name or ("another container's" if process.foreign else "not visible here")
     age = NONE if process.started is None else _age(now - process.started)
     user = _cell(process.user or NONE, 10)
     share = NONE if process.utilization is None else f"{process.utilization:.0f} %"

@@ -36,6 +36,14 @@ class ProcessSample(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     host_memory: int | None = None
     started: float | None = None
 
+    @property
+    def short_command(self) -> str | None:
+        """`command` without the folder of its program: a virtual environment's path would leave a list no room for the script."""
+        if self.command is None:
+            return None
+        program, space, arguments = self.command.partition(" ")
+        return (program.rpartition("/")[2] or program) + space + arguments
+
 
 class Clocks(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """MHz now, and at most."""

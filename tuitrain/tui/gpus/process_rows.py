@@ -41,13 +41,14 @@ class ProcessRow(msgspec.Struct, frozen=True):
         process = self.process
         if process.foreign:
             return FOREIGN
-        return process.command or process.name or "not visible here"
+        return process.short_command or process.name or "not visible here"
 
     @property
     def text(self) -> str:
         """What the filter searches."""
         process = self.process
-        return f"{self.card} {process.pid} {process.user or ''} {process.kind} {process.name or ''} {self.command}".casefold()
+        command = process.command or self.command
+        return f"{self.card} {process.pid} {process.user or ''} {process.kind} {process.name or ''} {command}".casefold()
 
 
 def process_rows(cards: Sequence[Choice]) -> list[ProcessRow]:
