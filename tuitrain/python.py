@@ -31,7 +31,10 @@ def module_arguments(module: str, *arguments: str) -> tuple[str, ...]:
 
 @contextmanager
 def lasting_imports() -> Iterator[None]:
-    """For imports that stay: what they make is never looked through for garbage.
+    """For imports that stay: what they make, and all else that lives then, is never looked through for garbage.
+
+    Not while a run is alive: the cycles in its model and its recorded steps would keep their memory, on the GPU too, for as long as this
+    process lives.
 
     A full collection walks over every object, and torch alone brings 150,000 of them: a tenth of a second in which Python's lock is held
     and no key is answered. While torch is imported there are several, and one more at the interpreter's end. Where nothing is imported,

@@ -73,3 +73,28 @@ def test_a_run_on_the_second_gpu_leaves_no_context_on_the_first(tmp_path: Path) 
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=Path(__file__).parent)
     assert done.stdout.split() == ["0", "1"]
+
+
+_SESSION = """
+import sys
+from pathlib import Path
+from tuitrain.config import with_changes
+from tuitrain.recipes import load_recipe
+from tuitrain.session.worker import WorkerSession
+
+def load_train():
+    from tuitrain.engine.train import train
+    return train
+
+session = WorkerSession(load_train, Path(sys.argv[1]), list)
+session.start(with_changes(load_recipe("seed-cnn"), {"device": "cuda:0", "data": "synthetic", "max_steps": 20}))
+assert session.join(300)
+assert session.record.state == "finished", session.record.error or session.refusal
+import torch
+assert torch.cuda.memory_reserved(0) == 0
+"""
+
+
+def test_a_run_leaves_nothing_on_its_gpu_but_the_context(tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", _SESSION, str(tmp_path / "runs")], capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr

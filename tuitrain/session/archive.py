@@ -11,7 +11,6 @@ from contextlib import suppress
 from tuitrain.events import Checkpoint, Eval, Event, Notice, Parameters, Predictions, RunEnded, RunStarted, Step
 from tuitrain.files import mode_at
 from tuitrain.paths import METRICS, TENSORBOARD
-from tuitrain.python import lasting_imports
 from tuitrain.runs.errors import RunError
 from tuitrain.runs.folder import RunFolder
 from tuitrain.runs.network import write_network
@@ -106,8 +105,7 @@ class Archive:
         # Made here and not in __init__: tensorboard takes a tenth of a second to import, which the training thread need not wait for.
         if self._tensorboard is None:
             try:
-                with lasting_imports():
-                    self._tensorboard = TensorBoardWriter(self._folder.path / TENSORBOARD, self._earlier)
+                self._tensorboard = TensorBoardWriter(self._folder.path / TENSORBOARD, self._earlier)
             except OSError:
                 raise
             except Exception:  # tensorboard, or what is under it, does not fit this Python, and will not the next time
