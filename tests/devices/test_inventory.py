@@ -52,6 +52,20 @@ def test_the_freest_card_comes_first_and_only_healthy_ones_count() -> None:
     assert free_cuda_devices(snapshot()) == []
 
 
+def test_the_next_run_goes_where_this_process_has_a_context_already() -> None:
+    ours = ProcessSample(pid=os.getpid(), name="python", user="u", memory=GIB // 2)
+    foreign = msgspec.structs.replace(ours, foreign=True)
+    total = 80 * GIB
+    seen = snapshot(
+        DeviceSample(nvml_index=0, cuda_index=0, memory_free=total - GIB, processes=(foreign,)),
+        DeviceSample(nvml_index=1, cuda_index=1, memory_free=total - GIB // 2 - 2**20, processes=(ours,)),
+        DeviceSample(nvml_index=2, cuda_index=2, memory_free=total, processes=()),
+        DeviceSample(nvml_index=3, cuda_index=3, memory_free=total, processes=()),
+    )
+    assert free_cuda_devices(seen) == [1, 2, 3, 0]
+    assert free_cuda_devices(seen, training=True) == [2, 3, 1, 0]
+
+
 def test_a_card_that_lets_nobody_compute_is_not_offered_and_one_that_somebody_has_alone_comes_last() -> None:
     def process(pid: int, **changes: Any) -> ProcessSample:
         return ProcessSample(pid=pid, name=None, user=None, memory=None, **changes)

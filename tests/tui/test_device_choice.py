@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import msgspec
@@ -12,7 +13,7 @@ from textual.pilot import Pilot
 from tour import strike
 
 from tuitrain.config import RunConfig
-from tuitrain.devices import DeviceSample
+from tuitrain.devices import DeviceSample, ProcessSample
 from tuitrain.recipes import load_recipe
 from tuitrain.strategies import STRATEGIES, auto_takes
 from tuitrain.tui.app import TuitrainApp
@@ -121,6 +122,21 @@ async def test_plus_from_the_form_takes_the_freest_and_says_when_all_are_taken(s
         await until_told(pilot, "All 3 GPUs are chosen")
         await pilot.press("minus", "minus")
         assert await device(pilot) == "cuda:0"
+
+
+async def test_auto_leaves_the_card_of_the_run_that_trains_and_comes_back_to_it_afterwards(session: FakeSession) -> None:
+    ours = ProcessSample(pid=os.getpid(), name="python", user="u", memory=GIB // 2)
+    held = card(0, memory_free=72 * GIB, processes=(ours,))
+    app = make(session, held, card(1, memory_free=73 * GIB - GIB // 2))
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.press("enter")
+        session.begin(device=("cuda:0",))
+        await pilot.press("n")
+        await until(pilot, lambda: "takes cuda:1" in screen_text(app))
+        session.end()
+        await until(pilot, lambda: app.main._devices.machine.freest == ("cuda:0", "cuda:1"))
+        await pilot.press("n")
+        await until(pilot, lambda: "takes cuda:0" in screen_text(app))
 
 
 @pytest.mark.parametrize("size", SIZES)

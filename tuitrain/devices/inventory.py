@@ -12,6 +12,9 @@ from tuitrain.events import GpuSample
 
 CPU = "cpu"
 
+_WITH_A_CONTEXT = 256 * 2**20
+"""What the driver may have taken beside a context of ours without counting it as our process's."""
+
 
 class Choice(msgspec.Struct, frozen=True, kw_only=True):
     """One row of the picker.
@@ -59,17 +62,28 @@ def _computes(card: DeviceSample) -> bool:
     return card.status == "ok" and card.compute_mode != PROHIBITED
 
 
-def free_cuda_devices(snapshot: DeviceSnapshot) -> list[int]:
+def free_cuda_devices(snapshot: DeviceSnapshot, *, training: bool = False) -> list[int]:
     """CUDA ordinals of the healthy cards that let processes compute, most free memory first.
 
     A card that does not say how much is free comes after those, and then one that somebody has for himself, by its compute mode.
+
+    Args:
+        snapshot: the cards.
+        training: whether a run of this process is on one of them. Else what this process holds is free for its next run: the contexts of
+            earlier ones, without which each run would go to another card and leave one more there.
     """
     healthy = [
-        (_is_taken(card), 1 if card.memory_free is None else -card.memory_free, card.cuda_index)
+        (_is_taken(card), 1 if card.memory_free is None else -card.memory_free - (0 if training else _ours(card)), card.cuda_index)
         for card in snapshot.devices
         if card.cuda_index is not None and _computes(card)
     ]
     return [ordinal for *_, ordinal in sorted(healthy)]
+
+
+def _ours(card: DeviceSample) -> int:
+    """Bytes that are held there for this process; 0 where the driver does not list it, as in a container."""
+    ours = [process for process in card.processes or () if process.pid == os.getpid() and not process.foreign]
+    return sum(process.memory or 0 for process in ours) + (_WITH_A_CONTEXT if ours else 0)
 
 
 def _is_taken(card: DeviceSample) -> bool:

@@ -27,6 +27,11 @@ class OwnCards:
         self._context: dict[str, int] = {}
         self._touched = False
 
+    @property
+    def training(self) -> bool:
+        """Whether a run of this process is at work."""
+        return self._run.alive
+
     def note(self, snapshot: DeviceSnapshot) -> None:
         """Take in a new sample, about once a second."""
         record = self._run.record

@@ -85,7 +85,7 @@ class Devices(Pane, can_focus=True):
     @property
     def machine(self) -> Machine:
         """What there is to choose from."""
-        freest = tuple(f"cuda:{ordinal}" for ordinal in free_cuda_devices(self._snapshot))
+        freest = tuple(f"cuda:{ordinal}" for ordinal in free_cuda_devices(self._snapshot, training=self._own.training))
         return Machine(self.choices, freest, self._snapshot.host.cores)
 
     def look(self) -> None:
