@@ -2,8 +2,9 @@
 
 It needs a torch that is built for CUDA 12 or 13 in the Python that it is run with, and a C++ compiler. Torch then finds cards, makes
 contexts, allocates, queues, records and exchanges as ever, but the libraries beneath it are stand-ins, compiled from the sources in this
-folder, and what its operators compute they compute on the CPU. So it tells whether what is done with GPUs works, and nothing of how fast it
-is, nor whether a real driver agrees. `make gpu-standin` runs the tests on it that are marked `gpu`.
+folder, and what its operators compute they compute on the CPU. NVML's lists the processes that use CUDA's, and what they hold. So it tells
+whether what is done with GPUs works, and nothing of how fast it is, nor whether a real driver agrees. `make gpu-standin` runs the tests on
+it that are marked `gpu`.
 """
 
 from __future__ import annotations
@@ -45,13 +46,16 @@ def main() -> None:
         parser.error(f"{sys.executable} has no torch that is built for CUDA: {HEADERS} is missing")
     folder = build()
     scenario = folder / f"{args.devices}-cards-{args.memory}.txt"
-    scenario.write_text(nvml_scenario(args.devices, args.memory))
+    held = folder / "held"
+    held.mkdir(exist_ok=True)
+    scenario.write_text(nvml_scenario(args.devices, args.memory, held))
     environment = {
         "LD_PRELOAD": f"{folder / RUNTIME} {folder / NCCL}",
         "LD_LIBRARY_PATH": f"{folder}",
         "PYTHONPATH": os.pathsep.join([str(HERE / "hook"), *filter(None, [os.environ.get("PYTHONPATH")])]),
         "STANDIN_DEVICES": str(args.devices),
         "STANDIN_MEMORY": str(args.memory),
+        "STANDIN_HELD": str(held),
         "TUITRAIN_NVML_SCENARIO": str(scenario),
     }
     os.execvpe(args.command[0], args.command, os.environ | environment)
@@ -79,10 +83,11 @@ def compile_library(name: str, folder: Path) -> None:
     subprocess.run([*compiler, *OPTIONS, *named, *([str(folder / RUNTIME)] if name == DRIVER else [])], check=True)
 
 
-def nvml_scenario(devices: int, memory: int) -> str:
-    """The cards as runtime.cpp has them, for the stand-in for NVML."""
+def nvml_scenario(devices: int, memory: int, held: Path) -> str:
+    """The cards as runtime.cpp has them, for the stand-in for NVML; it finds in `held` what processes take of them."""
     cards = [f"card {n} uuid GPU-face0000-0000-0000-0000-{n:012x}" for n in range(devices)]
-    return "\n".join(["driver 580.65.06", "cuda 13000", f"count {devices}", f"card * memory_total {memory}", *cards, ""])
+    sizes = [f"card * memory_total {memory}", "card * memory_used 0", "card * memory_reserved 0"]
+    return "\n".join(["driver 580.65.06", "cuda 13000", f"count {devices}", *sizes, *cards, f"held {held}", ""])
 
 
 if __name__ == "__main__":

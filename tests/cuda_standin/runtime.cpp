@@ -6,6 +6,7 @@
 //   STANDIN_DEVICES  how many cards there are (2)
 //   STANDIN_MEMORY   bytes of each (2 GiB)
 //   STANDIN_BROKEN   a file: once it exists each card answers with the error of a kernel that went wrong, as a real one does from then on
+//   STANDIN_HELD     a folder that the stand-in for NVML looks into for what each process holds
 //   STANDIN_LAUNCHES a file that gets the names of the kernels that were launched, and so did nothing
 
 #include <cuda.h>
@@ -75,6 +76,7 @@ std::vector<int> visible;
 size_t memory = 2ULL << 30;
 size_t used[MOST_DEVICES];
 bool has_context[MOST_DEVICES];
+const size_t CONTEXT = 64 << 20;  // what a context takes, as NVML sees it
 Stream default_streams[MOST_DEVICES];
 std::set<Stream *> recording;
 unsigned long long graphs = 0;
@@ -114,6 +116,10 @@ cudaError_t failed(cudaError_t error) {
 
 cudaError_t done() { return broken() ? failed(cudaErrorLaunchFailure) : cudaSuccess; }
 
+void forget_held() {
+    if (const char *folder = getenv("STANDIN_HELD")) unlink((folder + ("/" + std::to_string(getpid()))).c_str());
+}
+
 void tell_launched() {
     const char *path = getenv("STANDIN_LAUNCHES");
     FILE *file = path && !launched.empty() ? fopen(path, "a") : nullptr;
@@ -141,6 +147,7 @@ void start() {
             }
         }
         atexit(tell_launched);
+        atexit(forget_held);
     });
 }
 
@@ -153,6 +160,26 @@ Stream *stream_of(cudaStream_t stream) {
     if (stream && stream != cudaStreamLegacy && stream != cudaStreamPerThread) return reinterpret_cast<Stream *>(stream);
     default_streams[current].device = current;
     return &default_streams[current];
+}
+
+// Tell the stand-in for NVML what this process holds of each card.
+void tell_held() {
+    static const char *folder = getenv("STANDIN_HELD");
+    if (!folder) return;
+    std::string path = folder + ("/" + std::to_string(getpid())), making = path + ".new";
+    FILE *file = fopen(making.c_str(), "w");
+    if (!file) return;
+    for (size_t each = 0; each < visible.size(); each++)
+        if (has_context[each]) fprintf(file, "%d %zu\n", visible[each], used[each] + CONTEXT);
+    fclose(file);
+    rename(making.c_str(), path.c_str());
+}
+
+void make_context(int device) {
+    Lock lock(mutex);
+    if (has_context[device]) return;
+    has_context[device] = true;
+    tell_held();
 }
 
 // Whether what is asked for would spoil a recording: one of any thread in global mode, one of this thread in the mode of threads.
@@ -187,7 +214,7 @@ cudaError_t put(cudaStream_t given, const Work &work) {
         graph->work.push_back(work);
         return cudaSuccess;
     }
-    has_context[stream->device] = true;
+    make_context(stream->device);
     work();
     return cudaSuccess;
 }
@@ -207,13 +234,13 @@ cudaError_t allocate(void **made, size_t size, Kind kind) {
     start();
     Lock lock(mutex);
     if (spoils()) return failed(cudaErrorStreamCaptureUnsupported);
-    has_context[current] = true;
+    make_context(current);
     if (broken()) return failed(cudaErrorLaunchFailure);
     *made = nullptr;
-    if (kind == DEVICE && used[current] + size > memory) return failed(cudaErrorMemoryAllocation);
+    if (kind == DEVICE && CONTEXT + used[current] + size > memory) return failed(cudaErrorMemoryAllocation);
     if (posix_memalign(made, 512, size ? size : 1)) return failed(cudaErrorMemoryAllocation);
     memset(*made, 0x7f, size);  // whoever reads what was never written shall see it
-    if (kind == DEVICE) used[current] += size;
+    if (kind == DEVICE) used[current] += size, tell_held();
     blocks[static_cast<char *>(*made)] = {size, current, kind};
     return cudaSuccess;
 }
@@ -223,7 +250,7 @@ cudaError_t release(void *block) {
     if (spoils()) return failed(cudaErrorStreamCaptureUnsupported);
     auto found = blocks.find(static_cast<char *>(block));
     if (found == blocks.end()) return block ? failed(cudaErrorInvalidValue) : done();
-    if (found->second.kind == DEVICE) used[found->second.device] -= found->second.size;
+    if (found->second.kind == DEVICE) used[found->second.device] -= found->second.size, tell_held();
     blocks.erase(found);
     free(block);
     return done();
@@ -300,7 +327,7 @@ EXPORT cudaError_t cudaGetDevice(int *device) {
 EXPORT cudaError_t cudaSetDevice(int device) {
     if (!is_there(device)) return failed(cudaErrorInvalidDevice);
     current = device;
-    has_context[device] = true;
+    make_context(device);
     return done();
 }
 
@@ -354,7 +381,7 @@ EXPORT cudaError_t cudaDeviceGetPCIBusId(char *text, int size, int device) {
 
 EXPORT cudaError_t cudaDeviceCanAccessPeer(int *can, int, int) { return *can = 1, cudaSuccess; }
 
-EXPORT cudaError_t cudaDeviceEnablePeerAccess(int device, unsigned) { return has_context[device] = true, cudaSuccess; }
+EXPORT cudaError_t cudaDeviceEnablePeerAccess(int device, unsigned) { return make_context(device), cudaSuccess; }
 
 EXPORT cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest) { return *least = 0, *greatest = -5, cudaSuccess; }
 
@@ -410,9 +437,9 @@ EXPORT cudaError_t cudaFreeHost(void *block) { return release(block); }
 EXPORT cudaError_t cudaMemGetInfo(size_t *free, size_t *total) {
     start();
     Lock lock(mutex);
-    has_context[current] = true;
+    make_context(current);
     *total = memory;
-    *free = memory - used[current];
+    *free = memory - CONTEXT - used[current];
     return done();
 }
 
@@ -459,7 +486,7 @@ EXPORT cudaError_t cudaStreamCreateWithPriority(cudaStream_t *made, unsigned, in
     start();
     if (spoils()) return failed(cudaErrorStreamCaptureUnsupported);
     Lock lock(mutex);
-    has_context[current] = true;
+    make_context(current);
     Stream *stream = new Stream;
     stream->device = current;
     stream->priority = priority;
@@ -484,7 +511,7 @@ EXPORT cudaError_t cudaStreamQuery(cudaStream_t given) {
 EXPORT cudaError_t cudaEventCreateWithFlags(cudaEvent_t *made, unsigned flags) {
     start();
     Lock lock(mutex);
-    has_context[current] = true;
+    make_context(current);
     Event *event = new Event;
     event->device = current;
     event->timed = !(flags & cudaEventDisableTiming);

@@ -8,6 +8,8 @@
  *   instance N K FIELD VALUE...            the same for MIG instance K (0 to 6) of card N, which the first such line makes
  *   process N[.K] compute|graphics|mps PID BYTES|-
  *                                          a process on card N, or on its instance K; "-" is "not available"
+ *   held FOLDER                            more processes that compute: a file for each, named by its number, has a line with card and bytes for
+ *                                          each card. They count as used; those that are gone do not
  *   share N PID PERCENT [SECONDS]          how much of card N's time that process took, as sampled SECONDS ago (0 if not said)
  *   error FUNCTION CODE [N[.K]]            what the function returns (0 heals it): for all, for card N with its instances, for one instance.
  *                                          "field-ID" is one answer of nvmlDeviceGetFieldValues
@@ -16,7 +18,9 @@
  *
  * Later lines win. Without the file the driver counts as not loaded. Units are NVML's: power is mW, energy mJ, nvlink_* KiB.
  */
+#include <dirent.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,7 +62,7 @@ static struct rule rules[MAX_RULES];
 static struct process processes[MAX_PROCESSES];
 static struct share shares[MAX_SHARES];
 static int card_count, rule_count, process_count, share_count, value_count, cuda, loaded, initialized;
-static char driver[80];
+static char driver[80], held[512];
 static struct stat loaded_stat;
 static struct timespec loaded_at;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -70,6 +74,7 @@ static void set_default_fields(struct device *device) {
 static void set_defaults(void) {
     card_count = rule_count = process_count = share_count = value_count = 0;
     strcpy(driver, "570.86.15");
+    *held = 0;
     cuda = 12080;
     for (int i = 0; i < MAX_CARDS; i++) {
         snprintf(cards[i].name, sizeof cards[i].name, "NVIDIA H100 80GB HBM3");
@@ -125,6 +130,7 @@ static void read_line(char *line) {
     *which = 0;
     line[strcspn(line, "\n")] = 0;
     if (sscanf(line, "driver %79s", driver) == 1 || sscanf(line, "cuda %d", &cuda) == 1 || sscanf(line, "count %d", &card_count) == 1) return;
+    if (sscanf(line, "held %511[^\n]", held) == 1) return;
     if (sscanf(line, "card %31s %63s %n", which, word, &at) == 2 && at) {
         for (int i = 0; i < MAX_CARDS; i++)
             if (*which == '*' || atoi(which) == i) set_field(&cards[i], word, line + at);
@@ -200,6 +206,39 @@ static int enter(const char *function, const void *handle, int needs_init) {
     struct timespec pause = {(time_t)hang, (long)((hang - (time_t)hang) * 1e9)};
     if (hang > 0) nanosleep(&pause, NULL);
     return code;
+}
+
+struct listed { unsigned pid; unsigned long long memory; unsigned gpu_instance, compute_instance; };
+
+/* The processes of the folder that hold something of a card: how many, and as many of them as there is room for. */
+static unsigned read_held(int card, struct listed *target, unsigned room) {
+    char path[1024];
+    unsigned found = 0;
+    DIR *folder = *held ? opendir(held) : NULL;
+    for (struct dirent *entry; folder && (entry = readdir(folder));) {
+        int pid = atoi(entry->d_name), on;
+        unsigned long long bytes;
+        if (pid <= 0 || kill(pid, 0)) continue;
+        snprintf(path, sizeof path, "%s/%s", held, entry->d_name);
+        FILE *file = fopen(path, "r");
+        while (file && fscanf(file, "%d %llu", &on, &bytes) == 2) {
+            if (on != card) continue;
+            if (found < room) target[found] = (struct listed){(unsigned)pid, bytes, UINT32_MAX, UINT32_MAX};
+            found++;
+        }
+        if (file) fclose(file);
+    }
+    if (folder) closedir(folder);
+    return found;
+}
+
+static unsigned long long bytes_held(const void *handle) {
+    struct listed found[MAX_PROCESSES];
+    struct place at = place_of(handle);
+    unsigned count = at.instance < 0 ? read_held(at.card, found, MAX_PROCESSES) : 0;
+    unsigned long long sum = 0;
+    for (unsigned i = 0; i < count && i < MAX_PROCESSES; i++) sum += found[i].memory;
+    return sum;
 }
 
 /* The value of this second; false where the scenario calls the field "not supported". */
@@ -390,6 +429,7 @@ int nvmlDeviceGetMemoryInfo(void *handle, struct memory *memory) {
     VALUE(handle, memory_total_, total);
     VALUE(handle, memory_used_, used);
     VALUE(handle, memory_reserved_, reserved);
+    used += bytes_held(handle);
     /* The old structure has no place for the reserve and counts it as used. */
     *memory = (struct memory){total, total - used - reserved, used + reserved};
     return SUCCESS;
@@ -400,6 +440,7 @@ int nvmlDeviceGetMemoryInfo_v2(void *handle, struct memory_v2 *memory) {
     VALUE(handle, memory_total_, total);
     VALUE(handle, memory_used_, used);
     VALUE(handle, memory_reserved_, reserved);
+    used += bytes_held(handle);
     *memory = (struct memory_v2){memory->version, total, reserved, total - used - reserved, used};
     return SUCCESS;
 }
@@ -462,8 +503,6 @@ int nvmlDeviceGetMigDeviceHandleByIndex(void *handle, unsigned index, void **ins
 
 /* -- processes -- */
 
-struct listed { unsigned pid; unsigned long long memory; unsigned gpu_instance, compute_instance; };
-
 static int list(const void *handle, char kind, unsigned *count, struct listed *target) {
     unsigned found = 0, room = target ? *count : 0;
     struct place at = place_of(handle);
@@ -473,6 +512,7 @@ static int list(const void *handle, char kind, unsigned *count, struct listed *t
         if (found < room) target[found] = (struct listed){process->pid, process->memory, UINT32_MAX, UINT32_MAX};
         found++;
     }
+    if (kind == 'c' && at.instance < 0) found += read_held(at.card, found < room ? target + found : NULL, found < room ? room - found : 0);
     *count = found;
     return found > room ? INSUFFICIENT_SIZE : SUCCESS;
 }
