@@ -13,8 +13,8 @@ GIB = 2**30
 US, ALICE, BOB = 100, 200, 300
 
 
-def process(pid: int, memory: int | None, *, foreign: bool = False) -> ProcessSample:
-    return ProcessSample(pid=pid, name="python", user="someone", memory=memory, foreign=foreign)
+def process(pid: int, memory: int | None, **more: bool) -> ProcessSample:
+    return ProcessSample(pid=pid, name="python", user="someone", memory=memory, **more)
 
 
 def split(used: int | None, *processes: ProcessSample, allocated: int = 3 * GIB, reserved: int = 4 * GIB, **more: int) -> MemorySplit:
@@ -60,6 +60,12 @@ def test_the_estimate_is_not_used_where_the_driver_knows_better() -> None:
 def test_a_foreign_process_with_our_number_is_one_of_the_others() -> None:
     found = split(25 * GIB, process(US, 18 * GIB, foreign=True), context=GIB)
     assert (found.others, found.unseen) == (18 * GIB, 2 * GIB)
+
+
+def test_what_a_rank_of_our_run_holds_is_ours_beside_the_context_of_an_earlier_run_of_this_process() -> None:
+    found = split(25 * GIB, process(US, GIB), process(BOB, 10 * GIB, rank=True), process(ALICE, 2 * GIB))
+    assert (found.tensors + found.cache + (found.context or 0), found.estimated) == (11 * GIB, False)
+    assert (found.others, found.unseen) == (2 * GIB, 12 * GIB)
 
 
 def test_nothing_is_called_unseen_where_a_process_does_not_say_what_it_holds() -> None:

@@ -111,10 +111,11 @@ def test_busy_says_who_has_most_and_how_many_more() -> None:
     alice = ProcessSample(pid=2**22 + 1, name="python", user="alice", memory=18 * GIB)
     small = ProcessSample(pid=2**22 + 2, name="xorg", user="root", memory=int(1.5 * GIB))
     mine = ProcessSample(pid=os.getpid(), name="python", user="me", memory=30 * GIB)
-    card = DeviceSample(nvml_index=0, cuda_index=0, processes=(small, alice, mine))
+    rank = ProcessSample(pid=2**22 + 4, name="python", user="me", memory=40 * GIB, rank=True)
+    card = DeviceSample(nvml_index=0, cuda_index=0, processes=(small, alice, mine, rank))
     assert busy_words(card) == "busy: alice python 18 GiB, 1 more"
     assert busy_words(DeviceSample(nvml_index=0, processes=(small,))) == "busy: root xorg 1.5 GiB"
-    assert busy_words(DeviceSample(nvml_index=0, processes=(mine,))) is None
+    assert busy_words(DeviceSample(nvml_index=0, processes=(mine, rank))) is None
     assert busy_words(DeviceSample(nvml_index=0)) is None
 
 

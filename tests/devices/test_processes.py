@@ -17,6 +17,7 @@ from tuitrain.devices import ProcessSample
 from tuitrain.devices.cards import CardReader
 from tuitrain.devices.nvml import Nvml
 from tuitrain.devices.processes import COMMAND_LENGTH, Listed, ProcessTable
+from tuitrain.python import ELSEWHERE, PACKAGES, module_arguments
 
 GIB = 2**30
 NOBODY = 4194305
@@ -139,6 +140,33 @@ def test_a_number_given_to_another_process_is_noticed(monkeypatch: pytest.Monkey
     second = table.sample(here, Listed("C", 1))
     assert second.command != first.command
     assert second.cpu_percent is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "shown"),
+    [
+        (module_arguments("tuitrain.engine.rank", "--number", "1"), "-m tuitrain.engine.rank --number 1"),
+        (("-c", ELSEWHERE + "main()", PACKAGES, "_host"), "-m tuitrain _host"),
+        (("-c", ELSEWHERE + "main()", PACKAGES), "-m tuitrain"),
+        (("-c", "import train", "x"), "-c import train x"),
+        (("train.py",), "train.py"),
+        ((), ""),
+    ],
+)
+def test_a_process_of_tuitrains_is_named_by_what_it_does(monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], shown: str) -> None:
+    monkeypatch.setattr(psutil.Process, "cmdline", lambda process: ["/env/bin/python3", *arguments])
+    assert ProcessTable().sample(os.getpid(), Listed("C", 1)).short_command == f"python3 {shown}".strip()
+
+
+def test_a_rank_of_our_run_is_ours_and_only_for_as_long_as_it_is_one(child: subprocess.Popen[bytes]) -> None:
+    ranks = {child.pid}
+    table = ProcessTable(ranks=lambda: ranks)
+    ours, rank, other = (table.sample(pid, Listed("C", 1)) for pid in (os.getpid(), child.pid, os.getppid()))
+    assert (ours.ours, rank.ours, other.ours) == (True, True, False)
+    assert (ours.rank, rank.rank) == (False, True)
+    table.end_round()
+    ranks.clear()
+    assert not table.sample(child.pid, Listed("C", 1)).ours
 
 
 def test_a_process_on_two_cards_is_looked_up_once_a_round(nvml_here: Load, monkeypatch: pytest.MonkeyPatch, reader: CardReader) -> None:

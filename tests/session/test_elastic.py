@@ -61,8 +61,12 @@ def test_ranks_learn_what_one_device_learns_with_an_uneven_batch_and_an_idle_ran
         if isinstance(event, RunStarted):
             control.folder = folder
             folder.mkdir()
+            begun_by = [[parent.pid for parent in psutil.Process(pid).parents()] for pid in control.ranks]
         events.append(event)
     assert events[-1] == RunEnded(state="finished", step=36)
+    # The launcher's children are the ranks.
+    assert [parents[1] for parents in begun_by] == [os.getpid()] * 2
+    assert control.ranks == frozenset()
     alone = losses_of(events_of(small_run(1, **changes), tmp_path / "alone"))
     losses = losses_of(events)
     assert len(losses) == 36

@@ -82,7 +82,7 @@ def free_cuda_devices(snapshot: DeviceSnapshot, *, training: bool = False) -> li
 
 def _ours(card: DeviceSample) -> int:
     """Bytes that are held there for this process; 0 where the driver does not list it, as in a container."""
-    ours = [process for process in card.processes or () if process.pid == os.getpid() and not process.foreign]
+    ours = [process for process in card.processes or () if process.ours]
     return sum(process.memory or 0 for process in ours) + (_WITH_A_CONTEXT if ours else 0)
 
 
@@ -95,7 +95,7 @@ def _is_taken(card: DeviceSample) -> bool:
 
 def busy_words(device: DeviceSample) -> str | None:
     """Who else holds memory on the card, the largest first ("busy: alice python 18 GiB, 2 more"); `None` when nobody is seen."""
-    others = [process for process in device.processes or () if process.pid != os.getpid()]
+    others = [process for process in device.processes or () if not process.ours]
     if not others:
         return None
     largest = max(others, key=lambda process: process.memory or 0)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from tuitrain.devices import nvml
 from tuitrain.devices.questions import Questions
 from tuitrain.devices.samples import ProcessSample
+from tuitrain.python import ELSEWHERE
 from tuitrain.text import clean
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ class _Known:
         self.believed = False
         self.name = _text(process.name, NAME_LENGTH)
         self.user = _text(process.username, NAME_LENGTH)
-        self.command = _text(lambda: " ".join(process.cmdline()), COMMAND_LENGTH)
+        self.command = _text(lambda: " ".join(_readable(process.cmdline())), COMMAND_LENGTH)
         self.started = process.create_time()
         self._cpu: tuple[float, float] | None = None
 
@@ -105,6 +106,14 @@ class _Known:
         return max(0.0, 100 * (spent - last[0]) / (now - last[1]))
 
 
+def _readable(command: list[str]) -> list[str]:
+    """A command line; of a process of tuitrain's, to which Python is given its program as text, what that text does."""
+    if command[1:2] != ["-c"] or not "".join(command[2:3]).startswith(ELSEWHERE):
+        return command
+    module, *arguments = command[4:5] if "".join(command[4:5]).startswith("tuitrain.") else ("tuitrain", *command[4:5])
+    return [command[0], "-m", module, *arguments, *command[5:]]
+
+
 class ProcessTable:
     """What the system knows of the processes on the cards.
 
@@ -113,10 +122,12 @@ class ProcessTable:
 
     Args:
         proc: where the kernel's process files are.
+        ranks: the numbers of the processes that train in a run of this one.
     """
 
-    def __init__(self, proc: str = "/proc") -> None:
+    def __init__(self, proc: str = "/proc", ranks: Callable[[], Collection[int]] = tuple) -> None:
         self._proc = proc
+        self._ranks = ranks
         self._contained = _own_namespace(proc) not in (None, _FIRST_NAMESPACE)
         self._known: dict[int, _Known] = {}
         self._round: dict[int, ProcessSample] = {}
@@ -155,6 +166,7 @@ class ProcessTable:
                 cpu_percent=known.cpu_percent(),
                 host_memory=known.process.memory_info().rss,
                 started=known.started,
+                rank=pid in self._ranks(),
             )
         except (psutil.Error, OSError, ValueError, OverflowError):
             return _unseen(pid, foreign=self._contained)
@@ -192,6 +204,7 @@ def _on_card(process: ProcessSample, on_card: Listed) -> ProcessSample:
         cpu_percent=process.cpu_percent,
         host_memory=process.host_memory,
         started=process.started,
+        rank=process.rank,
     )
 
 

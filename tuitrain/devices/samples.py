@@ -5,6 +5,7 @@ Bytes, percent (0..100), °C and W throughout. Every string is cleaned of contro
 
 from __future__ import annotations
 
+import os
 from typing import Literal
 
 import msgspec
@@ -21,7 +22,7 @@ class ProcessSample(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     `kind` is "C" (computes), "G" (draws), "C+G", or "M+C" (computes through MPS). `name` and `user` are `None` where this machine, or this
     container, does not see the process; `foreign` says that the number is another container's or the host's and means nothing here.
     `memory` is bytes on the card, `utilization` how much of its time the process took of late (0..100), `host_memory` bytes of RAM,
-    `cpu_percent` of one core, `started` Unix seconds.
+    `cpu_percent` of one core, `started` Unix seconds. `rank` says that it is a rank of the run that this process hosts.
     """
 
     pid: int
@@ -35,6 +36,12 @@ class ProcessSample(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     cpu_percent: float | None = None
     host_memory: int | None = None
     started: float | None = None
+    rank: bool = False
+
+    @property
+    def ours(self) -> bool:
+        """Whether it is this process, or a rank of its run."""
+        return not self.foreign and (self.rank or self.pid == os.getpid())
 
     @property
     def short_command(self) -> str | None:

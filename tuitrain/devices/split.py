@@ -42,7 +42,7 @@ def split_memory(card: DeviceSample, own: OwnMemory, pid: int, context: int | No
     Args:
         card: the card.
         own: what torch has on it.
-        pid: of the process whose torch that is.
+        pid: of this process, whose torch that is, or that of its run's ranks.
         context: an estimate of the process's CUDA context (`guess_context`), for where the driver does not say what the process holds.
 
     Returns:
@@ -83,9 +83,16 @@ def guess_context(used: int, before: int, reserved: int) -> int:
 
 
 def _held_by(processes: tuple[ProcessSample, ...], pid: int) -> int | None:
-    """What the driver says that our process holds; the number of a foreign process is another one's by accident."""
-    held = [process.memory for process in processes if process.pid == pid and not process.foreign and process.memory is not None]
-    return max(held, default=None)
+    """What the driver says that our process and the ranks of its run hold; the number of a foreign process is another one's by accident."""
+    held: dict[int, int] = {}
+    for process in processes:
+        if _is_ours(process, pid) and process.memory is not None:
+            held[process.pid] = max(process.memory, held.get(process.pid, 0))
+    return sum(held.values()) if held else None
+
+
+def _is_ours(process: ProcessSample, pid: int) -> bool:
+    return not process.foreign and (process.rank or process.pid == pid)
 
 
 def _seen_others(processes: tuple[ProcessSample, ...] | None, pid: int, rest: int) -> int:
@@ -94,7 +101,7 @@ def _seen_others(processes: tuple[ProcessSample, ...] | None, pid: int, rest: in
         return rest
     held: dict[int, int | None] = {}
     for process in processes:
-        if process.pid != pid or process.foreign:
+        if not _is_ours(process, pid):
             held[process.pid] = process.memory
     total = sum(memory for memory in held.values() if memory is not None)
     return rest if None in held.values() else min(total, rest)

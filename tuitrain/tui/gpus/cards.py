@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 
 import msgspec
@@ -125,7 +124,7 @@ def is_free(card: DeviceSample) -> bool:
 
 
 def _who(process: ProcessSample) -> str:
-    if process.pid == os.getpid():
+    if process.ours:
         return "this tuitrain"
     if process.foreign:
         return "another container"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Sequence
 from typing import ClassVar
@@ -136,6 +135,6 @@ class GpuProcesses(FilteredTable[ProcessList], can_focus=True):
         palette = self.palette
         if row.process.foreign:
             return palette.dim
-        if row.process.pid == os.getpid() and column in ("card", "pid", "user"):
+        if row.process.ours and column in ("card", "pid", "user"):
             return palette.accent
         return palette.text if column in ("card", "pid", "memory", "gpu", "command", "user", "cpu", "ram") else palette.dim
