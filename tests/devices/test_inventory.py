@@ -119,6 +119,15 @@ def test_busy_says_who_has_most_and_how_many_more() -> None:
     assert busy_words(DeviceSample(nvml_index=0)) is None
 
 
+def test_the_host_of_the_run_that_is_looked_at_and_its_ranks_are_in_nobodys_way() -> None:
+    host = ProcessSample(pid=2**22 + 1, name="tuitrain", user="me", memory=GIB)
+    rank = ProcessSample(pid=2**22 + 2, name="tuitrain", user="me", memory=3 * GIB, parents=(2**22 + 3, host.pid, 1))
+    card = DeviceSample(nvml_index=0, processes=(host, rank))
+    assert busy_words(card) == "busy: me tuitrain 3.0 GiB, 1 more"
+    assert busy_words(card, host.pid) is None
+    assert busy_words(card, host.pid + 7) == busy_words(card)
+
+
 def test_a_process_that_cannot_be_seen_is_named_by_its_number() -> None:
     foreign = ProcessSample(pid=2**22 + 3, name=None, user=None, memory=None)
     assert busy_words(DeviceSample(nvml_index=0, processes=(foreign,))) == f"busy: pid {2**22 + 3} (not visible here)"

@@ -155,7 +155,9 @@ def test_a_number_given_to_another_process_is_noticed(monkeypatch: pytest.Monkey
 )
 def test_a_process_of_tuitrains_is_named_by_what_it_does(monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], shown: str) -> None:
     monkeypatch.setattr(psutil.Process, "cmdline", lambda process: ["/env/bin/python3", *arguments])
-    assert ProcessTable().sample(os.getpid(), Listed("C", 1)).short_command == f"python3 {shown}".strip()
+    seen = ProcessTable().sample(os.getpid(), Listed("C", 1))
+    assert seen.short_command == f"python3 {shown}".strip()
+    assert (seen.name == "tuitrain") == ("-m tuitrain" in shown)
 
 
 def test_a_rank_of_our_run_is_ours_and_only_for_as_long_as_it_is_one(child: subprocess.Popen[bytes]) -> None:
@@ -164,6 +166,7 @@ def test_a_rank_of_our_run_is_ours_and_only_for_as_long_as_it_is_one(child: subp
     ours, rank, other = (table.sample(pid, Listed("C", 1)) for pid in (os.getpid(), child.pid, os.getppid()))
     assert (ours.ours, rank.ours, other.ours) == (True, True, False)
     assert (ours.rank, rank.rank) == (False, True)
+    assert rank.parents[:2] == (os.getpid(), os.getppid())
     table.end_round()
     ranks.clear()
     assert not table.sample(child.pid, Listed("C", 1)).ours

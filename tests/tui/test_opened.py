@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 import threading
 from pathlib import Path
 
 import msgspec
 import pytest
-from fakes import FakeSampler, FakeSession, screen_text, seed_cnn
+from fakes import GIB, FakeSampler, FakeSession, card, screen_text, seed_cnn
 from kept_runs import here, keep, resize, until, until_shown, until_told
 from textual.pilot import Pilot
 
 from tuitrain.config import with_changes
+from tuitrain.devices import ProcessSample
 from tuitrain.events import GpuSample, Parameter, Parameters, Predictions
 from tuitrain.paths import METRICS
 from tuitrain.runs.label import annotate
 from tuitrain.runs.network import write_network
+from tuitrain.runs.process import _start_time
 from tuitrain.runs.store import MetricsWriter
 from tuitrain.tui.app import TuitrainApp
 from tuitrain.tui.browse.opened_run import OpenedRun
@@ -133,6 +136,18 @@ async def test_a_run_of_another_process_is_followed(session: FakeSession, sample
         await until_shown(pilot, "✗ failed", "step 40: out of memory", "o shows the log")
         await pilot.press("space", "x", "escape")
         assert not session.asked
+
+
+async def test_its_card_is_not_called_busy_with_the_process_that_trains_it(session: FakeSession, runs_dir: Path) -> None:
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as host:
+        keep(runs_dir, ID, **here(pid=host.pid, pid_started=_start_time(host.pid)))
+        theirs = ProcessSample(pid=host.pid, name="tuitrain", user="me", memory=GIB)
+        alices = ProcessSample(pid=2**22 + 1, name="python", user="alice", memory=GIB)
+        app = make(session, FakeSampler(card(0, processes=(theirs,)), card(1, processes=(alices,))), runs_dir)
+        async with app.run_test(size=WIDE) as pilot:
+            await until_shown(pilot, "busy: me tuitrain", "busy: alice python")
+            await open_first(pilot, "busy: alice python")
+            await until(pilot, lambda: "busy: me" not in screen_text(app))
 
 
 async def test_what_shows_more_of_a_run_of_another_process_follows_it(

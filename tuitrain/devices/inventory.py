@@ -93,9 +93,14 @@ def _is_taken(card: DeviceSample) -> bool:
     )
 
 
-def busy_words(device: DeviceSample) -> str | None:
-    """Who else holds memory on the card, the largest first ("busy: alice python 18 GiB, 2 more"); `None` when nobody is seen."""
-    others = [process for process in device.processes or () if not process.ours]
+def busy_words(device: DeviceSample, host: int | None = None) -> str | None:
+    """Who else holds memory on the card, the largest first ("busy: alice python 18 GiB, 2 more"); `None` when nobody is seen.
+
+    Args:
+        device: the card.
+        host: the process that trains the run which is looked at, and is in nobody's way there, nor are its ranks.
+    """
+    others = [process for process in device.processes or () if not process.ours and host not in (process.pid, *process.parents)]
     if not others:
         return None
     largest = max(others, key=lambda process: process.memory or 0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from tuitrain.devices import nvml
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 COMMAND_LENGTH = 200
 NAME_LENGTH = 64
 
+_PARENTS = 4
+"""How many are looked at: a rank's launcher, the host of its run, and who began that."""
 _FIRST_NAMESPACE = "pid:[4026531836]"
 """The kernel's own number for the machine's process numbers, as opposed to a container's."""
 _CARD_FILES = ("/dev/nvidia", "/dev/dxg")
@@ -90,9 +93,11 @@ class _Known:
     def __init__(self, process: psutil.Process) -> None:
         self.process = process
         self.believed = False
-        self.name = _text(process.name, NAME_LENGTH)
+        program = _text(lambda: _program_of_tuitrain(process.cmdline()), COMMAND_LENGTH)
+        self.name = _text(process.name, NAME_LENGTH) if program is None else "tuitrain"
         self.user = _text(process.username, NAME_LENGTH)
-        self.command = _text(lambda: " ".join(_readable(process.cmdline())), COMMAND_LENGTH)
+        self.command = program or _text(lambda: " ".join(process.cmdline()), COMMAND_LENGTH)
+        self.parents = _parents(process)
         self.started = process.create_time()
         self._cpu: tuple[float, float] | None = None
 
@@ -106,12 +111,23 @@ class _Known:
         return max(0.0, 100 * (spent - last[0]) / (now - last[1]))
 
 
-def _readable(command: list[str]) -> list[str]:
-    """A command line; of a process of tuitrain's, to which Python is given its program as text, what that text does."""
+def _program_of_tuitrain(command: list[str]) -> str:
+    """What a process of tuitrain's does, to which Python is given its program as text; empty for another's command line."""
     if command[1:2] != ["-c"] or not "".join(command[2:3]).startswith(ELSEWHERE):
-        return command
+        return ""
     module, *arguments = command[4:5] if "".join(command[4:5]).startswith("tuitrain.") else ("tuitrain", *command[4:5])
-    return [command[0], "-m", module, *arguments, *command[5:]]
+    return " ".join([command[0], "-m", module, *arguments, *command[5:]])
+
+
+def _parents(process: psutil.Process) -> tuple[int, ...]:
+    import psutil
+
+    found: list[int] = []
+    parent: psutil.Process | None = process
+    with suppress(psutil.Error):
+        while len(found) < _PARENTS and parent is not None and (parent := parent.parent()) is not None:
+            found.append(parent.pid)
+    return tuple(found)
 
 
 class ProcessTable:
@@ -167,6 +183,7 @@ class ProcessTable:
                 host_memory=known.process.memory_info().rss,
                 started=known.started,
                 rank=pid in self._ranks(),
+                parents=known.parents,
             )
         except (psutil.Error, OSError, ValueError, OverflowError):
             return _unseen(pid, foreign=self._contained)
@@ -205,6 +222,7 @@ def _on_card(process: ProcessSample, on_card: Listed) -> ProcessSample:
         host_memory=process.host_memory,
         started=process.started,
         rank=process.rank,
+        parents=process.parents,
     )
 
 

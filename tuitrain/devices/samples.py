@@ -22,7 +22,8 @@ class ProcessSample(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     `kind` is "C" (computes), "G" (draws), "C+G", or "M+C" (computes through MPS). `name` and `user` are `None` where this machine, or this
     container, does not see the process; `foreign` says that the number is another container's or the host's and means nothing here.
     `memory` is bytes on the card, `utilization` how much of its time the process took of late (0..100), `host_memory` bytes of RAM,
-    `cpu_percent` of one core, `started` Unix seconds. `rank` says that it is a rank of the run that this process hosts.
+    `cpu_percent` of one core, `started` Unix seconds. `rank` says that it is a rank of the run that this process hosts; `parents` are the
+    numbers of those it was begun by, the nearest first.
     """
 
     pid: int
@@ -37,6 +38,7 @@ class ProcessSample(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     host_memory: int | None = None
     started: float | None = None
     rank: bool = False
+    parents: tuple[int, ...] = ()
 
     @property
     def ours(self) -> bool:

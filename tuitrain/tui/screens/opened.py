@@ -258,6 +258,7 @@ class OpenedScreen(PaneScreen):
         """What to say of the keys, and where they do nothing, or of a folder that has gone."""
         run = self.opened
         self._devices.in_use = run.record.started.device if run.record and run.record.started else ()
+        self._devices.run_host = run.pid if run.alive and run.here else None
         self._progress.hints = self._steering.hints()
         self._apart.sentence = why_apart(run, self._attachment)
 

@@ -34,6 +34,7 @@ class DeviceRows:
         palette: the styles in use.
         host: the machine.
         history: the last seconds of a device's past, by its key.
+        run_host: the process of another run that is looked at.
         own: splits the memory of the cards that the app's own run uses.
         replicas: how many replicas a device holds, by its name; none for one that is not chosen.
         name_width: cells of the names' column.
@@ -45,6 +46,7 @@ class DeviceRows:
     palette: Palette
     host: HostSample
     history: Callable[[str, float], Sequence[HistoryPoint]]
+    run_host: int | None
     own: OwnCards
     replicas: dict[str, int]
     name_width: int
@@ -99,7 +101,7 @@ class DeviceRows:
         heat = Row()
         if card.temperature is not None or card.power is not None:
             self._add_heat(heat, card)
-        busy = busy_words(card)
+        busy = busy_words(card, self.run_host)
         title = self._mark(choice).add(busy or short_name(choice.title), self.palette.warn if busy else self._tone(self.palette.text))
         return spread(title, heat if not busy or title.width + heat.width < width else Row(), width)
 
@@ -150,7 +152,7 @@ class DeviceRows:
         if card is None:
             ram = words.filled(host.ram_used, host.ram_total)
             return row.add(f"{self._cores()} · {words.percent(host.cpu_percent):>5} · {ram}", self._tone(palette.text)).strip(width)
-        if busy := busy_words(card):
+        if busy := busy_words(card, self.run_host):
             row.add(busy, palette.warn)
             return spread(row, Row(words.percent(card.utilization), self._tone(palette.text)), width)
         numbers = Row().right(_memory(card), 14, self._tone(palette.text))

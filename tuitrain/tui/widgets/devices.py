@@ -68,6 +68,8 @@ class Devices(Pane, can_focus=True):
         """What a start would take now, also where the configuration says auto; the screen sets both."""
         self.in_use: Names | None = None
         """The devices of the run that is shown, which are then the ones marked."""
+        self.run_host: int | None = None
+        """The process that trains the run that is shown, where that is not this one."""
         self.cursor = 0
         self._shown_rows: list[int] = []
         """Which device each line is about, for the mouse."""
@@ -237,6 +239,7 @@ class Devices(Pane, can_focus=True):
             palette=self.palette,
             host=self._snapshot.host,
             history=self._sampler.history,
+            run_host=self.run_host,
             own=self._own,
             replicas=replicas,
             name_width=name_width(label(choice.name, replicas[choice.name]) for choice in rows),
