@@ -13,8 +13,8 @@ GIB = 2**30
 US, ALICE, BOB = 100, 200, 300
 
 
-def process(pid: int, memory: int | None, **more: bool) -> ProcessSample:
-    return ProcessSample(pid=pid, name="python", user="someone", memory=memory, **more)
+def process(pid: int, memory: int | None, *, foreign: bool = False, rank_of: int | None = None) -> ProcessSample:
+    return ProcessSample(pid=pid, name="python", user="someone", memory=memory, foreign=foreign, rank_of=rank_of)
 
 
 def split(used: int | None, *processes: ProcessSample, allocated: int = 3 * GIB, reserved: int = 4 * GIB, **more: int) -> MemorySplit:
@@ -63,7 +63,7 @@ def test_a_foreign_process_with_our_number_is_one_of_the_others() -> None:
 
 
 def test_what_a_rank_of_our_run_holds_is_ours_beside_the_context_of_an_earlier_run_of_this_process() -> None:
-    found = split(25 * GIB, process(US, GIB), process(BOB, 10 * GIB, rank=True), process(ALICE, 2 * GIB))
+    found = split(25 * GIB, process(US, GIB), process(BOB, 10 * GIB, rank_of=US), process(ALICE, 2 * GIB))
     assert (found.tensors + found.cache + (found.context or 0), found.estimated) == (11 * GIB, False)
     assert (found.others, found.unseen) == (2 * GIB, 12 * GIB)
 

@@ -111,7 +111,7 @@ def test_busy_says_who_has_most_and_how_many_more() -> None:
     alice = ProcessSample(pid=2**22 + 1, name="python", user="alice", memory=18 * GIB)
     small = ProcessSample(pid=2**22 + 2, name="xorg", user="root", memory=int(1.5 * GIB))
     mine = ProcessSample(pid=os.getpid(), name="python", user="me", memory=30 * GIB)
-    rank = ProcessSample(pid=2**22 + 4, name="python", user="me", memory=40 * GIB, rank=True)
+    rank = ProcessSample(pid=2**22 + 4, name="python", user="me", memory=40 * GIB, rank_of=os.getpid())
     card = DeviceSample(nvml_index=0, cuda_index=0, processes=(small, alice, mine, rank))
     assert busy_words(card) == "busy: alice python 18 GiB, 1 more"
     assert busy_words(DeviceSample(nvml_index=0, processes=(small,))) == "busy: root xorg 1.5 GiB"
@@ -121,7 +121,7 @@ def test_busy_says_who_has_most_and_how_many_more() -> None:
 
 def test_the_host_of_the_run_that_is_looked_at_and_its_ranks_are_in_nobodys_way() -> None:
     host = ProcessSample(pid=2**22 + 1, name="tuitrain", user="me", memory=GIB)
-    rank = ProcessSample(pid=2**22 + 2, name="tuitrain", user="me", memory=3 * GIB, parents=(2**22 + 3, host.pid, 1))
+    rank = ProcessSample(pid=2**22 + 2, name="tuitrain", user="me", memory=3 * GIB, rank_of=host.pid)
     card = DeviceSample(nvml_index=0, processes=(host, rank))
     assert busy_words(card) == "busy: me tuitrain 3.0 GiB, 1 more"
     assert busy_words(card, host.pid) is None

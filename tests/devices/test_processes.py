@@ -160,16 +160,13 @@ def test_a_process_of_tuitrains_is_named_by_what_it_does(monkeypatch: pytest.Mon
     assert (seen.name == "tuitrain") == ("-m tuitrain" in shown)
 
 
-def test_a_rank_of_our_run_is_ours_and_only_for_as_long_as_it_is_one(child: subprocess.Popen[bytes]) -> None:
-    ranks = {child.pid}
-    table = ProcessTable(ranks=lambda: ranks)
-    ours, rank, other = (table.sample(pid, Listed("C", 1)) for pid in (os.getpid(), child.pid, os.getppid()))
-    assert (ours.ours, rank.ours, other.ours) == (True, True, False)
-    assert (ours.rank, rank.rank) == (False, True)
-    assert rank.parents[:2] == (os.getpid(), os.getppid())
-    table.end_round()
-    ranks.clear()
-    assert not table.sample(child.pid, Listed("C", 1)).ours
+def test_a_rank_is_of_whoever_started_its_launcher(monkeypatch: pytest.MonkeyPatch, child: subprocess.Popen[bytes]) -> None:
+    assert ProcessTable().sample(child.pid, Listed("C", 1)).rank_of is None
+    rank = ["python", *module_arguments("tuitrain.engine.rank")]
+    monkeypatch.setattr(psutil.Process, "cmdline", lambda process: rank)
+    seen = ProcessTable().sample(child.pid, Listed("C", 1))
+    assert (seen.rank_of, seen.ours) == (os.getppid(), False)
+    assert (seen.belongs_to(os.getppid()), seen.belongs_to(os.getpid()), seen.belongs_to(None)) == (True, False, False)
 
 
 def test_a_process_on_two_cards_is_looked_up_once_a_round(nvml_here: Load, monkeypatch: pytest.MonkeyPatch, reader: CardReader) -> None:

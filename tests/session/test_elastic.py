@@ -20,6 +20,7 @@ from small_groups import AGENT, BOUND, RANK, events_of, losses_of, processes_of,
 from small_sessions import started
 
 from tuitrain.config import ConfigError
+from tuitrain.devices.processes import Listed, ProcessTable
 from tuitrain.engine.checkpoint import checkpoints, folder_name
 from tuitrain.engine.meeting import Meeting
 from tuitrain.events import (
@@ -61,12 +62,11 @@ def test_ranks_learn_what_one_device_learns_with_an_uneven_batch_and_an_idle_ran
         if isinstance(event, RunStarted):
             control.folder = folder
             folder.mkdir()
-            begun_by = [[parent.pid for parent in psutil.Process(pid).parents()] for pid in control.ranks]
+            ranks = [ProcessTable().sample(rank.pid, Listed("C", 1)) for rank in processes_of(os.getpid(), RANK)]
         events.append(event)
     assert events[-1] == RunEnded(state="finished", step=36)
-    # The launcher's children are the ranks.
-    assert [parents[1] for parents in begun_by] == [os.getpid()] * 2
-    assert control.ranks == frozenset()
+    # As the lists of a card's processes know them; what a rank has forked is none of them.
+    assert [(rank.rank_of, rank.name) for rank in ranks if rank.ours] == [(os.getpid(), "tuitrain")] * 2
     alone = losses_of(events_of(small_run(1, **changes), tmp_path / "alone"))
     losses = losses_of(events)
     assert len(losses) == 36

@@ -6,7 +6,7 @@ from pathlib import Path
 
 # A process of its own: here TensorBoard has been imported long ago.
 _PROGRAM = """
-import gc, sys, threading, weakref
+import gc, sys, weakref
 from pathlib import Path
 
 sys.path[:0] = [sys.argv[1]]

@@ -42,7 +42,7 @@ def session_and_sampler(
     limit_openmp_spin()
     # NVML lists cards in the order of their bus ids; with this, CUDA counts them in the same order.
     os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
-    sampler = Sampler(ranks=lambda: session.ranks)
+    sampler = Sampler()
 
     def begin() -> Train:
         sampler.start()

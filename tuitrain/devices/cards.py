@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Collection
 
 from tuitrain.devices import nvml
 from tuitrain.devices.card import Card, open_card
@@ -28,12 +27,11 @@ class CardReader:
     Args:
         connection: the connection to use, not connected yet.
         proc: where the kernel's process files are.
-        ranks: see `ProcessTable`.
     """
 
-    def __init__(self, connection: Nvml, proc: str = "/proc", ranks: Callable[[], Collection[int]] = tuple) -> None:
+    def __init__(self, connection: Nvml, proc: str = "/proc") -> None:
         self._nvml = connection
-        self._table = ProcessTable(proc, ranks)
+        self._table = ProcessTable(proc)
         self._connected = False
         self._driver: str | None = None
         self._cuda: str | None = None

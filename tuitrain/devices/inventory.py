@@ -100,7 +100,7 @@ def busy_words(device: DeviceSample, host: int | None = None) -> str | None:
         device: the card.
         host: the process that trains the run which is looked at, and is in nobody's way there, nor are its ranks.
     """
-    others = [process for process in device.processes or () if not process.ours and host not in (process.pid, *process.parents)]
+    others = [process for process in device.processes or () if not process.ours and not process.belongs_to(host)]
     if not others:
         return None
     largest = max(others, key=lambda process: process.memory or 0)

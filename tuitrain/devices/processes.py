@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 COMMAND_LENGTH = 200
 NAME_LENGTH = 64
 
-_PARENTS = 4
-"""How many are looked at: a rank's launcher, the host of its run, and who began that."""
+_RANK = "tuitrain.engine.rank"
 _FIRST_NAMESPACE = "pid:[4026531836]"
 """The kernel's own number for the machine's process numbers, as opposed to a container's."""
 _CARD_FILES = ("/dev/nvidia", "/dev/dxg")
@@ -93,11 +92,12 @@ class _Known:
     def __init__(self, process: psutil.Process) -> None:
         self.process = process
         self.believed = False
-        program = _text(lambda: _program_of_tuitrain(process.cmdline()), COMMAND_LENGTH)
-        self.name = _text(process.name, NAME_LENGTH) if program is None else "tuitrain"
+        words = _command_line(process)
+        module = _module_of_tuitrain(words)
+        self.name = _text(process.name, NAME_LENGTH) if module is None else "tuitrain"
         self.user = _text(process.username, NAME_LENGTH)
-        self.command = program or _text(lambda: " ".join(process.cmdline()), COMMAND_LENGTH)
-        self.parents = _parents(process)
+        self.command = _text(lambda: " ".join(words), COMMAND_LENGTH)
+        self.rank_of = _host_of(process) if module == _RANK else None
         self.started = process.create_time()
         self._cpu: tuple[float, float] | None = None
 
@@ -111,23 +111,35 @@ class _Known:
         return max(0.0, 100 * (spent - last[0]) / (now - last[1]))
 
 
-def _program_of_tuitrain(command: list[str]) -> str:
-    """What a process of tuitrain's does, to which Python is given its program as text; empty for another's command line."""
-    if command[1:2] != ["-c"] or not "".join(command[2:3]).startswith(ELSEWHERE):
-        return ""
-    module, *arguments = command[4:5] if "".join(command[4:5]).startswith("tuitrain.") else ("tuitrain", *command[4:5])
-    return " ".join([command[0], "-m", module, *arguments, *command[5:]])
-
-
-def _parents(process: psutil.Process) -> tuple[int, ...]:
+def _command_line(process: psutil.Process) -> list[str]:
+    """Its words; those of a process of tuitrain's, to which Python is given its program as text, as if it had been started with `-m`."""
     import psutil
 
-    found: list[int] = []
-    parent: psutil.Process | None = process
+    try:
+        words: list[str] = process.cmdline()
+    except (psutil.AccessDenied, OSError):
+        return []
+    if words[1:2] != ["-c"] or not "".join(words[2:3]).startswith(ELSEWHERE):
+        return words
+    module = [] if "".join(words[4:5]).startswith("tuitrain.") else ["tuitrain"]
+    return [words[0], "-m", *module, *words[4:]]
+
+
+def _module_of_tuitrain(words: list[str]) -> str | None:
+    """Which module of tuitrain's a command line starts; `None` for another's."""
+    module = words[2] if words[1:2] == ["-m"] and len(words) > 2 else ""
+    return module if module.partition(".")[0] == "tuitrain" else None
+
+
+def _host_of(rank: psutil.Process) -> int | None:
+    """The process that started the launcher of a rank."""
+    import psutil
+
     with suppress(psutil.Error):
-        while len(found) < _PARENTS and parent is not None and (parent := parent.parent()) is not None:
-            found.append(parent.pid)
-    return tuple(found)
+        launcher = rank.parent()
+        host = None if launcher is None else launcher.parent()
+        return None if host is None else host.pid
+    return None
 
 
 class ProcessTable:
@@ -138,12 +150,10 @@ class ProcessTable:
 
     Args:
         proc: where the kernel's process files are.
-        ranks: the numbers of the processes that train in a run of this one.
     """
 
-    def __init__(self, proc: str = "/proc", ranks: Callable[[], Collection[int]] = tuple) -> None:
+    def __init__(self, proc: str = "/proc") -> None:
         self._proc = proc
-        self._ranks = ranks
         self._contained = _own_namespace(proc) not in (None, _FIRST_NAMESPACE)
         self._known: dict[int, _Known] = {}
         self._round: dict[int, ProcessSample] = {}
@@ -182,8 +192,7 @@ class ProcessTable:
                 cpu_percent=known.cpu_percent(),
                 host_memory=known.process.memory_info().rss,
                 started=known.started,
-                rank=pid in self._ranks(),
-                parents=known.parents,
+                rank_of=known.rank_of,
             )
         except (psutil.Error, OSError, ValueError, OverflowError):
             return _unseen(pid, foreign=self._contained)
@@ -221,8 +230,7 @@ def _on_card(process: ProcessSample, on_card: Listed) -> ProcessSample:
         cpu_percent=process.cpu_percent,
         host_memory=process.host_memory,
         started=process.started,
-        rank=process.rank,
-        parents=process.parents,
+        rank_of=process.rank_of,
     )
 
 

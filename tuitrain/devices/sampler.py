@@ -10,7 +10,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -39,12 +39,10 @@ class Sampler:
 
     Args:
         interval: seconds between two samples; the beat is fixed, and beats that a slow driver misses are left out.
-        ranks: the numbers of the processes that train in a run of this one; asked in the thread of the samples.
     """
 
-    def __init__(self, *, interval: float = 1.0, ranks: Callable[[], Collection[int]] = tuple) -> None:
+    def __init__(self, *, interval: float = 1.0) -> None:
         self._interval = interval
-        self._ranks = ranks
         self._nvml = Nvml()
         self._host_reader = HostReader()
         # Guards what follows; held for moments only, never across a call that can block.
@@ -122,7 +120,7 @@ class Sampler:
         # Read here, beside the first frame and not before it.
         from tuitrain.devices.cards import CardReader
 
-        reader = CardReader(self._nvml, ranks=self._ranks)
+        reader = CardReader(self._nvml)
         self._every_beat(lambda: self._sample_cards(reader))
         reader.close()
 

@@ -22,8 +22,7 @@ class ProcessSample(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     `kind` is "C" (computes), "G" (draws), "C+G", or "M+C" (computes through MPS). `name` and `user` are `None` where this machine, or this
     container, does not see the process; `foreign` says that the number is another container's or the host's and means nothing here.
     `memory` is bytes on the card, `utilization` how much of its time the process took of late (0..100), `host_memory` bytes of RAM,
-    `cpu_percent` of one core, `started` Unix seconds. `rank` says that it is a rank of the run that this process hosts; `parents` are the
-    numbers of those it was begun by, the nearest first.
+    `cpu_percent` of one core, `started` Unix seconds. `rank_of` is the number of the process that hosts the run of which it is a rank.
     """
 
     pid: int
@@ -37,13 +36,16 @@ class ProcessSample(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     cpu_percent: float | None = None
     host_memory: int | None = None
     started: float | None = None
-    rank: bool = False
-    parents: tuple[int, ...] = ()
+    rank_of: int | None = None
+
+    def belongs_to(self, host: int | None) -> bool:
+        """Whether it is that process, or a rank of its run; the number of a foreign one is another's by accident."""
+        return host is not None and not self.foreign and host in (self.pid, self.rank_of)
 
     @property
     def ours(self) -> bool:
         """Whether it is this process, or a rank of its run."""
-        return not self.foreign and (self.rank or self.pid == os.getpid())
+        return self.belongs_to(os.getpid())
 
     @property
     def short_command(self) -> str | None:

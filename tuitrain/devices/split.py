@@ -83,16 +83,12 @@ def guess_context(used: int, before: int, reserved: int) -> int:
 
 
 def _held_by(processes: tuple[ProcessSample, ...], pid: int) -> int | None:
-    """What the driver says that our process and the ranks of its run hold; the number of a foreign process is another one's by accident."""
+    """What the driver says that our process and the ranks of its run hold."""
     held: dict[int, int] = {}
     for process in processes:
-        if _is_ours(process, pid) and process.memory is not None:
+        if process.belongs_to(pid) and process.memory is not None:
             held[process.pid] = max(process.memory, held.get(process.pid, 0))
     return sum(held.values()) if held else None
-
-
-def _is_ours(process: ProcessSample, pid: int) -> bool:
-    return not process.foreign and (process.rank or process.pid == pid)
 
 
 def _seen_others(processes: tuple[ProcessSample, ...] | None, pid: int, rest: int) -> int:
@@ -101,7 +97,7 @@ def _seen_others(processes: tuple[ProcessSample, ...] | None, pid: int, rest: in
         return rest
     held: dict[int, int | None] = {}
     for process in processes:
-        if not _is_ours(process, pid):
+        if not process.belongs_to(pid):
             held[process.pid] = process.memory
     total = sum(memory for memory in held.values() if memory is not None)
     return rest if None in held.values() else min(total, rest)

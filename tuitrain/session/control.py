@@ -29,8 +29,6 @@ class Control:
         """Takes what processes of the run printed, a line at a time; the host sets it."""
         self.recorded: Callable[[], object] = lambda: None
         """See `engine.control.Control`; the host sets it."""
-        self.ranks: frozenset[int] = frozenset()
-        """The processes that train on this machine, where they are not this one."""
         self.lost: str | None = None
         """Why the run ends here without another step: it is not this process's any more."""
         self._requests: queue.SimpleQueue[Request] = queue.SimpleQueue()

@@ -70,7 +70,6 @@ def elastic_train(
         yield from group.events()
     finally:
         ranks.close()
-        control.ranks = frozenset()
         group.keep_output()
 
 
@@ -126,7 +125,6 @@ class _Group:
                 self._dead = False
                 self._devices = dict(zip(sorted(message.pids), self._devices.values(), strict=True))
                 self._ranks.expect(message.pids)
-                self._control.ranks = frozenset(message.pids.values())
             case Regroup():
                 yield from self._regroup(gone=message.gone)
             case Joined():

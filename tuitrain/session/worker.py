@@ -82,12 +82,6 @@ class WorkerSession:
             return "preparing"
         return "paused" if self.record.state == "paused" else "running"
 
-    @property
-    def ranks(self) -> frozenset[int]:
-        """The processes in which its run trains, where they are not this one; from any thread."""
-        control = self._control
-        return frozenset() if control is None else control.ranks
-
     def start(
         self, config: RunConfig, *, resume: Path | None = None, heir_of: int | None = None, queue: bool = False, paused: bool = False
     ) -> None:
