@@ -162,6 +162,23 @@ def test_each_plan_is_measured_once_and_the_table_fits_80_columns() -> None:
 
 
 @pytest.mark.parametrize(
+    ("memory", "said"),
+    [
+        ((69 << 20,) * 2, "0.07/0.07"),
+        ((140 << 20, 38 << 20), "0.14/0.04"),
+        ((18 * GIB, 9 * GIB), "18.0/9.00"),
+        ((120 * GIB, 99 * GIB), "120/99.0"),
+    ],
+)
+def test_a_small_network_takes_hundredths_of_a_gib(memory: tuple[int, int], said: str) -> None:
+    trials = Canned("cuda:0", "cuda:1")
+    trials.results[SPLIT] = took(SPLIT, 0.0125, memory=memory)
+    text = bench.as_text(benched(trials))
+    assert max(map(len, text.splitlines())) <= 80
+    assert any(line.startswith("split    cuda:0,cuda:1") and line.split()[4] == said for line in text.splitlines())
+
+
+@pytest.mark.parametrize(
     ("steps", "said"), [(1, "1 step of seed-cnn, batch 64, synthetic data"), (2, "2 steps of seed-cnn, batch 64, synthetic data")]
 )
 def test_the_table_begins_with_what_was_timed(steps: int, said: str) -> None:

@@ -20,6 +20,7 @@ from tuitrain.session.preflight.trials import ProcessTrials
 from tuitrain.tui.app import TuitrainApp
 from tuitrain.tui.screens import preflight as module
 from tuitrain.tui.screens.preflight import PreflightScreen
+from tuitrain.tui.widgets.preflight_lines import memory_words
 from tuitrain.wire import Measured
 
 SIZES = [(80, 24), (120, 40), (200, 60)]
@@ -158,6 +159,21 @@ async def test_two_gpus_in_words_and_numbers(app: TuitrainApp, trials: FakeTrial
         assert "Enter takes split on cuda:0,cuda:1 into the launcher" in text
         assert ("peak memory" in text.split("\n")[4]) == (size != SMALL)
         assert trials.asked[0].device == "auto:all"
+
+
+@pytest.mark.parametrize(
+    ("memory", "said"),
+    [
+        ((69 << 20, 69 << 20), "69 MiB"),
+        ((140 << 20, 38 << 20), "140/38 MiB"),
+        ((2 << 30, 140 << 20), "2.0/0.1 GiB"),
+        ((140 << 20, 38 << 20, 99 << 20, 38 << 20), "38 to 140 MiB"),
+        ((18 << 30, 9 << 30, 9 << 30), "9.0 to 18.0 GiB"),
+        ((None,), "n/a"),
+    ],
+)
+def test_peaks_are_told_in_the_unit_of_the_largest(memory: tuple[int | None, ...], said: str) -> None:
+    assert memory_words(Measured(devices=tuple(f"cuda:{ordinal}" for ordinal in range(len(memory))), memory=memory)) == said
 
 
 async def test_eight_gpus_scroll_and_the_selected_row_is_always_in_view(app: TuitrainApp, trials: FakeTrials) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 NONE = "n/a"
 DATA_NAMES = {
@@ -42,6 +43,13 @@ def size(value: float | None) -> str:
         return NONE
     mib = value / 2**20
     return f"{mib / 1024:.1f} GiB" if mib >= 999.5 else f"{mib:.0f} MiB" if mib >= 9.95 else f"{mib:.1f} MiB"
+
+
+def in_one_unit(values: Sequence[float]) -> tuple[list[str], str]:
+    """Bytes beside one another, in the unit that suits the largest: (["140", "38"], "MiB")."""
+    if max(values) / 2**20 < 999.5:
+        return [f"{value / 2**20:.0f}" for value in values], "MiB"
+    return [f"{value / 2**30:.1f}" for value in values], "GiB"
 
 
 def percent(value: float | None) -> str:

@@ -160,8 +160,14 @@ def _memory(measured: Measured) -> str:
     peaks = list(dict(zip(measured.devices, measured.memory, strict=False)).values())
     if not peaks or any(peak is None for peak in peaks):
         return NONE
-    shown = "/".join(f"{peak / 2**30:.1f}" for peak in peaks[:2] if peak is not None)
+    shown = "/".join(_gib(peak) for peak in peaks[:2] if peak is not None)
     return shown + ("/…" if len(peaks) > 2 else "")
+
+
+def _gib(size: int) -> str:
+    """Bytes as GiB in at most four signs: a small network takes hundredths of one, a large one a hundred."""
+    gib = size / 2**30
+    return f"{gib:.{2 if gib < 9.995 else 1 if gib < 99.95 else 0}f}"
 
 
 def _number(value: float | None, decimals: int = 0) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from textual.strip import Strip
 
 from tuitrain.device_names import short
-from tuitrain.tui.format import NONE, percent, rate, size
+from tuitrain.tui.format import NONE, in_one_unit, percent, rate, size
 from tuitrain.tui.look import Palette
 from tuitrain.tui.widgets.strips import Row as Line
 from tuitrain.tui.widgets.strips import bar
@@ -118,9 +118,10 @@ def memory_words(measured: Measured) -> str:
         return NONE
     if max(peaks) == min(peaks):
         return size(peaks[0])
+    shown, unit = in_one_unit(peaks)
     if len(peaks) > 2:
-        return f"{min(peaks) / 2**30:.1f} to {max(peaks) / 2**30:.1f} GiB"
-    return "/".join(f"{peak / 2**30:.1f}" for peak in peaks) + " GiB"
+        return f"{shown[peaks.index(min(peaks))]} to {shown[peaks.index(max(peaks))]} {unit}"
+    return f"{'/'.join(shown)} {unit}"
 
 
 def largest_words(measured: Measured) -> str:
