@@ -270,6 +270,9 @@ def test_compute_mode_exclusive_and_held(tmp_path: Path) -> None:
     found = named(report_on(bare_metal(tmp_path, 1), seen, machines.torch_with(1)), "compute-mode")
     assert found.verdict == "warning"
     assert "python (PID 4711) has it" in found.found
+    mps = ProcessSample(pid=4712, name="nvidia-cuda-mps-server", user="root", memory=1)
+    shared = machines.snapshot(card(0, compute_mode="exclusive process", processes=(mps,)))
+    assert named(report_on(tmp_path, shared, machines.torch_with(1)), "compute-mode").verdict == "ok"
     free = machines.snapshot(card(0, compute_mode="exclusive process", processes=()))
     assert wrong(report_on(tmp_path, free, machines.torch_with(1))) == {}
 

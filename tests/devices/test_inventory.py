@@ -6,6 +6,7 @@ import os
 from typing import Any
 
 import msgspec
+import pytest
 
 from tuitrain.devices import DeviceSample, DeviceSnapshot, HostSample, ProcessSample, busy_words, choices, device_events, free_cuda_devices
 from tuitrain.events import GpuSample
@@ -117,6 +118,25 @@ def test_busy_says_who_has_most_and_how_many_more() -> None:
     assert busy_words(DeviceSample(nvml_index=0, processes=(small,))) == "busy: root xorg 1.5 GiB"
     assert busy_words(DeviceSample(nvml_index=0, processes=(mine, rank))) is None
     assert busy_words(DeviceSample(nvml_index=0)) is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "memory", "busy"),
+    [
+        ("G", "Xorg", 8 << 20, None),
+        ("G", None, None, None),
+        ("G", "game", 5 * GIB, "busy: u game 5.0 GiB"),
+        ("C", "nvidia-cuda-mps-server", 30 << 20, None),
+        ("M+C", "python", 2 * GIB, "busy: u python 2.0 GiB"),
+    ],
+)
+def test_a_desktop_and_the_server_of_mps_are_in_nobodys_way(kind: str, name: str | None, memory: int | None, busy: str | None) -> None:
+    one = ProcessSample(pid=2**22 + 1, name=name, user="u", memory=memory, kind=kind)
+    card = DeviceSample(nvml_index=0, cuda_index=0, memory_free=GIB, compute_mode="exclusive process", processes=(one,))
+    other = DeviceSample(nvml_index=1, cuda_index=1, memory_free=0, compute_mode="default", processes=())
+    assert busy_words(card) == busy
+    # The memory alone decides: none of them has the card for itself.
+    assert free_cuda_devices(snapshot(card, other)) == [0, 1]
 
 
 def test_the_host_of_the_run_that_is_looked_at_and_its_ranks_are_in_nobodys_way() -> None:

@@ -12,7 +12,7 @@ from fakes import GIB, HOST, card, cpu_sampler
 from gpu_machines import full_card, new_machine, process, with_cards
 from rich.cells import cell_len
 
-from tuitrain.devices import Choice, DeviceSample, HistoryPoint, Link
+from tuitrain.devices import Choice, DeviceSample, HistoryPoint, Link, ProcessSample
 from tuitrain.devices import choices as rows_of
 from tuitrain.devices.names import short_name
 from tuitrain.devices.samples import Clocks
@@ -126,6 +126,9 @@ def test_few_cards_are_tall_and_graphs_stand_side_by_side_where_there_is_room(si
 def test_who_has_a_card() -> None:
     assert cards.holders(full_card(3)) == cards.FREE
     assert cards.is_free(full_card(3))
+    drawing = ProcessSample(pid=2**22, name="Xorg", user="root", memory=8 << 20, kind="G")
+    assert cards.is_free(full_card(3, processes=(drawing,)))
+    assert not cards.is_free(full_card(3, processes=(msgspec.structs.replace(drawing, kind="C"),)))
     assert cards.holders(full_card(3, status="lost")) == cards.FREE
     assert not cards.is_free(full_card(3, status="lost"))
     assert cards.holders(full_card(0)) == "bob 4.0 GiB, this tuitrain 3.0 GiB"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import msgspec
 
 from tuitrain.devices.fields import PROHIBITED, default_mode, is_exclusive
@@ -88,19 +86,24 @@ def _ours(card: DeviceSample) -> int:
 
 def _is_taken(card: DeviceSample) -> bool:
     """Whether another process keeps ours from the card."""
-    return is_exclusive(card.compute_mode) and any(
-        "C" in one.kind and (one.foreign or one.pid != os.getpid()) for one in card.processes or ()
-    )
+    return is_exclusive(card.compute_mode) and holder(card) is not None
+
+
+def holder(card: DeviceSample) -> ProcessSample | None:
+    """Another process that computes on the card by itself: on one for one process at a time nobody else can. Through MPS many do."""
+    processes = card.processes or ()
+    return next((one for one in processes if one.kind in ("C", "C+G") and one.wants_the_card and not one.ours), None)
 
 
 def busy_words(device: DeviceSample, host: int | None = None) -> str | None:
-    """Who else holds memory on the card, the largest first ("busy: alice python 18 GiB, 2 more"); `None` when nobody is seen.
+    """Who else wants the card, the largest first ("busy: alice python 18 GiB, 2 more"); `None` when nobody is seen who does.
 
     Args:
         device: the card.
         host: the process that trains the run which is looked at, and is in nobody's way there, nor are its ranks.
     """
-    others = [process for process in device.processes or () if not process.ours and not process.belongs_to(host)]
+    present = device.processes or ()
+    others = [process for process in present if process.wants_the_card and not process.ours and not process.belongs_to(host)]
     if not others:
         return None
     largest = max(others, key=lambda process: process.memory or 0)

@@ -48,13 +48,18 @@ def listed(ask: Questions, total: int | None) -> dict[int, Listed] | None:
     for kind, processes in (("C", computing), ("G", _ask_list(ask, "Graphics")), ("M+C", _ask_list(ask, "MPSCompute"))):
         for process in processes or ():
             memory = _believable(process.usedGpuMemory, total)
+            if memory == 0 and kind != "G":
+                # Whoever computes holds a context: in a container drivers tell the process by its number there, and look up its bytes by
+                # the host's (HAMi-core's issue 112).
+                memory = None
             known = found.get(process.pid)
             if known is None:
                 found[process.pid] = Listed(kind, memory)
             else:
                 known.kind = "M+C" if kind == "M+C" else "C+G" if kind == "G" else known.kind
                 known.memory = memory if known.memory is None else known.memory
-    if found and (shares := _shares(ask)) is not None:
+    # Samples of nobody who is listed have other numbers, the host's: they say nothing of those in a container.
+    if found and (shares := _shares(ask)) is not None and (not shares or not found.keys().isdisjoint(shares)):
         for pid, process in found.items():
             # Who did nothing has no sample.
             process.utilization = shares.get(pid, 0.0)

@@ -16,6 +16,10 @@ UNNAMED = "NVIDIA GPU"
 Status = Literal["ok", "hidden", "lost", "reset required", "no permission", "unknown error", "not responding"]
 
 
+_OF_A_DESKTOP = 2**30
+_MPS_SERVER = "nvidia-cuda-mps"  # the system cuts its name after 15 characters
+
+
 class ProcessSample(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One process on a card.
 
@@ -46,6 +50,14 @@ class ProcessSample(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     def ours(self) -> bool:
         """Whether it is this process, or a rank of its run."""
         return self.belongs_to(os.getpid())
+
+    @property
+    def wants_the_card(self) -> bool:
+        """Whether it may be in the way of training: neither a desktop, which takes a little memory to draw, nor the server of MPS, through
+        which others compute."""
+        if self.kind == "G":
+            return (self.memory or 0) > _OF_A_DESKTOP
+        return not (self.name or "").startswith(_MPS_SERVER)
 
     @property
     def short_command(self) -> str | None:

@@ -100,6 +100,8 @@ def run_settings(config: RunConfig, devices: Sequence[torch.device]) -> Iterator
         if any(device.type == "cuda" for device in devices):
             gc.collect()
             with suppress(RuntimeError):  # a broken CUDA context has nothing to give back
+                # cuBLAS keeps a workspace for each thread and stream that multiplied matrices, which is no free memory before this.
+                torch._C._cuda_clearCublasWorkspaces()
                 torch.cuda.empty_cache()
 
 

@@ -8,6 +8,7 @@ from tuitrain.devices.doctor.facts import Facts
 from tuitrain.devices.doctor.model import Check
 from tuitrain.devices.doctor.subject import Subject, cards
 from tuitrain.devices.fields import PROHIBITED, default_mode, is_exclusive
+from tuitrain.devices.inventory import holder
 from tuitrain.devices.samples import UNNAMED, DeviceSample, Status
 
 STATE = Subject("cards", "State of the cards", "NVML's answer for each card, and a small sum that torch does on it")
@@ -64,13 +65,13 @@ def compute_mode(facts: Facts) -> Check | None:
         numbers = ",".join(str(card.nvml_index) for card in prohibited)
         return MODE.problem(f"{_named(prohibited)}: compute mode is prohibited, so no CUDA program may use it", _default_mode(numbers))
     exclusive = [card for card in facts.cards if is_exclusive(card.compute_mode)]
-    held = [card for card in exclusive if any("C" in process.kind for process in card.processes or ())]
+    held = [(card, process) for card in exclusive if (process := holder(card)) is not None]
     if held:
-        holder = next(process for process in held[0].processes or () if "C" in process.kind)
-        who = f"{holder.name or 'a process'} (PID {holder.pid})"
+        taken, (card, first) = [card for card, _ in held], held[0]
+        who = f"{first.name or 'a process'} (PID {first.pid})"
         return MODE.warning(
-            f"{_named(held)}: compute mode is exclusive, and {who} has it; torch counts the card but cannot use it until that ends",
-            f"Wait for it, take another card, or: {_default_mode(str(held[0].nvml_index))}",
+            f"{_named(taken)}: compute mode is exclusive, and {who} has it; torch counts the card but cannot use it until that ends",
+            f"Wait for it, take another card, or: {_default_mode(str(card.nvml_index))}",
         )
     busy = [at for at, device in enumerate(facts.torch.devices) if "busy or unavailable" in (device.error or "").lower()]
     if busy:

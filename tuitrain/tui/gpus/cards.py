@@ -119,7 +119,9 @@ def holders(card: DeviceSample, width: int = 1000) -> str:
 
 
 def is_free(card: DeviceSample) -> bool:
-    """Whether nobody is seen to use it."""
+    """Whether nobody is seen who wants it: a desktop on it is in nobody's way."""
+    if card.processes and card.status == "ok":
+        return unheld(card) is None and not any(process.wants_the_card for process in card.processes)
     return card.status == "ok" and holders(card) == FREE
 
 
