@@ -101,7 +101,8 @@ def run_settings(config: RunConfig, devices: Sequence[torch.device]) -> Iterator
             gc.collect()
             with suppress(RuntimeError):  # a broken CUDA context has nothing to give back
                 # cuBLAS keeps a workspace for each thread and stream that multiplied matrices, which is no free memory before this.
-                torch._C._cuda_clearCublasWorkspaces()
+                if (clear := getattr(torch._C, "_cuda_clearCublasWorkspaces", None)) is not None:  # not a public name
+                    clear()
                 torch.cuda.empty_cache()
 
 
