@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from pathlib import Path
 
 import doctor_machines as machines
@@ -270,6 +271,9 @@ def test_compute_mode_exclusive_and_held(tmp_path: Path) -> None:
     found = named(report_on(bare_metal(tmp_path, 1), seen, machines.torch_with(1)), "compute-mode")
     assert found.verdict == "warning"
     assert "python (PID 4711) has it" in found.found
+    # torch is asked in a process of its own, which is kept from the card by this one too.
+    ours = machines.snapshot(card(0, compute_mode="exclusive process", processes=(msgspec.structs.replace(holder, pid=os.getpid()),)))
+    assert "python (PID" in named(report_on(tmp_path, ours, machines.torch_with(1)), "compute-mode").found
     mps = ProcessSample(pid=4712, name="nvidia-cuda-mps-server", user="root", memory=1)
     shared = machines.snapshot(card(0, compute_mode="exclusive process", processes=(mps,)))
     assert named(report_on(tmp_path, shared, machines.torch_with(1)), "compute-mode").verdict == "ok"

@@ -82,9 +82,10 @@ def test_a_card_that_lets_nobody_compute_is_not_offered_and_one_that_somebody_ha
         alone(2, process(os.getpid(), foreign=True)),
         alone(3, ours),
         alone(4, drawing),
+        alone(6, process(8, rank_of=os.getpid())),
         DeviceSample(nvml_index=5, cuda_index=5, memory_free=10, compute_mode="default", processes=(theirs,)),
     )
-    assert free_cuda_devices(seen) == [3, 4, 5, 1, 2]
+    assert free_cuda_devices(seen) == [3, 4, 5, 6, 1, 2]
     first, *others, _ = choices(seen)
     assert (first.selectable, first.reason) == (False, "its compute mode lets nobody compute (sudo nvidia-smi -i 0 -c DEFAULT)")
     assert all(choice.selectable for choice in others)

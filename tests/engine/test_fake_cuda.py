@@ -323,6 +323,16 @@ def test_what_a_refused_run_has_made_on_a_card_is_given_back(tmp_path: Path, mon
     assert left == [False]
 
 
+@pytest.mark.usefixtures("cards")
+def test_cublas_gives_its_workspaces_back_before_torch_its_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While cuBLAS holds them they are no part of the cache."""
+    done: list[str] = []
+    monkeypatch.setattr(torch._C, "_cuda_clearCublasWorkspaces", lambda: done.append("workspaces"), raising=False)
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: done.append("cache"))
+    run(small_config(device="cuda:1"), FakeControl(tmp_path))
+    assert done == ["workspaces", "cache"]
+
+
 @pytest.mark.parametrize("device", ["cuda:1", "cuda:0,cuda:1", "cpu,cuda:1"])
 def test_a_card_for_which_torch_has_no_kernels_is_refused_before_the_run_begins(tmp_path: Path, cards: Cards, device: str) -> None:
     cards.without_kernels = {1}

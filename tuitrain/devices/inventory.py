@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import msgspec
 
 from tuitrain.devices.fields import PROHIBITED, default_mode, is_exclusive
@@ -86,13 +88,13 @@ def _ours(card: DeviceSample) -> int:
 
 def _is_taken(card: DeviceSample) -> bool:
     """Whether another process keeps ours from the card."""
-    return is_exclusive(card.compute_mode) and holder(card) is not None
+    return is_exclusive(card.compute_mode) and any(one.foreign or one.pid != os.getpid() for one in computing_alone(card))
 
 
-def holder(card: DeviceSample) -> ProcessSample | None:
-    """Another process that computes on the card by itself: on one for one process at a time nobody else can. Through MPS many do."""
-    processes = card.processes or ()
-    return next((one for one in processes if one.kind in ("C", "C+G") and one.wants_the_card and not one.ours), None)
+def computing_alone(card: DeviceSample) -> list[ProcessSample]:
+    """The processes that compute on the card by themselves. Where it is for one process at a time they keep all others away; through MPS,
+    which is then that one, many compute."""
+    return [process for process in card.processes or () if process.kind in ("C", "C+G") and process.wants_the_card]
 
 
 def busy_words(device: DeviceSample, host: int | None = None) -> str | None:
@@ -102,8 +104,8 @@ def busy_words(device: DeviceSample, host: int | None = None) -> str | None:
         device: the card.
         host: the process that trains the run which is looked at, and is in nobody's way there, nor are its ranks.
     """
-    present = device.processes or ()
-    others = [process for process in present if process.wants_the_card and not process.ours and not process.belongs_to(host)]
+    wanting = [process for process in device.processes or () if process.wants_the_card]
+    others = [process for process in wanting if not process.ours and not process.belongs_to(host)]
     if not others:
         return None
     largest = max(others, key=lambda process: process.memory or 0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -47,27 +47,23 @@ def listed(ask: Questions, total: int | None) -> dict[int, Listed] | None:
         return None
     for kind, processes in (("C", computing), ("G", _ask_list(ask, "Graphics")), ("M+C", _ask_list(ask, "MPSCompute"))):
         for process in processes or ():
-            memory = _believable(process.usedGpuMemory, total)
-            if memory == 0 and kind != "G":
-                # Whoever computes holds a context: in a container drivers tell the process by its number there, and look up its bytes by
-                # the host's (HAMi-core's issue 112).
-                memory = None
+            memory = _believable(process.usedGpuMemory, total, kind)
             known = found.get(process.pid)
             if known is None:
                 found[process.pid] = Listed(kind, memory)
             else:
                 known.kind = "M+C" if kind == "M+C" else "C+G" if kind == "G" else known.kind
                 known.memory = memory if known.memory is None else known.memory
-    # Samples of nobody who is listed have other numbers, the host's: they say nothing of those in a container.
-    if found and (shares := _shares(ask)) is not None and (not shares or not found.keys().isdisjoint(shares)):
+    if found and (shares := _shares(ask, found.keys())) is not None:
         for pid, process in found.items():
             # Who did nothing has no sample.
             process.utilization = shares.get(pid, 0.0)
     return found
 
 
-def _shares(ask: Questions) -> Mapping[int, float | None] | None:
-    """How much of the card's time processes took in the newest samples of the driver, 0..100; `None` where it keeps none, as for instances.
+def _shares(ask: Questions, pids: Set[int]) -> Mapping[int, float | None] | None:
+    """How much of the card's time processes took in the newest samples of the driver, 0..100; `None` where it keeps none, as for instances,
+    or none of any of `pids`: in a container samples have the host's numbers.
 
     Asked from a second ago on, as nvitop does: from longer ago the driver gives means, and processes that have gone. Of such ones numbers
     far above 100 were seen (nvtop's issue 110), which are no answer.
@@ -75,6 +71,8 @@ def _shares(ask: Questions) -> Mapping[int, float | None] | None:
     samples = ask("nvmlDeviceGetProcessUtilization", time.time_ns() // 1000 - _SHARES_MICROSECONDS)
     if samples is None:
         return {} if ask.code == nvml.NOT_FOUND else None
+    if samples and pids.isdisjoint(sample.pid for sample in samples):
+        return None
     newest_last = sorted(samples, key=lambda sample: sample.timeStamp)
     return {sample.pid: float(sample.smUtil) if sample.smUtil <= 100 else None for sample in newest_last}
 
@@ -86,9 +84,15 @@ def _ask_list(ask: Questions, kind: str) -> Any:
     return processes
 
 
-def _believable(used: int | None, total: int | None) -> int | None:
-    """`used`, unless it is more than the card has: drivers of release 535 lay this structure out in another way."""
-    return None if used is None or used >= 2**63 or (total is not None and used > total) else used
+def _believable(used: int | None, total: int | None, kind: str) -> int | None:
+    """`used`, unless it cannot be.
+
+    More than the card has: drivers of release 535 lay this structure out in another way. Nothing, though whoever computes has a context: in
+    a container drivers list a process by its number there, and look for its bytes by the host's (HAMi-core's issue 112).
+    """
+    if used is None or used >= 2**63 or (total is not None and used > total):
+        return None
+    return None if used == 0 and kind != "G" else used
 
 
 class _Known:

@@ -14,10 +14,11 @@ UNNAMED = "NVIDIA GPU"
 """A card that does not say its name."""
 
 Status = Literal["ok", "hidden", "lost", "reset required", "no permission", "unknown error", "not responding"]
-
+MPS_PROGRAMS = "nvidia-cuda-mps"
+"""What the names of MPS's daemon and server begin with; the system may cut a name there, after 15 characters."""
 
 _OF_A_DESKTOP = 2**30
-_MPS_SERVER = "nvidia-cuda-mps"  # the system cuts its name after 15 characters
+"""Bytes on a card up to which drawing is no more than a desktop."""
 
 
 class ProcessSample(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -57,7 +58,7 @@ class ProcessSample(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         which others compute."""
         if self.kind == "G":
             return (self.memory or 0) > _OF_A_DESKTOP
-        return not (self.name or "").startswith(_MPS_SERVER)
+        return not (self.name or "").startswith(MPS_PROGRAMS)
 
     @property
     def short_command(self) -> str | None:

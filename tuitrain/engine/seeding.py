@@ -98,12 +98,17 @@ def run_settings(config: RunConfig, devices: Sequence[torch.device]) -> Iterator
         torch.set_num_threads(threads)
         _set_again(others)
         if any(device.type == "cuda" for device in devices):
-            gc.collect()
-            with suppress(RuntimeError):  # a broken CUDA context has nothing to give back
-                # cuBLAS keeps a workspace for each thread and stream that multiplied matrices, which is no free memory before this.
-                if (clear := getattr(torch._C, "_cuda_clearCublasWorkspaces", None)) is not None:  # not a public name
-                    clear()
-                torch.cuda.empty_cache()
+            _give_memory_back()
+
+
+def _give_memory_back() -> None:
+    gc.collect()
+    # cuBLAS keeps a workspace for each thread and stream that multiplied matrices, which is no free memory before this. The name is not
+    # public, and a torch without CUDA does not have it.
+    clear_workspaces = getattr(torch._C, "_cuda_clearCublasWorkspaces", lambda: None)
+    with suppress(RuntimeError):  # a broken CUDA context has nothing to give back
+        clear_workspaces()
+        torch.cuda.empty_cache()
 
 
 def _asked(ask: Callable[[], Any]) -> Any:

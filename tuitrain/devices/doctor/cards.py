@@ -8,8 +8,8 @@ from tuitrain.devices.doctor.facts import Facts
 from tuitrain.devices.doctor.model import Check
 from tuitrain.devices.doctor.subject import Subject, cards
 from tuitrain.devices.fields import PROHIBITED, default_mode, is_exclusive
-from tuitrain.devices.inventory import holder
-from tuitrain.devices.samples import UNNAMED, DeviceSample, Status
+from tuitrain.devices.inventory import computing_alone
+from tuitrain.devices.samples import MPS_PROGRAMS, UNNAMED, DeviceSample, Status
 
 STATE = Subject("cards", "State of the cards", "NVML's answer for each card, and a small sum that torch does on it")
 MODE = Subject("compute-mode", "Compute mode", "NVML's compute mode of each card, and who is on it")
@@ -65,13 +65,13 @@ def compute_mode(facts: Facts) -> Check | None:
         numbers = ",".join(str(card.nvml_index) for card in prohibited)
         return MODE.problem(f"{_named(prohibited)}: compute mode is prohibited, so no CUDA program may use it", _default_mode(numbers))
     exclusive = [card for card in facts.cards if is_exclusive(card.compute_mode)]
-    held = [(card, process) for card in exclusive if (process := holder(card)) is not None]
+    held = [card for card in exclusive if computing_alone(card)]
     if held:
-        taken, (card, first) = [card for card, _ in held], held[0]
-        who = f"{first.name or 'a process'} (PID {first.pid})"
+        holder = computing_alone(held[0])[0]
+        who = f"{holder.name or 'a process'} (PID {holder.pid})"
         return MODE.warning(
-            f"{_named(taken)}: compute mode is exclusive, and {who} has it; torch counts the card but cannot use it until that ends",
-            f"Wait for it, take another card, or: {_default_mode(str(card.nvml_index))}",
+            f"{_named(held)}: compute mode is exclusive, and {who} has it; torch counts the card but cannot use it until that ends",
+            f"Wait for it, take another card, or: {_default_mode(str(held[0].nvml_index))}",
         )
     busy = [at for at, device in enumerate(facts.torch.devices) if "busy or unavailable" in (device.error or "").lower()]
     if busy:
@@ -113,7 +113,7 @@ def _without_mig(cut: list[DeviceSample]) -> str:
 
 def mps(facts: Facts) -> Check | None:
     """The MPS daemon, which stands between CUDA and the cards."""
-    running = any(daemon.startswith("nvidia-cuda-mps") for daemon in facts.system.daemons)
+    running = any(daemon.startswith(MPS_PROGRAMS) for daemon in facts.system.daemons)
     chosen = "CUDA_MPS_PIPE_DIRECTORY" in facts.environ
     complaint = facts.torch.complaint.lower()
     # The daemon's own list may leave no card, and CUDA then says no more than that there is none.

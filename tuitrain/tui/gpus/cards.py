@@ -102,7 +102,7 @@ def holders(card: DeviceSample, width: int = 1000) -> str:
     if card.processes is None:
         return words.NONE
     if not card.processes:
-        return "its instances" if card.mig and card.parent is None else FREE if unheld(card) is None else "nobody seen here"
+        return "its instances" if _is_cut(card) else FREE if unheld(card) is None else "nobody seen here"
     held: dict[str, int] = {}
     for process in card.processes:
         who = _who(process)
@@ -120,9 +120,14 @@ def holders(card: DeviceSample, width: int = 1000) -> str:
 
 def is_free(card: DeviceSample) -> bool:
     """Whether nobody is seen who wants it: a desktop on it is in nobody's way."""
-    if card.processes and card.status == "ok":
-        return unheld(card) is None and not any(process.wants_the_card for process in card.processes)
-    return card.status == "ok" and holders(card) == FREE
+    if card.status != "ok" or card.processes is None or _is_cut(card):
+        return False
+    return unheld(card) is None and not any(process.wants_the_card for process in card.processes)
+
+
+def _is_cut(card: DeviceSample) -> bool:
+    """Whether its instances are used in its place."""
+    return bool(card.mig) and card.parent is None
 
 
 def _who(process: ProcessSample) -> str:
