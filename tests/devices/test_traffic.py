@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from nvml_stub.fixture import write
 
-from tuitrain.devices import cards
+from tuitrain.devices import cards, traffic
 from tuitrain.devices.cards import CardReader
-from tuitrain.devices.traffic import Meter, _value
+from tuitrain.devices.questions import Questions
+from tuitrain.devices.traffic import Meter, TrafficReader, _value
 
 Load = Callable[[str], dict[str, str]]
 
@@ -34,6 +36,50 @@ def test_two_readings_at_one_moment_give_no_rate() -> None:
     meter = Meter()
     meter.rate(1, 1.0)
     assert meter.rate(2, 1.0) is None
+
+
+class BusyLink:
+    """A card with counters of 32 bits, and the clock on which they go on."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, sent: float, received: float) -> None:
+        """The rates are bytes a second."""
+        self.now = 5000.0
+        self.rates = {197: sent, 198: received}
+        self.counts = {197: 4e9, 198: 1e9}
+        monkeypatch.setattr(traffic.time, "monotonic", lambda: self.now)
+        monkeypatch.setattr(traffic.time, "sleep", self.wait)
+
+    def wait(self, seconds: float) -> None:
+        self.now += seconds
+        self.counts = {field: count + self.rates[field] * seconds for field, count in self.counts.items()}
+
+    def ask(self, function: str, *arguments: Any) -> Any:
+        if function != "nvmlDeviceGetFieldValues":
+            return None
+        counts = [int(self.counts.get(field, 0)) % 2**32 for field in arguments[0]]
+        return [SimpleNamespace(nvmlReturn=0, valueType=1, value=SimpleNamespace(uiVal=count)) for count in counts]
+
+
+@pytest.mark.parametrize(("sent", "received"), [(0, 1e6), (2.2e9, 4.4e9), (26e9, 55e9)])
+def test_a_link_that_takes_its_counters_round_many_times_a_second_has_its_true_rate(
+    monkeypatch: pytest.MonkeyPatch, sent: float, received: float
+) -> None:
+    link, reader = BusyLink(monkeypatch, sent, received), TrafficReader()
+    ask = cast(Questions, link.ask)
+    assert reader.read(ask).pcie_sent is None
+    for _ in range(5):
+        link.wait(0.98)
+        rates = reader.read(ask)
+        assert (rates.pcie_sent, rates.pcie_received) == (pytest.approx(sent, abs=2), pytest.approx(received, abs=2))
+
+
+def test_what_a_link_did_since_the_last_reading_counts_also_where_it_rests_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    link, reader = BusyLink(monkeypatch, 3e9, 0), TrafficReader()
+    ask = cast(Questions, link.ask)
+    reader.read(ask)
+    link.wait(0.98)
+    link.rates[197] = 0
+    assert reader.read(ask).pcie_sent == pytest.approx(0.98 * 3e9, abs=2)
 
 
 def test_traffic_of_pcie_and_of_all_nvlinks(nvml_here: Load, monkeypatch: pytest.MonkeyPatch, reader: CardReader) -> None:

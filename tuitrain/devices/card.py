@@ -12,7 +12,7 @@ from tuitrain.devices.nvml import Nvml, NvmlFault
 from tuitrain.devices.processes import ProcessTable, listed
 from tuitrain.devices.questions import Questions, card_reason
 from tuitrain.devices.samples import UNNAMED, DeviceSample, Link, ProcessSample, Status
-from tuitrain.devices.traffic import Counters, Meter, counters
+from tuitrain.devices.traffic import Traffic, TrafficReader
 
 STEADY_SECONDS = 5.0
 """How long an answer holds that hardly ever changes."""
@@ -100,7 +100,7 @@ class Card:
         self._steady = fields.Steady()
         self._instances: tuple[Handle, ...] = ()
         self._steady_until: float | None = None
-        self._meters = (Meter(), Meter(), Meter(), Meter())
+        self._traffic = TrafficReader()
 
     def read(self, table: ProcessTable) -> tuple[DeviceSample, ...]:
         """The card and its instances. A card whose `status` is not "ok" stands alone, without values."""
@@ -125,8 +125,8 @@ class Card:
     def _sample(self, ask: Questions, table: ProcessTable) -> DeviceSample:
         memory = fields.memory(ask)
         rates = ask("nvmlDeviceGetUtilizationRates")
-        counted, known = counters(ask), self._steady
-        pcie, nvlink = self._links(counted)
+        traffic, known = self._traffic.read(ask), self._steady
+        pcie, nvlink = self._links(traffic)
         return self.handle.sample(
             memory_total=memory.total,
             memory_used=memory.used,
@@ -138,7 +138,7 @@ class Card:
             temperature=fields.temperature(ask),
             power=fields.watts(ask("nvmlDeviceGetPowerUsage")),
             power_cap=known.power_cap,
-            energy=counted.energy,
+            energy=traffic.energy,
             fan=fields.fan(ask),
             performance_state=fields.performance_state(ask),
             persistence=known.persistence,
@@ -156,20 +156,17 @@ class Card:
             status=ask.status(),
         )
 
-    def _links(self, counted: Counters) -> tuple[Link, Link]:
-        now, known = time.monotonic(), self._steady
-        pcie_sent, pcie_received, nvlink_sent, nvlink_received = (
-            meter.rate(count, now) for meter, count in zip(self._meters, counted[1:], strict=True)
-        )
+    def _links(self, traffic: Traffic) -> tuple[Link, Link]:
+        known = self._steady
         pcie = Link(
-            sent=pcie_sent,
-            received=pcie_received,
+            sent=traffic.pcie_sent,
+            received=traffic.pcie_received,
             generation=known.generation,
             generation_max=known.generation_max,
             width=known.width,
             width_max=known.width_max,
         )
-        return pcie, Link(sent=nvlink_sent, received=nvlink_received, lanes=known.lanes)
+        return pcie, Link(sent=traffic.nvlink_sent, received=traffic.nvlink_received, lanes=known.lanes)
 
     def _instance(self, handle: Handle, table: ProcessTable) -> DeviceSample:
         """Memory and processes: NVML has nothing else of an instance alone."""
