@@ -124,6 +124,35 @@ def test_many_slow_calls_are_not_waited_for_either(nvml: Load) -> None:
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "NVML not responding for 1 s\n", "")
 
 
+LOOKS = """
+import sys, threading, time
+from pathlib import Path
+from tuitrain.cli.wiring import session_and_sampler
+from tuitrain.devices import report
+report.WAIT_SECONDS = 0.5
+with session_and_sampler(Path("runs"), waits=True) as (session, _):
+    for _ in range(3):
+        print(session._free_cuda_devices(), sum(thread.name == "nvml-sampler" for thread in threading.enumerate()))
+    scenario = Path(sys.argv[1])
+    scenario.write_text("count 2\\ncard 0 memory_used 9000000000\\n")
+    report.WAIT_SECONDS = 20
+    print(session._free_cuda_devices())
+"""
+
+
+def test_a_queued_run_that_looks_again_and_again_waits_for_a_driver_that_hangs_in_one_thread(nvml: Load) -> None:
+    environment = nvml("count 1\nhang nvmlInitWithFlags 4\n")
+    ended = subprocess.run(
+        [sys.executable, "-c", LOOKS, environment["TUITRAIN_NVML_SCENARIO"]],
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (ended.stdout.splitlines(), ended.stderr) == (["None 1", "None 1", "None 1", "[1, 0]"], "")
+
+
 # -- the table ------------------------------------------------------------------------------------------------------------
 
 HOST = HostSample(name="Some CPU", cores=64, cpu_percent=12.0, ram_used=31 * GIB, ram_total=512 * GIB)

@@ -157,6 +157,13 @@ def test_stop_ends_both_threads_and_gives_nvml_back(nvml_here: Load, sampler: Sa
     assert len(given_back) == 1
 
 
+def test_cards_that_wake_one_after_the_other_are_waited_for(nvml_here: Load, sampler: Sampler) -> None:
+    nvml_here("count 5\nhang nvmlDeviceGetHandleByIndex_v2 0.4\n")
+    sampler.start()
+    # Together they take longer than one call may.
+    assert len(sampler.wait(1.5).devices) == 5
+
+
 def test_stop_before_start_is_allowed(sampler: Sampler) -> None:
     sampler.stop()
     assert isinstance(sampler.latest().host, HostSample)

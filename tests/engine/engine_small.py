@@ -43,7 +43,7 @@ class FakeControl:
         self.given_folder = folder
         self.resolved: RunConfig | None = None
         self.environment: dict[str, Any] = {}
-        self.free_cuda_devices: Callable[[], Sequence[int]] = list
+        self.free_cuda_devices: Callable[[], Sequence[int] | None] = list
         self.ending = False
         self.plan = plan or {}
         self.boundary = 0

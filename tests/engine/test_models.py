@@ -160,6 +160,51 @@ def test_which_gpus_are_taken(spec: str, free: list[int], devices: list[str], no
     assert len(placement.notices) == notices
 
 
+@pytest.mark.usefixtures("two_gpus")
+def test_where_nobody_knows_which_gpu_is_free_the_first_one_is_taken_and_the_log_says_so() -> None:
+    placement = place("auto", lambda: None)
+    assert [str(device) for device in placement.devices] == ["cuda:0"]
+    assert [notice.text for notice in placement.notices] == ["Training on cuda:0: the NVIDIA driver does not say how much memory is free."]
+    assert not place("auto:all", lambda: None).notices
+
+
+@pytest.mark.usefixtures("two_gpus")
+@pytest.mark.parametrize(
+    ("spec", "capabilities", "devices", "notice"),
+    [
+        (
+            "auto",
+            [(9, 0), (3, 5)],
+            ["cuda:0"],
+            "Training on cuda:0: this torch has no kernels for cuda:1; `tuitrain doctor` says which one has.",
+        ),
+        ("auto", [(3, 5), (9, 0)], ["cuda:1"], None),
+        ("auto:all", [(3, 5), (9, 0)], ["cuda:1"], "this torch has no kernels for cuda:0"),
+        ("auto:2", [(3, 5), (9, 0)], ["cuda:1"], "Training on cuda:1: auto:2 asks for 2 GPUs, and torch can use no more."),
+        ("auto", [(3, 5), (3, 5)], ["cuda:1"], None),
+        ("cuda:0", [(3, 5), (9, 0)], ["cuda:0"], None),
+    ],
+)
+def test_a_card_without_kernels_in_this_torch_is_not_taken_where_another_has_them(
+    monkeypatch: pytest.MonkeyPatch, spec: str, capabilities: list[tuple[int, int]], devices: list[str], notice: str | None
+) -> None:
+    monkeypatch.setattr(torch.cuda, "get_device_capability", capabilities.__getitem__)
+    monkeypatch.setattr(torch.cuda, "get_arch_list", lambda: ["sm_80", "sm_90"])
+    placement = place(spec, lambda: [1, 0])
+    assert [str(device) for device in placement.devices] == devices
+    said = " ".join(notice.text for notice in placement.notices)
+    assert notice in said if notice else not said
+
+
+@pytest.mark.usefixtures("two_gpus")
+def test_a_card_that_does_not_say_what_it_is_may_be_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(ordinal: int) -> tuple[int, int]:
+        raise RuntimeError("CUDA unknown error")
+
+    monkeypatch.setattr(torch.cuda, "get_device_capability", fails)
+    assert [str(device) for device in place("auto", lambda: [1, 0]).devices] == ["cuda:1"]
+
+
 @pytest.mark.parametrize("spec", ["auto:all", "auto:2", "auto"])
 def test_cards_in_mig_mode_count_as_the_one_instance_that_cuda_gives(monkeypatch: pytest.MonkeyPatch, spec: str) -> None:
     """Before CUDA has started, torch's own number is that of NVML's cards."""

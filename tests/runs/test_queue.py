@@ -89,6 +89,14 @@ def test_any_gpu() -> None:
     assert runs_before(standing(me, [trains("a", "cpu")], ())) == ["a"]
 
 
+def test_while_nobody_knows_which_gpus_there_are_any_gpu_is_waited_for_and_the_cpu_is_not() -> None:
+    anyone, mine = waits("any", "auto", since=1), waits("mine", "cpu", since=2)
+    found = standing(anyone, [anyone, mine], None)
+    assert not found.devices
+    assert queue.waits_for(anyone, found) == "waits for a GPU: the NVIDIA driver does not answer"
+    assert standing(mine, [anyone, mine], None).devices == ("cpu",)
+
+
 @pytest.mark.parametrize(
     ("device", "others", "words"),
     [

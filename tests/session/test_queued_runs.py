@@ -317,3 +317,15 @@ def test_a_disk_that_refuses_for_a_moment_costs_nobody_his_turn(what: str, tmp_p
     assert not refusals
     (run,) = catalogue.list_runs(tmp_path)
     assert run.state_words == "queued, begins"
+
+
+def test_while_the_driver_does_not_answer_a_run_of_any_gpu_waits_and_does_not_take_the_cpu(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waiting, said = QueuedRun.new(tmp_path, RunRecord(msgspec.structs.replace(CPU, device="auto"))), list[Event]()
+    answers: list[list[int] | None] = [None, None, [1, 0], [1, 0]]
+    monkeypatch.setattr(turn, "LOOK_SECONDS", 0.01)
+    control = Control(lambda: answers.pop(0))
+    assert turn.wait_for_turn(waiting, control, said.append) is None
+    assert said == [Notice(text="It waits for a GPU: the NVIDIA driver does not answer.")]
+    assert (catalogue.list_runs(tmp_path)[0].device, control.free_cuda_devices()) == (("cuda:1",), [1])

@@ -34,7 +34,7 @@ def session_and_sampler(
     With `waits` the run is a queued one: until its turn comes, the devices are asked only when somebody wants to know.
     """
     from tuitrain.devices.inventory import device_events, free_cuda_devices
-    from tuitrain.devices.report import one_sample
+    from tuitrain.devices.report import Looks
     from tuitrain.devices.sampler import Sampler
     from tuitrain.session.threads import limit_openmp_spin
     from tuitrain.session.worker import WorkerSession
@@ -42,14 +42,15 @@ def session_and_sampler(
     limit_openmp_spin()
     # NVML lists cards in the order of their bus ids; with this, CUDA counts them in the same order.
     os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
-    sampler = Sampler()
+    sampler, looks = Sampler(), Looks()
 
     def begin() -> Train:
         sampler.start()
         return load_engine()
 
-    def free() -> Sequence[int]:
-        return free_cuda_devices(one_sample() if waits else sampler.wait(FIRST_SAMPLE_SECONDS))
+    def free() -> Sequence[int] | None:
+        snapshot = looks.look() if waits else sampler.wait(FIRST_SAMPLE_SECONDS)
+        return None if snapshot.silent else free_cuda_devices(snapshot)
 
     session = WorkerSession(begin if waits else load_train or load_engine, runs_dir, free)
     sampler.subscribe(lambda snapshot: session.note_samples(device_events(snapshot)))
@@ -60,6 +61,7 @@ def session_and_sampler(
     finally:
         ended = _end(session)
         sampler.stop()
+        looks.close()
         if not ended:
             # A thread that is still inside torch would abort the interpreter's own exit.
             print("tuitrain: training did not stop in time; leaving it", file=sys.stderr)

@@ -16,7 +16,7 @@ from tuitrain.devices.samples import DeviceSample, DeviceSnapshot, HostSample, P
 from tuitrain.text import plural
 
 WAIT_SECONDS = 5.0
-"""How long a driver may take for its first answer."""
+"""How long a driver may take for one call before its first answer."""
 LOAD_SECONDS = 0.1
 """How long CPU and cards are watched for their load."""
 SECOND_LOOK_SECONDS = 2.0
@@ -58,6 +58,32 @@ def one_sample_with_load() -> DeviceSnapshot:
         time.sleep(max(LOAD_SECONDS - (time.monotonic() - begin), 0.0))
     sampler.stop()
     return msgspec.structs.replace(snapshot, host=reader.read())
+
+
+class Looks:
+    """One sample now and then, with nothing that asks the cards in between.
+
+    A driver that hangs is not asked anew: it would hold one more thread after each look.
+    """
+
+    def __init__(self) -> None:
+        self._sampler: Sampler | None = None
+
+    def look(self) -> DeviceSnapshot:
+        """What the devices say now; `silent` where they do not in time."""
+        if self._sampler is None:
+            self._sampler = Sampler()
+            self._sampler.start()
+        snapshot = self._sampler.wait(WAIT_SECONDS)
+        if not snapshot.silent:
+            self.close()
+        return snapshot
+
+    def close(self) -> None:
+        """Give up a look that got no answer."""
+        if self._sampler is not None:
+            self._sampler.stop()
+            self._sampler = None
 
 
 def _first(sampler: Sampler) -> DeviceSnapshot:

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 HISTORY_SECONDS = 3600
 STALL_SECONDS = 3.0
 """From here on a call in progress is said to hang: soon enough to show within 5 s, and longer than a driver takes to wake its cards."""
+WAKE_SECONDS = 40.0
+"""How long the first answer may take where no call hangs: without persistence mode each card that nobody uses takes 1 to 3 s to wake."""
 JOIN_SECONDS = 0.2
 
 Listener = Callable[[DeviceSnapshot], None]
@@ -87,10 +89,17 @@ class Sampler:
         return msgspec.structs.replace(snapshot, devices=devices, error=sentence, stalled_seconds=stalled)
 
     def wait(self, timeout: float) -> DeviceSnapshot:
-        """`latest`, after the first answer about the cards (which may be that there are none) and the host, or `timeout` seconds."""
-        deadline = time.monotonic() + timeout
-        self._answered.wait(timeout)
-        self._host_answered.wait(max(0.0, deadline - time.monotonic()))
+        """`latest`, after the first answer about the cards (which may be that there are none) and the host.
+
+        Without an answer it comes when one call has taken `timeout` seconds, and all of them together `WAKE_SECONDS`.
+        """
+        began = time.monotonic()
+        while not self._answered.is_set():
+            left = min(timeout - self._nvml.waiting_seconds(), began + WAKE_SECONDS - time.monotonic())
+            if left <= 0:
+                break
+            self._answered.wait(left)
+        self._host_answered.wait(max(0.0, began + timeout - time.monotonic()))
         return self.latest()
 
     def history(self, key: str, seconds: float = HISTORY_SECONDS) -> tuple[HistoryPoint, ...]:

@@ -185,6 +185,11 @@ class DeviceSnapshot(msgspec.Struct, frozen=True, kw_only=True):
     stalled_seconds: float
     cuda_version: str | None = None
 
+    @property
+    def silent(self) -> bool:
+        """NVML has not answered, now or at all: which cards there are, nobody knows."""
+        return self.taken is None or self.stalled_seconds > 0
+
 
 class HistoryPoint(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One second of a device's past; `time` is Unix seconds. For the cpu: CPU percent and used RAM."""

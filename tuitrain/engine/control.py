@@ -17,13 +17,13 @@ class Control(Protocol):
         folder: the run folder; valid once the event after `RunStarted` is asked for.
         resolved: set by the engine before `RunStarted`: the configuration with device, data and strategy as they were taken.
         environment: filled by the engine before `RunStarted`: versions and the number of torch threads.
-        free_cuda_devices: CUDA ordinals, most free memory first; empty when unknown. It must not make a CUDA context.
+        free_cuda_devices: CUDA ordinals, most free memory first; `None` when nobody knows. It must not make a CUDA context.
     """
 
     folder: Path
     resolved: RunConfig | None
     environment: dict[str, Any]
-    free_cuda_devices: Callable[[], Sequence[int]]
+    free_cuda_devices: Callable[[], Sequence[int] | None]
 
     def placed(self, devices: Sequence[str]) -> None:
         """The run will train on these devices. Called in the training thread, before anything is made on them."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -13,6 +13,7 @@ from tuitrain.config import ConfigError, parse_device
 from tuitrain.device_names import in_words, short
 from tuitrain.engine.failures import first_line
 from tuitrain.events import Notice
+from tuitrain.kernels import has_kernels
 from tuitrain.text import clean
 
 _NONE_LEFT = re.compile(r"No (CUDA|HIP) GPUs are available")
@@ -31,12 +32,13 @@ class Placement:
         return self.devices[0]
 
 
-def place(spec: str, free_cuda_devices: Callable[[], Sequence[int]]) -> Placement:
+def place(spec: str, free_cuda_devices: Callable[[], Sequence[int] | None]) -> Placement:
     """Resolve a `device` value, without making a CUDA context.
 
     Args:
         spec: as `tuitrain.config.parse_device` takes it.
-        free_cuda_devices: CUDA ordinals, most free memory first; asked only for `auto` on a machine with a usable GPU.
+        free_cuda_devices: CUDA ordinals, most free memory first, `None` where nobody knows; asked only for `auto` on a machine with a
+            usable GPU.
 
     Raises:
         ConfigError: it names a GPU that cannot be used or is not there.
@@ -46,13 +48,33 @@ def place(spec: str, free_cuda_devices: Callable[[], Sequence[int]]) -> Placemen
         return Placement(tuple(_named(name, spec) for name in wanted))
     if not torch.cuda.is_available():
         return Placement((torch.device("cpu"),), (Notice(text=f"Training on the CPU: {_why_no_cuda()}."),))
-    count = cuda_count()
-    freest = [ordinal for ordinal in dict.fromkeys((*free_cuda_devices(), *range(count))) if 0 <= ordinal < count]
-    devices = tuple(torch.device("cuda", ordinal) for ordinal in freest[:wanted])
-    if wanted is not None and wanted > count:
-        taken = in_words([str(device) for device in devices])
-        return Placement(devices, (Notice(text=f"Training on {taken}: {spec} asks for {wanted} GPUs, and torch sees no more."),))
-    return Placement(devices)
+    count, free = cuda_count(), free_cuda_devices()
+    freest = [ordinal for ordinal in dict.fromkeys((*(free or ()), *range(count))) if 0 <= ordinal < count]
+    fit = [ordinal for ordinal in freest if count == 1 or _has_kernels(ordinal)] or freest
+    devices = tuple(torch.device("cuda", ordinal) for ordinal in fit[:wanted])
+    return Placement(devices, tuple(Notice(text=text) for text in _about(spec, wanted, devices, freest, fit, known=free is not None)))
+
+
+def _about(
+    spec: str, wanted: int | None, devices: Sequence[torch.device], freest: Sequence[int], fit: Sequence[int], *, known: bool
+) -> Iterator[str]:
+    """What the person should know of the devices that were taken."""
+    taken = in_words([str(device) for device in devices])
+    if not known and len(devices) < len(fit):
+        yield f"Training on {taken}: the NVIDIA driver does not say how much memory is free."
+    left = [f"cuda:{ordinal}" for ordinal in freest[:wanted] if ordinal not in fit]
+    if left:
+        yield f"Training on {taken}: this torch has no kernels for {in_words(left)}; `tuitrain doctor` says which one has."
+    if wanted is not None and wanted > len(fit):
+        yield f"Training on {taken}: {spec} asks for {wanted} GPUs, and torch {'can use' if left else 'sees'} no more."
+
+
+def _has_kernels(ordinal: int) -> bool:
+    """Without making a context on the card; true where it does not say what it is, which the run then finds out."""
+    try:
+        return has_kernels(torch.cuda.get_device_capability(ordinal), torch.cuda.get_arch_list())
+    except (RuntimeError, AssertionError, torch.cuda.DeferredCudaCallError):
+        return True
 
 
 def cuda_devices(devices: Sequence[torch.device]) -> list[torch.device]:

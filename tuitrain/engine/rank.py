@@ -126,7 +126,7 @@ class RankControl:
         self.folder = Path(folder or "")
         self.resolved: RunConfig | None = None
         self.environment: dict[str, Any] = {}
-        self.free_cuda_devices: Callable[[], Sequence[int]] = list
+        self.free_cuda_devices: Callable[[], Sequence[int] | None] = list
         self._ends = self._leaves = False
         self._asked: queue.SimpleQueue[Request] = queue.SimpleQueue()
 

@@ -35,7 +35,7 @@ class _Alone(Control):
         self.folder = Path()
         self.resolved = None
         self.environment = {}
-        self.free_cuda_devices = lambda: free
+        self.free_cuda_devices: Callable[[], Sequence[int] | None] = lambda: free
 
     def output(self, line: str) -> None:
         """What ranks print is of interest where they fail, and then it is in the error."""

@@ -26,6 +26,7 @@ from tuitrain.runs.summary import RunSummary, summarize
 from tuitrain.text import plural
 
 LOCK = ".queue.lock"
+_SOME_GPU = "cuda"
 _LIVE = tuple(f'"state":"{state}"'.encode() for state in LIVE_STATES)
 _QUEUED = (b'"queue":{',)
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EBADF)
@@ -33,21 +34,30 @@ _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.
 
 
 class Standing(msgspec.Struct, frozen=True):
-    """How a queued run stands: the devices that it may have now, or else the runs that it waits for, those that train first."""
+    """How a queued run stands: the devices that it may have now, or else the runs that it waits for, those that train first.
+
+    `unknown` says that it takes any GPU, and that nobody knows which there are.
+    """
 
     devices: tuple[str, ...] = ()
     behind: tuple[RunSummary, ...] = ()
+    unknown: bool = False
 
 
-def standing(run: RunSummary, runs: Iterable[RunSummary], gpus: Sequence[str], *, patient: bool = False) -> Standing:
+def standing(run: RunSummary, runs: Iterable[RunSummary], gpus: Sequence[str] | None, *, patient: bool = False) -> Standing:
     """How a queued run stands.
 
     Args:
         run: the run.
         runs: all runs of the folder.
-        gpus: the usable ones of this machine, the one that `auto` takes first before the others.
+        gpus: the usable ones of this machine, the one that `auto` takes first before the others; `None` where nobody knows.
         patient: let runs go first that came before it and that nobody waits for.
     """
+    if gpus is None:
+        if takes_any(run):
+            return Standing(unknown=True)
+        # Of those before it that take any GPU it is only known that they do not want the CPU.
+        gpus = (_SOME_GPU,)
     others = [other for other in runs if other.host == run.host and other.path != run.path]
     held = [(other, other.device) for other in others if other.live and not other.waits]
     taken = {device for _, devices in held for device in devices}
@@ -66,6 +76,8 @@ def standing(run: RunSummary, runs: Iterable[RunSummary], gpus: Sequence[str], *
 
 def waits_for(run: RunSummary, found: Standing) -> str:
     """What a queued run waits for, as a sentence without its full stop."""
+    if found.unknown:
+        return f"waits for {devices_in_words(run.device)}: the NVIDIA driver does not answer"
     if not found.behind:
         return f"waits for {devices_in_words(run.device)}"
     first = found.behind[0]

@@ -20,7 +20,7 @@ class Control:
     next event.
     """
 
-    def __init__(self, free_cuda_devices: Callable[[], Sequence[int]]) -> None:
+    def __init__(self, free_cuda_devices: Callable[[], Sequence[int] | None]) -> None:
         self.folder = Path()
         self.resolved: RunConfig | None = None
         self.environment: dict[str, Any] = {}

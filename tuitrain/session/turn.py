@@ -81,7 +81,7 @@ class _Watch:
         self._began = time.monotonic()
         self._due = 0.0
         self._seen: dict[Path, object] = {}
-        self._gpus: tuple[str, ...] = ()
+        self._gpus: tuple[str, ...] | None = ()
 
     def look(self) -> Standing | None:
         """How the run stands among all runs; `None` where nobody can tell at the moment.
@@ -105,8 +105,9 @@ class _Watch:
         self._due = min(now + WHOLE_LOOK_SECONDS, self._began + PATIENT_SECONDS if patient else now + WHOLE_LOOK_SECONDS)
         if any(run.waits and queue.takes_any(run) for run in runs):
             # NVML is asked only where somebody takes any GPU.
-            self._gpus = tuple(f"cuda:{ordinal}" for ordinal in self._ask())
-        if not self._gpus and queue.takes_any(mine):
+            ordinals = self._ask()
+            self._gpus = None if ordinals is None else tuple(f"cuda:{ordinal}" for ordinal in ordinals)
+        if self._gpus == () and queue.takes_any(mine):
             self.run = mine = msgspec.structs.replace(mine, device=("cpu",))
         found = queue.standing(mine, runs, self._gpus, patient=patient)
         self._seen = {run.path: _state(run) for run in found.behind}

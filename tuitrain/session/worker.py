@@ -40,10 +40,11 @@ class WorkerSession:
     Args:
         load_train: gives the engine's train function. Both are called in the training thread, because one of them imports torch.
         runs_dir: where the run folders are made.
-        free_cuda_devices: CUDA ordinals, the one with most free memory first; empty where there is none.
+        free_cuda_devices: CUDA ordinals, the one with most free memory first; empty where there is none, and `None` where nobody
+            knows.
     """
 
-    def __init__(self, load_train: Callable[[], Train], runs_dir: Path, free_cuda_devices: Callable[[], Sequence[int]]) -> None:
+    def __init__(self, load_train: Callable[[], Train], runs_dir: Path, free_cuda_devices: Callable[[], Sequence[int] | None]) -> None:
         self.record: RunRecord | None = None
         self.refusal: str | None = None
         self._load_train = load_train

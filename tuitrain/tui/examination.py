@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
+from tuitrain.devices.sampler import WAKE_SECONDS
 from tuitrain.session.background import Background
 from tuitrain.text import clean
 
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from tuitrain.devices import DeviceSnapshot
     from tuitrain.devices.doctor.model import Check, Report
     from tuitrain.tui.widgets.devices import SamplerLike
-
-FIRST_SAMPLE_SECONDS = 3.0
 
 
 class Doctor(Protocol):
@@ -110,8 +109,8 @@ class Examination(Background):
     def _examine(self, stop: threading.Event) -> Report:
         self._say("what NVML says")
         snapshot = self._sampler.latest()
-        deadline = time.monotonic() + FIRST_SAMPLE_SECONDS
-        while snapshot.taken is None and time.monotonic() < deadline and not stop.wait(0.05):
+        deadline = time.monotonic() + WAKE_SECONDS
+        while snapshot.taken is None and not snapshot.stalled_seconds and time.monotonic() < deadline and not stop.wait(0.05):
             snapshot = self._sampler.latest()
         return self._doctor.examine(snapshot, self._runs_dir, say=self._say, stop=stop)
 

@@ -21,7 +21,8 @@ FIRST_SAMPLE_SECONDS = 3.2
 
 
 def run(runs_dir: Path, *, as_json: bool, all_reduce: bool) -> str:
-    """The report, with a line on a terminal's stderr meanwhile; at most 15 s, and 30 more with `all_reduce`."""
+    """The report, with a line on a terminal's stderr meanwhile; at most 15 s, 30 more with `all_reduce`, and as long as
+    cards take to wake."""
     sampler = Sampler()
     sampler.start()
     try:

@@ -27,6 +27,7 @@ _INSTALL = {
     "fedora": "`sudo dnf install akmod-nvidia`, which is in RPM Fusion, then reboot.",
     "arch": "`sudo pacman -S nvidia-open`, then reboot.",
 }
+_STAY_AWAKE = "to keep them awake: sudo nvidia-smi -pm 1"
 
 
 def driver(facts: Facts) -> Check:
@@ -38,7 +39,9 @@ def driver(facts: Facts) -> Check:
         return _hangs(facts)
     if facts.cards and not facts.snapshot.error:
         speaks = f", for CUDA up to {facts.snapshot.cuda_version}" if facts.snapshot.cuda_version else ""
-        return DRIVER.ok(f"{version(facts) or 'of an unknown version'}{speaks}, and it answers")
+        asleep = any(card.persistence is False for card in facts.cards) and not system.wsl
+        sleep = f"; persistence mode is off, so a card that nobody uses takes seconds to wake ({_STAY_AWAKE})" if asleep else ""
+        return DRIVER.ok(f"{version(facts) or 'of an unknown version'}{speaks}, and it answers{sleep}")
     if system.wsl:
         return DRIVER.ok("under WSL 2 the driver is the one of Windows")
     taken_away = all(card.driver in _FOR_VIRTUAL_MACHINES for card in system.nvidia)

@@ -205,7 +205,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def silent(self) -> bool:
         """NVML has not answered, now or at all."""
-        return self.snapshot.taken is None or self.snapshot.stalled_seconds > 0
+        return self.snapshot.silent
 
     @property
     def refused(self) -> bool:

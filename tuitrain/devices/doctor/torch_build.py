@@ -8,6 +8,7 @@ from tuitrain.devices.doctor.driver import LAST_LINES, version
 from tuitrain.devices.doctor.facts import Facts, TorchDevice
 from tuitrain.devices.doctor.model import Check
 from tuitrain.devices.doctor.subject import Subject
+from tuitrain.kernels import has_kernels
 
 TORCH = Subject("torch", "torch", "a fresh Python process that imports torch")
 BUILD = Subject("torch-build", "torch's build", "torch.version.cuda")
@@ -140,7 +141,7 @@ def architecture(facts: Facts) -> Check | None:
     unfit = [
         (number, device)
         for number, device in enumerate(facts.torch.devices)
-        if "no kernel image" in (device.error or "").lower() or (device.error != "" and not _fits(device, built))
+        if "no kernel image" in (device.error or "").lower() or (device.error != "" and not has_kernels(device.capability, built))
     ]
     if not unfit:
         return ARCHITECTURE.ok(f"torch has kernels for all of them ({' '.join(built)})") if facts.torch.devices and built else None
@@ -148,22 +149,6 @@ def architecture(facts: Facts) -> Check | None:
     which = f"sm_{device.capability[0]}{device.capability[1]}" if device.capability else "its architecture"
     found = f"cuda:{number} ({device.name}) is {which}, for which this torch has no kernels ({' '.join(built) or 'its list is empty'})"
     return ARCHITECTURE.problem(found, _fitting_wheel(facts, device))
-
-
-def _fits(device: TorchDevice, built: tuple[str, ...]) -> bool:
-    """Kernels for the same major architecture up to the card's minor one run on it, and so does any older PTX."""
-    if device.capability is None or not built:
-        return True
-    for name in built:
-        found = re.fullmatch(r"(sm|compute)_(\d+)(\d)([af]?)", name)
-        if found is None:
-            continue
-        target = (int(found[2]), int(found[3]))
-        if found[1] == "compute" and target <= device.capability:
-            return True
-        if target == device.capability or (not found[4] and target[0] == device.capability[0] and target <= device.capability):
-            return True
-    return False
 
 
 def _fitting_wheel(facts: Facts, device: TorchDevice) -> str:
