@@ -223,7 +223,7 @@ def test_every_card_that_is_unwell_is_named_with_its_mend(tmp_path: Path) -> Non
     assert_names(report, "cards", "GPU 2 (NVIDIA H100), GPU 4 (NVIDIA H100): lost", mend="GPU 2, GPU 4: Reboot")
     found, mend = named(report, "cards").found, str(named(report, "cards").mend)
     assert all(status in found for status in sick)
-    assert "GPU 1: Stop everything that uses it, then: `sudo nvidia-smi --gpu-reset -i 1`" in mend
+    assert "GPU 1: Stop all that uses it or looks at it, tuitrain too, then: `sudo nvidia-smi --gpu-reset -i 1`" in mend
     assert "GPU 5: Ask the administrator" in mend
 
 

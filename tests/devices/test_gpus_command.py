@@ -228,7 +228,11 @@ def test_an_age_counts_what_has_gone_by(seconds: float, said: str) -> None:
 
 def test_what_is_wrong_with_a_card_is_a_sentence_under_it() -> None:
     lines = table(
-        card(0, status="reset required", reason="this card needs a reset (sudo nvidia-smi --gpu-reset -i 0) or a reboot"),
+        card(
+            0,
+            status="reset required",
+            reason="this card needs a reset (close tuitrain, then: sudo nvidia-smi --gpu-reset -i 0) or a reboot",
+        ),
         card(1, cuda_index=None, status="hidden", reason="hidden by X"),
         card(2, unified=True, throttle=("power cap", "too hot (software)")),
         DeviceSample(nvml_index=3, status="no permission", reason="not yours"),
@@ -236,7 +240,9 @@ def test_what_is_wrong_with_a_card_is_a_sentence_under_it() -> None:
     )
     assert lines[2] == "Something is wrong."
     text = " ".join(" ".join(lines).split())
-    assert "H100 80GB HBM3 reset required this card needs a reset (sudo nvidia-smi --gpu-reset -i 0) or a reboot" in text
+    assert (
+        "H100 80GB HBM3 reset required this card needs a reset (close tuitrain, then: sudo nvidia-smi --gpu-reset -i 0) or a reboot" in text
+    )
     assert "700/700 W hidden hidden by X" in text
     assert "unified memory: the system's RAM" in text
     assert "held down: power cap, too hot (software)" in text

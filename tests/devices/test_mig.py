@@ -96,7 +96,7 @@ def test_a_card_in_mig_mode_without_instances_is_skipped(nvml_here: Load, reader
     nvml_here("count 2\ncard 0 mig 1\n")
     parted, whole = reader.sample().devices
     assert (parted.cuda_index, whole.cuda_index, whole.status) == (None, 0, "ok")
-    assert "sudo nvidia-smi -i 0 -mig 0" in str(parted.reason)
+    assert "close tuitrain, then: sudo nvidia-smi -i 0 -mig 0" in str(parted.reason)
 
 
 def test_an_instance_that_is_taken_away_leaves_at_the_next_look_and_others_come(

@@ -90,6 +90,18 @@ def test_memory_that_cannot_be_is_none(nvml_here: Load, reader: CardReader) -> N
     assert [process.memory for process in processes(reader)] == [None, None, None]
 
 
+@pytest.mark.parametrize(
+    ("driver", "newer_list"),
+    [("530.30.02", True), ("535.43.02", False), ("535.98", False), ("535.104.05", True), ("5351.50", True), ("nonsense", True)],
+)
+def test_of_drivers_whose_newer_list_is_scrambled_the_older_one_is_asked_for(
+    nvml_here: Load, reader: CardReader, driver: str, newer_list: bool
+) -> None:
+    other = "v2" if newer_list else "v3"
+    nvml_here(f"count 1\ndriver {driver}\nerror nvmlDeviceGetComputeRunningProcesses_{other} 3\nprocess 0 compute {NOBODY} 7\n")
+    assert [(process.pid, process.memory) for process in processes(reader)] == [(NOBODY, 7)]
+
+
 def test_no_number_is_believed_for_its_size_alone_where_nobody_tells_the_cards_memory(nvml_here: Load, reader: CardReader) -> None:
     nobody = "error nvmlDeviceGetMemoryInfo 4\nerror nvmlDeviceGetMemoryInfo_v2 4\n"
     nvml_here(f"count 1\n{nobody}process 0 compute {NOBODY} {900 * GIB}\nprocess 0 compute {NOBODY + 1} {2**63}\n")
@@ -108,6 +120,17 @@ def test_a_process_of_this_machine_is_described(nvml_here: Load, reader: CardRea
     assert (first.cpu_percent, first.foreign) == (None, False)
     (second,) = processes(reader)
     assert second.cpu_percent is not None
+
+
+def test_a_process_that_has_ended_and_still_has_the_card_keeps_its_name(
+    nvml_here: Load, reader: CardReader, child: subprocess.Popen[bytes]
+) -> None:
+    child.kill()
+    # Nobody has asked how it ended, so the system keeps it.
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    nvml_here(f"count 1\nprocess 0 compute {child.pid} 1048576\n")
+    (process,) = processes(reader)
+    assert (process.name, process.user, process.command) == (psutil.Process(child.pid).name(), psutil.Process().username(), None)
 
 
 def test_cpu_is_of_one_core_since_the_last_look(nvml_here: Load, reader: CardReader) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,12 @@ from tuitrain.engine import export
 from tuitrain.recipes import load_recipe
 
 STARTED = msgspec.structs.replace(engine_small.STARTED, device=("cuda:0", "cuda:1"), strategy="dp")
+
+
+@pytest.fixture(autouse=True)
+def order_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a script says of it when it is executed here must not outlive the test."""
+    monkeypatch.setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
 
 
 @pytest.mark.parametrize(
@@ -97,6 +104,32 @@ def test_a_resnet_script_imports_torchvision() -> None:
     compile(text, "exported.py", "exec")
     assert "model = resnet18().to(device)" in text
     assert re.search(r"^import torchvision$", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("device", "strategy"),
+    [
+        ("cpu", "single"),
+        ("cuda:0", "single"),
+        ("cuda:1", "single"),
+        ("cuda:0,cuda:3", "split"),
+        ("cuda:0,cuda:3", "ddp"),
+        ("cpu,cpu", "ddp"),
+    ],
+)
+def test_other_gpus_than_the_first_are_numbered_as_in_the_run(monkeypatch: pytest.MonkeyPatch, device: str, strategy: str) -> None:
+    text = export.script(small_config(device=device, strategy=strategy), STARTED)
+    assert ("CUDA_DEVICE_ORDER" in text) == ("cuda:1" in device or "cuda:3" in device)
+    if "CUDA_DEVICE_ORDER" not in text:
+        return
+    # Before the first word to CUDA: what it finds then is what counts.
+    monkeypatch.delenv("CUDA_DEVICE_ORDER")
+    asked: list[str | None] = []
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: asked.append(os.environ.get("CUDA_DEVICE_ORDER")))
+    monkeypatch.setitem(os.environ, "LOCAL_RANK", "0")
+    start = text[: text.index("device = ")] + text[text.index("device = ") :].partition("\n")[0]
+    exec(compile(start, "exported.py", "exec"), {})
+    assert set(asked) == {"PCI_BUS_ID"}
 
 
 def test_what_a_run_says_of_its_devices_comes_back_from_its_configuration(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,7 +16,7 @@ from torch import nn
 
 from tuitrain.config import ConfigError
 from tuitrain.engine import prepare
-from tuitrain.engine.failures import breaks_cuda, describe, is_out_of_memory
+from tuitrain.engine.failures import breaks_cuda, describe, is_of_the_device, is_out_of_memory, unusable
 from tuitrain.engine.group import is_lost_peer
 from tuitrain.engine.run import Run
 from tuitrain.engine.train import train
@@ -67,6 +68,18 @@ def test_of_torch_s_words_about_a_full_gpu_those_about_its_own_cache_are_left_ou
         "cuda:0 ran out of memory while training; a smaller batch_size needs less (CUDA out of memory. Tried to allocate 128.00 MiB. "
         "GPU 0 has a total capacity of 79.10 GiB of which 66.73 MiB is free. Process 4321 has 78.00 GiB memory in use)."
     )
+
+
+@pytest.mark.parametrize(
+    "text", ["GET was unable to find an engine to execute this computation", "Unable to find a valid cuDNN algorithm to run convolution"]
+)
+def test_where_cudnn_knows_no_way_the_run_says_what_may_help(text: str) -> None:
+    error = RuntimeError(text)
+    advice = "free memory there, take a smaller batch_size or, on a card that has no bf16, the precision fp32."
+    assert describe(error, "training", "cuda:0") == f"cuDNN cannot convolve on cuda:0 while training ({text}); {advice}"
+    assert str(unusable(error, [torch.device("cuda:0")])) == f"device: cuDNN cannot convolve on cuda:0 ({text}); {advice}"
+    assert is_of_the_device(error), "it is not the model that does not fit the data"
+    assert not is_out_of_memory(error)
 
 
 @pytest.mark.parametrize("text", ["CUDA error: device-side assert triggered", "cuDNN error: CUDNN_STATUS_EXECUTION_FAILED", "out of range"])
@@ -342,3 +355,18 @@ def test_no_room_for_what_was_saved_is_a_refusal(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(Run, "go_on_from", raising(torch.OutOfMemoryError(OF_TORCH)))
     with pytest.raises(ConfigError, match="device: cpu has no room for the model and the data"):
         go_on(small_config(), FakeControl(tmp_path))
+
+
+@pytest.mark.parametrize(("device", "backend", "minutes"), [("cuda:0", "nccl", 30), ("cpu", "gloo", 24 * 60)])
+def test_a_gpu_that_waits_for_another_rank_for_half_an_hour_waits_in_vain(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, device: str, backend: str, minutes: int
+) -> None:
+    """Its process waits in a thread, and says that it lives."""
+    opened: list[tuple[str, timedelta]] = []
+    monkeypatch.setattr(torch.cuda, "set_device", lambda device: None)
+    monkeypatch.setattr("tuitrain.engine.world.find_store", lambda ending: (None, 0, 1))
+    monkeypatch.setattr("tuitrain.engine.world.wait_for_all", lambda *given: ["same"])
+    monkeypatch.setattr("tuitrain.engine.world.Group", lambda *given: None)
+    monkeypatch.setattr(dist, "init_process_group", lambda backend, **rest: opened.append((backend, rest["timeout"])))
+    World(small_config(device=device), FakeControl(tmp_path), torch.device(device))
+    assert opened == [(backend, timedelta(minutes=minutes))]

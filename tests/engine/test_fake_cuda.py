@@ -6,6 +6,7 @@ import gc
 import importlib.util
 import weakref
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -331,6 +332,17 @@ def test_cublas_gives_its_workspaces_back_before_torch_its_cache(tmp_path: Path,
     monkeypatch.setattr(torch.cuda, "empty_cache", lambda: done.append("cache"))
     run(small_config(device="cuda:1"), FakeControl(tmp_path))
     assert done == ["workspaces", "cache"]
+
+
+@pytest.mark.usefixtures("cards")
+@pytest.mark.parametrize(("alone", "fails", "given_back"), [(True, True, 1), (False, True, 0), (True, False, 1), (False, False, 1)])
+def test_an_error_in_a_group_is_not_held_up_for_memory(monkeypatch: pytest.MonkeyPatch, alone: bool, fails: bool, given_back: int) -> None:
+    """CUDA waits for the device before it frees memory, and the device for a rank that may have died."""
+    done: list[str] = []
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: done.append("cache"))
+    with suppress(ZeroDivisionError), run_settings(small_config(device="cuda:1"), [torch.device("cuda:1")], alone=alone):
+        _ = 1 / (0 if fails else 1)
+    assert len(done) == given_back
 
 
 @pytest.mark.parametrize("device", ["cuda:1", "cuda:0,cuda:1", "cpu,cuda:1"])

@@ -75,21 +75,17 @@ class CardReader:
         self._cards.clear()
         self._nvml.connect()
         self._connected = True
-        self._driver, self._cuda = self._versions()
+        self._driver, self._cuda = self._nvml.driver_version, self._newest_cuda()
 
-    def _versions(self) -> tuple[str | None, str | None]:
-        """Of the driver, and of the newest CUDA that it speaks."""
-        try:
-            driver: str | None = nvml.text(self._nvml.ask("nvmlSystemGetDriverVersion"))
-        except NvmlFault:
-            driver = None
+    def _newest_cuda(self) -> str | None:
+        """The newest one that the driver speaks."""
         for function in ("nvmlSystemGetCudaDriverVersion_v2", "nvmlSystemGetCudaDriverVersion"):
             try:
                 number = self._nvml.ask(function)
             except NvmlFault:
                 continue
-            return driver, f"{number // 1000}.{number % 1000 // 10}" if number > 0 else None
-        return driver, None
+            return f"{number // 1000}.{number % 1000 // 10}" if number > 0 else None
+        return None
 
     def _read_all(self) -> tuple[tuple[DeviceSample, ...], str | None]:
         count = self._nvml.ask("nvmlDeviceGetCount")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from typing import Any
 
@@ -42,6 +43,11 @@ _SENTENCES = {
 }
 
 
+_SCRAMBLED = tuple(f"nvmlDeviceGet{kind}RunningProcesses_v3" for kind in ("Compute", "Graphics", "MPSCompute"))
+"""Drivers from 535.43 on, to 535.104, write them in a longer structure than the library says (nvitop's pull request 79, issue 88): from
+the second process on all is wrong, and memory beyond the list is written to. What came before them is right there."""
+
+
 class NvmlFault(Exception):
     """An NVML call failed with `code`."""
 
@@ -61,6 +67,9 @@ class Nvml:
     def __init__(self) -> None:
         self._pynvml: Any = None
         self._called_at: float | None = None
+        self.driver_version: str | None = None
+        """As it said when it was connected to."""
+        self._scrambles = False
 
     def waiting_seconds(self) -> float:
         """For how long the call in progress has been running; 0 when none is."""
@@ -80,6 +89,12 @@ class Nvml:
                 raise NvmlFault(BINDING_MISSING) from None
             self._pynvml = pynvml
         self.ask("nvmlInit")
+        try:
+            self.driver_version = text(self.ask("nvmlSystemGetDriverVersion"))
+        except NvmlFault:
+            self.driver_version = None
+        found = re.match(r"535\.(\d{2,3})\b", self.driver_version or "")
+        self._scrambles = found is not None and 43 <= int(found[1]) < 104
 
     def disconnect(self) -> None:
         """Undo one `connect`; that NVML is gone already is no fault."""
@@ -92,9 +107,9 @@ class Nvml:
         """The answer of one of pynvml's functions.
 
         Raises:
-            NvmlFault: it failed, this library does not have it, or the answer is not readable text.
+            NvmlFault: it failed, this library does not have it or has a wrong one, or the answer is not readable text.
         """
-        call = getattr(self._pynvml, function, None)
+        call = None if self._scrambles and function in _SCRAMBLED else getattr(self._pynvml, function, None)
         if call is None:
             raise NvmlFault(FUNCTION_NOT_FOUND)
         self._called_at = time.monotonic()

@@ -126,7 +126,8 @@ def _command_line(process: psutil.Process) -> list[str]:
 
     try:
         words: list[str] = process.cmdline()
-    except (psutil.AccessDenied, OSError):
+    # One that has ended and holds the card all the same, as after a fault of the driver, has a name and a user.
+    except (psutil.AccessDenied, psutil.ZombieProcess, OSError):
         return []
     if words[1:2] != ["-c"] or not "".join(words[2:3]).startswith(ELSEWHERE):
         return words

@@ -27,7 +27,7 @@ _REASONS: dict[Status, str] = {
     "no permission": "this user may not open this card",
     "not responding": "the driver got no answer in time",
     "lost": "this card has fallen off the bus; reboot the machine",
-    "reset required": "this card needs a reset (sudo nvidia-smi --gpu-reset -i {index}) or a reboot",
+    "reset required": "this card needs a reset (close tuitrain, then: sudo nvidia-smi --gpu-reset -i {index}) or a reboot",
     "unknown error": "the driver does not say why; reboot if it stays so",
 }
 

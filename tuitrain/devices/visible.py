@@ -79,7 +79,7 @@ def _why_not(row: DeviceSample, rows: Sequence[DeviceSample]) -> str:
     if any(other.instance is not None and other.nvml_index == row.nvml_index for other in rows):
         return "in MIG mode: choose one of its instances"
     if row.mig:
-        return f"in MIG mode without an instance; to use the whole card: sudo nvidia-smi -i {row.nvml_index} -mig 0"
+        return f"in MIG mode without an instance; to use the whole card, close tuitrain, then: sudo nvidia-smi -i {row.nvml_index} -mig 0"
     return f"CUDA offers no whole card beside a MIG instance; for this one set {VISIBLE}={row.uuid}"
 
 

@@ -25,12 +25,15 @@ _OF_THE_CACHE = " Of the allocated memory "
 _NO_KERNELS = "no kernel image is available"
 # What a library of CUDA says of a card with which it does not work, whatever is computed there.
 _NOT_FOR_IT = re.compile(rf"CU[A-Z]+_STATUS_(NOT_INITIALIZED|ARCH_MISMATCH)|{_NO_KERNELS}")
+# What cuDNN says where none of its ways to convolve fits in the memory that is left, or none is for this precision on this card.
+_NO_WAY = re.compile(r"unable to find an engine to execute this computation|unable to find a valid cuDNN algorithm", re.IGNORECASE)
 # After one of these CUDA answers nothing else in the process that had it, whatever is asked.
 _BROKEN = re.compile(
     r"CUDA error: (device-side assert triggered|an illegal memory access|an illegal instruction|misaligned address|invalid program counter"
     r"|operation not supported on global/shared address space|unspecified launch failure|hardware stack error|the launch timed out"
     r"|uncorrectable (ECC|NVLink) error|Invalid access of peer GPU memory over nvlink or a hardware error)"
 )
+_NO_WAY_ADVICE = "free memory there, take a smaller batch_size or, on a card that has no bf16, the precision fp32"
 _NO_GRADIENT = "does not require grad and does not have a grad_fn"
 # What torch says of NCCL's errors: where it called, what kind of error that is, and what NCCL itself said last, where it said anything.
 _NCCL = re.compile(r"^(?P<kind>nccl\w+Error|ncclInvalid\w+): (?P<meaning>.*?)\s*(\nLast error:\s*(?P<last>.*))?$", re.MULTILINE)
@@ -81,7 +84,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 def is_of_the_device(error: BaseException) -> bool:
     """Whether `error` is the device's, which has no room or with which CUDA's libraries do not work, and not that of what was computed."""
-    return is_out_of_memory(error) or _NOT_FOR_IT.search(str(error)) is not None
+    return is_out_of_memory(error) or any(said.search(str(error)) for said in (_NOT_FOR_IT, _NO_WAY))
 
 
 def breaks_cuda(error: BaseException) -> bool:
@@ -102,6 +105,8 @@ def unusable(error: BaseException, devices: Sequence[torch.device]) -> ConfigErr
         return ConfigError(
             f"device: {names} has no room for the model and the data ({reason}); free some memory there or choose another device."
         )
+    if _NO_WAY.search(str(error)):
+        return ConfigError(f"device: cuDNN cannot convolve on {names} ({reason}); {_NO_WAY_ADVICE}.")
     return ConfigError(f"device: {names} cannot be used: {reason}.")
 
 
@@ -135,6 +140,8 @@ def describe(error: BaseException, doing: str, device: torch.device | str) -> st
     """What happened while `doing` ("training"), and where in the code, as one sentence."""
     if is_out_of_memory(error):
         return f"{device} ran out of memory while {doing}; a smaller batch_size needs less ({first_line(error)})."
+    if _NO_WAY.search(str(error)):
+        return f"cuDNN cannot convolve on {device} while {doing} ({first_line(error)}); {_NO_WAY_ADVICE}."
     if _NO_GRADIENT in str(error):
         return (
             f"no gradient comes back to the model while {doing}: its scores were computed under torch.no_grad(), detached, or not by torch."

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from tuitrain.engine.clock import Seconds, step_clock
+from tuitrain.engine.clock import Seconds, leading_clock
 from tuitrain.engine.failures import RunFailed
 from tuitrain.engine.memory import STATS_SECONDS, Memory, memory_of
 from tuitrain.engine.replicas import Pattern, replicas_event
@@ -129,7 +129,7 @@ class LossLog:
         self._fresh_memory = strategy.fresh_memory or self._memory_if_due
         self._cuda = device.type == "cuda"
         self._log_every = log_every
-        self._clock = step_clock(device)
+        self._clock = leading_clock(device)
         self._pending: list[_Done] = []
         self._flight: _Flight | None = None
         self._pattern: Pattern | None = None

@@ -13,7 +13,7 @@ from tuitrain.engine import script_speedrun as speedrun
 from tuitrain.engine.augment import crop_flip
 from tuitrain.engine.models import BUILT_IN, takes_rows
 from tuitrain.engine.outputs import logits, named_logits, tensors
-from tuitrain.engine.script_devices import device_lines, needs_copy, replica_lines, scores, split_function
+from tuitrain.engine.script_devices import device_lines, is_numbered, needs_copy, replica_lines, scores, split_function
 from tuitrain.events import DataKind
 from tuitrain.text import clean
 
@@ -183,6 +183,8 @@ def _imports(config: RunConfig, kind: DataKind) -> list[str]:
         others |= {"import torchvision"}
     if needs_copy(config):
         standard |= {"import copy"}
+    if is_numbered(config):
+        standard |= {"import os"}
     if config.strategy == "ddp":
         standard |= {"import os"} if ranks.needs_environment(config) else set()
         standard |= {"import hashlib"} if ranks.draws(config) else set()

@@ -6,8 +6,19 @@ from tuitrain.config import RunConfig, is_import_string
 from tuitrain.engine import script_ranks as ranks
 
 
+def is_numbered(config: RunConfig) -> bool:
+    """Whether the run is on other GPUs than the first one, so that it matters how they are counted."""
+    return any(name.startswith("cuda:") and name != "cuda:0" for name in ranks.names(config))
+
+
 def device_lines(config: RunConfig) -> list[str]:
     """`device`, which holds the data and the parameters, and `devices` where there are replicas; the CPU where there is no GPU."""
+    # Read when CUDA starts; by default the fastest GPU is the first one.
+    order = ['os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")  # the GPUs are numbered as in the run']
+    return [*(order if is_numbered(config) else []), *_devices(config)]
+
+
+def _devices(config: RunConfig) -> list[str]:
     if config.strategy == "ddp":
         return ranks.device_lines(config)
     wanted = ranks.names(config)

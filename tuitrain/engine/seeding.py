@@ -61,13 +61,14 @@ def seed_rank(seed: int, rank: int, step: int) -> None:
 
 
 @contextmanager
-def run_settings(config: RunConfig, devices: Sequence[torch.device]) -> Iterator[None]:
+def run_settings(config: RunConfig, devices: Sequence[torch.device], *, alone: bool = True) -> Iterator[None]:
     """Seeds, cuDNN's flags, torch's threads, the current CUDA device and the C library's way with memory for one run; as before afterwards,
     with what a person's own code has set for all of the process.
 
     The first of the run's devices, where it is a CUDA device, is the current one.
 
-    On CUDA the memory that the run leaves in torch's cache is given back, so that other people on the machine can have it.
+    On CUDA the memory that the run leaves in torch's cache is given back, so that other people on the machine can have it. To that end
+    CUDA waits for the device, which may wait for ever for a rank that has died: where the process is not `alone`, an error is not held up.
 
     Raises:
         ConfigError: that device cannot be used, or has no room for what CUDA needs there.
@@ -84,6 +85,7 @@ def run_settings(config: RunConfig, devices: Sequence[torch.device]) -> Iterator
     torch.backends.cudnn.benchmark = not config.deterministic and not threads_of_a_step
     # The current device decides where contexts are made: nothing may touch cuda:0 while a run is on cuda:1.
     current = _current(devices[0]) if devices[0].type == "cuda" else kept_memory()
+    gives_back = any(device.type == "cuda" for device in devices)
     try:
         with ExitStack() as settings:
             with reaching(devices[:1]):
@@ -92,12 +94,13 @@ def run_settings(config: RunConfig, devices: Sequence[torch.device]) -> Iterator
     except BaseException as error:
         # Else what was made on the devices is still held when their memory is given back.
         empty_frames(error)
+        gives_back = gives_back and alone
         raise
     finally:
         torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark = deterministic, benchmark
         torch.set_num_threads(threads)
         _set_again(others)
-        if any(device.type == "cuda" for device in devices):
+        if gives_back:
             _give_memory_back()
 
 

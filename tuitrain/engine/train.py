@@ -67,7 +67,7 @@ def _train_there(config: RunConfig, control: Control, group: Group | None, sprea
         yield from spread(msgspec.structs.replace(config, device=",".join(names), strategy="ddp"), control)
         return
     own = placement.devices if group is None else (group.own(placement.devices),)
-    with run_settings(config, own):
+    with run_settings(config, own, alone=group is None):
         yield from _train(config, control, placement.devices, group)
 
 

@@ -17,7 +17,7 @@ MIG = Subject("mig", "MIG", "NVML's MIG mode and instances of each card")
 MPS = Subject("mps", "MPS", "CUDA_MPS_PIPE_DIRECTORY and the running processes")
 _MENDS: dict[Status, str] = {
     "lost": f"Reboot (a card that fell off the bus needs power off and on); read why with: {LAST_LINES}.",
-    "reset required": "Stop everything that uses it, then: `sudo nvidia-smi --gpu-reset -i NUMBERS`; or reboot.",
+    "reset required": "Stop all that uses it or looks at it, tuitrain too, then: `sudo nvidia-smi --gpu-reset -i NUMBERS`; or reboot.",
     "not responding": f"Reboot if it stays so; read why with: {LAST_LINES}.",
     "unknown error": f"Reboot if it stays so; read why with: {LAST_LINES}.",
     "no permission": "Ask the administrator for access to this card; the others work without it.",
@@ -108,7 +108,7 @@ def mig(facts: Facts) -> Check | None:
 
 def _without_mig(cut: list[DeviceSample]) -> str:
     numbers = ",".join(str(card.nvml_index) for card in cut) or "0"
-    return f"`sudo nvidia-smi -i {numbers} -mig 0`"
+    return f"`sudo nvidia-smi -i {numbers} -mig 0`, with tuitrain closed"
 
 
 def mps(facts: Facts) -> Check | None:
