@@ -11,6 +11,7 @@ import pytest
 import torch
 from engine_small import CLASSES, FakeControl, go_on, losses_of, of, run, small_config
 from fake_recorder import count_as_built_in
+from test_speedrun import few
 from torch import Tensor, nn
 
 from tuitrain.engine import train as train_module
@@ -40,7 +41,7 @@ def said(events: list[Event]) -> list[str]:
 
 
 @pytest.mark.parametrize("optimizer", [{"momentum": 0.9}, {"optimizer": "adam"}], ids=["sgd", "adam"])
-@pytest.mark.parametrize("model", ["seed-cnn", "resnet18", "transformer"])
+@pytest.mark.parametrize("model", ["seed-cnn", "resnet18", "transformer", "rnn"])
 def test_replayed_steps_are_those_that_are_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, replays: list[str], model: str, optimizer: dict[str, Any]
 ) -> None:
@@ -52,6 +53,20 @@ def test_replayed_steps_are_those_that_are_not(
     replayed = run(small_config(**changes), FakeControl(tmp_path / "replayed"))
     assert not said(replayed)
     assert len(replays) == 3 * (12 - WARM_UP)
+    assert losses_of(replayed) == pytest.approx(losses_of(plain), rel=1e-9)
+    assert of(Eval, replayed)[-1].loss == pytest.approx(of(Eval, plain)[-1].loss, rel=1e-9)
+
+
+def test_the_speed_run_replayed_is_the_one_that_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, replays: list[str]) -> None:
+    """Its rates change with each step, and its averaging writes into the parameters between them."""
+    config = few(device="cuda:0")
+    with monkeypatch.context() as patch:
+        patch.setattr("tuitrain.engine.run.step_graphs", lambda *given: None)
+        plain = run(config, FakeControl(tmp_path / "plain"))
+    assert not replays
+    replayed = run(config, FakeControl(tmp_path / "replayed"))
+    # Two whole batches in each of six epochs.
+    assert replays.count("_forward") == 12 - WARM_UP
     assert losses_of(replayed) == pytest.approx(losses_of(plain), rel=1e-9)
     assert of(Eval, replayed)[-1].loss == pytest.approx(of(Eval, plain)[-1].loss, rel=1e-9)
 

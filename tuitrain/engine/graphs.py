@@ -185,8 +185,8 @@ def step_graphs(
 ) -> StepGraphs | None:
     """What replays the steps of `strategy`, where it is `Single` on a CUDA `device`; see `StepGraphs`.
 
-    Built-in networks alone: a person's own may take another course at a later step, and a recorded one would not know. A compiled one has
-    recordings of its own.
+    Built-in networks alone: a person's own may take another course at a later step, and a recorded one would not know. A compiled one
+    launches few kernels as it is.
     """
     if not isinstance(strategy, Single) or device.type != "cuda" or config.model not in MODELS or config.compile:
         return None
