@@ -385,6 +385,23 @@ async def test_training_shows_progress_curve_and_shapes(session: FakeSession, sa
 
 
 @pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize(("seconds", "words"), [(35.4, "no step for 35 s"), (250.0, "no step for 4 min"), (7300.0, "no step for 2 h")])
+async def test_a_run_that_makes_no_steps_says_so_in_the_place_of_its_speed(
+    session: FakeSession, sampler: FakeSampler, size: tuple[int, int], seconds: float, words: str
+) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=size) as pilot:
+        await begun(pilot, session)
+        assert session.record is not None
+        session.record.stalled_seconds = seconds
+        text = await until_shown(pilot, words)
+        assert "samples/s" not in text
+        assert "ETA    -:--" in text
+        session.record.stalled_seconds = 0.0
+        await until_shown(pilot, "samples/s")
+
+
+@pytest.mark.parametrize("size", SIZES)
 async def test_a_warning_shows_also_where_the_log_does_not(session: FakeSession, sampler: FakeSampler, size: tuple[int, int]) -> None:
     app = make(session, sampler)
     async with app.run_test(size=size) as pilot:

@@ -114,6 +114,18 @@ async def test_the_detail_says_what_was_changed_and_how_long_it_took(
         assert "changed " not in screen_text(app)
 
 
+@pytest.mark.parametrize(("size", "state"), [((80, 24), "● stalled"), (WIDE, "● running, stalled")])
+async def test_a_run_that_makes_no_steps_is_called_so(
+    session: FakeSession, sampler: FakeSampler, runs_dir: Path, three: list[Path], size: tuple[int, int], state: str
+) -> None:
+    keep(runs_dir, "20261122-0413-seed-cnn-ddd", **here(stalled_seconds=95.0))
+    app = make(session, sampler, runs_dir)
+    async with app.run_test(size=size) as pilot:
+        await opened(pilot, state, "state    ● running, stalled · epoch 1, step 40, and no step for 95 s")
+        await pilot.press("slash", *"stalled", "enter")
+        await until_shown(pilot, "1 of 4")
+
+
 @pytest.mark.parametrize("size", SIZES)
 async def test_no_runs_and_no_folder(session: FakeSession, sampler: FakeSampler, runs_dir: Path, size: tuple[int, int]) -> None:
     app = make(session, sampler, runs_dir)

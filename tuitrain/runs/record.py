@@ -91,6 +91,8 @@ class RunRecord:
         self._stepped_at = clock()
         self.eval_seconds = 0.0
         """How long the newest evaluation took."""
+        self.stalled_seconds = 0.0
+        """How long no step has come where several should have; 0 as long as they come. The host sees to it."""
 
     @property
     def live(self) -> bool:
@@ -108,6 +110,18 @@ class RunRecord:
         return self._rate.value
 
     @property
+    def makes_steps(self) -> bool:
+        """Whether it has made a step, and should make the next one just now."""
+        started = self.started
+        return self.state == "running" and self.phase is None and started is not None and 0 < self.step < started.total_steps
+
+    @property
+    def step_seconds(self) -> float | None:
+        """How long a step takes at the present speed; `None` before the first one."""
+        started, rate = self.started, self._rate.value
+        return None if started is None or rate is None else self._samples_per_step(started) / rate
+
+    @property
     def running_seconds(self) -> float:
         """How long the run has been running, pauses left out."""
         return self._running.seconds
@@ -115,7 +129,7 @@ class RunRecord:
     def eta_seconds(self) -> float | None:
         """Seconds of running until the last planned step is made and evaluated; `None` when nobody can tell."""
         rate, started = self._rate.value, self.started
-        if started is None or rate is None or not self.live:
+        if started is None or rate is None or not self.live or self.stalled_seconds:
             return None
         steps = max(started.total_steps - self.step, 0)
         evaluations = math.ceil(steps / started.steps_per_epoch) if started.test_samples else 0

@@ -78,6 +78,8 @@ class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
     pid_started: float | None = None
     boot_id: str | None = None
     pid_namespace: int | None = None
+    stalled_seconds: float | None = None
+    """How long no step has come where several should have; `None` as long as they come."""
     error: str | None = None
     parameters: int
     train_samples: int
@@ -125,6 +127,7 @@ class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
             ended=None if record.live else (self.ended or utc(now)),
             heartbeat=now,
             running_seconds=record.running_seconds,
+            stalled_seconds=record.stalled_seconds or None,
             error=record.error,
         )
 

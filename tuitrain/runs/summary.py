@@ -40,6 +40,7 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
     accuracy: float | None = None
     started: str = ""
     running_seconds: float | None = None
+    stalled_seconds: float | None = None
     host: str = ""
     pid: int | None = None
     note: str = ""
@@ -73,10 +74,17 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
         return self.here and self.pid == os.getpid()
 
     @property
+    def stalled(self) -> bool:
+        """Whether it trains, and no step comes."""
+        return self.state == "running" and bool(self.stalled_seconds)
+
+    @property
     def state_words(self) -> str:
-        """The state as it is shown: a live run that no screen shows is "detached"."""
+        """The state as it is shown: one that makes no steps is "stalled", another live run that no screen shows "detached"."""
         if self.queue is not None:
             return f"{self.state}, nobody waits" if self.left else self.state if self.waits else f"{self.state}, begins"
+        if self.stalled:
+            return f"{self.state}, stalled"
         return f"{self.state}, detached" if self.live and not self.attached else self.state
 
     def to_json(self) -> dict[str, Any]:
@@ -85,7 +93,7 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
         return {field: msgspec.to_builtins(getattr(self, field)) for field in fields}
 
 
-_INTERNAL = ("path", "running_seconds", "note", "error", "broken", "queue")
+_INTERNAL = ("path", "running_seconds", "stalled_seconds", "note", "error", "broken", "queue")
 
 
 def summarize(folder: Path, now: float) -> RunSummary:
@@ -125,6 +133,7 @@ def row_of(folder: Path, status: RunStatus, now: float) -> RunSummary:
         accuracy=status.accuracy,
         started=status.started,
         running_seconds=status.running_seconds,
+        stalled_seconds=status.stalled_seconds if state == "running" else None,
         host=status.host,
         pid=None if queue is not None and not has_process(status, now) else status.pid or None,
         note=status.note,

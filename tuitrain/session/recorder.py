@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from tuitrain.events import Checkpoint, Eval, Event, RunEnded, RunStarted, State
 from tuitrain.runs.record import RunRecord
+from tuitrain.session.standstill import Standstill
 from tuitrain.text import print_error
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ class Recorder:
         self.lost: Callable[[str], None] = lambda who: None
         """Called with that, once."""
         self._record = record
+        self._standstill = Standstill(record)
         self._listeners = listeners
         self._events: queue.SimpleQueue[Event | threading.Event | None] = queue.SimpleQueue()
         self._marks: list[threading.Event] = []
@@ -82,6 +84,9 @@ class Recorder:
             batch, more = self._next_batch()
             for event in batch:
                 self._apply(event)
+            if (notice := self._standstill.look()) is not None:
+                self._apply(notice)
+                batch.append(notice)
             if self.archive is not None:
                 self.archive.append(batch)
                 if (

@@ -135,6 +135,11 @@ def ago(seconds: float) -> str:
     return "just now" if said == "now" else f"{said} ago"
 
 
+def lasting(seconds: float) -> str:
+    """How long something has lasted, in one unit: "35 s", "5 min", "3 h"."""
+    return f"{seconds:.0f} s" if seconds < 99.5 else age(seconds)
+
+
 def celsius(value: int | None) -> str:
     """ "61 °C"."""
     return NONE if value is None else f"{value} °C"

@@ -74,6 +74,11 @@ class RunRow(msgspec.Struct, frozen=True):
         return self.state == "paused" or self.summary.left or self.ended
 
     @property
+    def stalled(self) -> bool:
+        """Whether it trains, and no step comes."""
+        return self.state == "running" and self.summary.stalled
+
+    @property
     def state_words(self) -> str:
         """The state, and whether nobody looks at the run; of one in the queue, its place."""
         from tuitrain.runs.queue import place_in_words
@@ -82,6 +87,8 @@ class RunRow(msgspec.Struct, frozen=True):
             return place_in_words(self.summary, self.place)
         if self.summary.queue is not None:
             return self.summary.state_words
+        if self.stalled:
+            return f"{self.state}, stalled"
         return f"{self.state}, detached" if self.detached else self.state
 
     def short_state(self, cells: int) -> str:
@@ -89,7 +96,7 @@ class RunRow(msgspec.Struct, frozen=True):
         from tuitrain.runs.queue import ordinal
 
         place = None if self.place is None else f"{self.state}, {ordinal(self.place)}"
-        fits = (text for text in (self.state_words, place) if text is not None and len(text) <= cells)
+        fits = (text for text in (self.state_words, place, "stalled" if self.stalled else None) if text is not None and len(text) <= cells)
         return next(fits, self.state)
 
     @property

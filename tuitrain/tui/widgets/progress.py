@@ -144,7 +144,9 @@ class Progress(Pane):
     def _numbers_row(self, record: RunRecord, width: int, per_second: str, accuracy: str) -> Row:
         """The numbers with these words for two of them."""
         palette, row = self.palette, Row()
-        if not self._view.ended:
+        if record.stalled_seconds and self._view.alive:
+            row.add(f"no step for {words.lasting(record.stalled_seconds)}", palette.warn).add(" · ", palette.faint)
+        elif not self._view.ended:
             speed = words.rate(record.samples_per_second) if self._view.state == "running" else "-"
             row.right(speed, 7, palette.strong).add(per_second, palette.dim).add(" · ", palette.faint)
         row.add("loss ", palette.dim).right(words.number(record.last_loss), 6, palette.train)

@@ -1,0 +1,55 @@
+"""A run that should make steps and makes none, as where a GPU hangs or a model of one's own waits: that is noticed, and told."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from tuitrain.events import Notice
+from tuitrain.runs.record import RunRecord
+
+SHOWN_SECONDS = 10.0
+"""From then on the record says it."""
+TOLD_SECONDS = 30.0
+"""From then on the log does."""
+_STEPS = 10
+"""Of a run with long steps so many must be overdue."""
+_LONGEST_LOOK = 2.0
+"""Longer than this passes between two looks only where this process stood still itself, and training with it."""
+
+
+class Standstill:
+    """Watches the steps of a run; whoever hosts it looks every second or so.
+
+    Args:
+        record: of the run; its `stalled_seconds` is kept here.
+        clock: seconds that only grow.
+    """
+
+    def __init__(self, record: RunRecord, clock: Callable[[], float] = time.monotonic) -> None:
+        self._record = record
+        self._clock = clock
+        self._looked = clock()
+        self._step = 0
+        self._silent = 0.0
+        self._told = False
+
+    def look(self) -> Notice | None:
+        """See how long the last step ago is; what there is to say of it."""
+        record, now = self._record, self._clock()
+        passed, self._looked = min(now - self._looked, _LONGEST_LOOK), now
+        if record.step != self._step or not record.makes_steps:
+            came, self._step = record.step > self._step, record.step
+            silent, self._silent = self._silent + passed, 0.0
+            record.stalled_seconds = 0.0
+            told, self._told = self._told, False
+            if told and came and record.live:
+                return Notice(level="warning", text=f"Steps come again: step {record.step:,} came after {silent:.0f} s.")
+            return None
+        self._silent += passed
+        patience = _STEPS * (record.step_seconds or 0.0)
+        record.stalled_seconds = self._silent if self._silent >= max(SHOWN_SECONDS, patience) else 0.0
+        if self._told or self._silent < max(TOLD_SECONDS, patience):
+            return None
+        self._told = True
+        return Notice(level="warning", text=f"No step for {self._silent:.0f} s: step {record.step + 1:,} began, and does not end.")
