@@ -47,6 +47,16 @@ def test_the_main_job_from_the_first_frame_to_the_last(env: dict[str, str], colu
     assert states(env) == ["stopped"]
 
 
+@pytest.mark.parametrize("elsewhere", ["2>kept", "| tee kept"])
+def test_either_standard_stream_may_go_elsewhere(env: dict[str, str], tmp_path: Path, elsewhere: str) -> None:
+    with Terminal(["sh", "-c", f"cd {tmp_path} && {TUITRAIN} {elsewhere}"], env) as terminal:
+        terminal.wait("seed-cnn")
+        terminal.press("q")
+        assert terminal.exit_code() == 0
+    assert b"\x1b[?1049l" in terminal.raw
+    assert "\x1b" not in (tmp_path / "kept").read_text(encoding="utf-8")
+
+
 def test_a_model_that_asks_something_takes_no_key_from_the_app(env: dict[str, str]) -> None:
     argv = [TUITRAIN, "run", "random-linear", "--device", "cpu", "--set", "model=small_net:make_asking", "--tui"]
     with Terminal(argv, env) as terminal:

@@ -93,7 +93,7 @@ def open_app(
 
 def _check_terminal(instead: str) -> None:
     """Raises: click.UsageError: there is no terminal, or one on which nothing can be drawn; `instead` says what to do then."""
-    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+    if not (sys.stdin.isatty() and (sys.stderr.isatty() or sys.stdout.isatty())):
         raise click.UsageError(f"the app needs a terminal; without one {instead}.")
     if (term := os.environ.get("TERM")) in _WITHOUT_A_CURSOR:
         named = f"TERM: on a {term!r} terminal the app cannot draw"

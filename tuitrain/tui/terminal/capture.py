@@ -42,7 +42,8 @@ class Capture:
         sys.stderr.flush()
         self._python = (sys.stdout, sys.stderr, sys.__stderr__)
         self._saved = (os.dup(1), os.dup(2))
-        self.terminal = _text(os.dup(self._saved[1]))
+        # Whoever keeps one of them in a file or a pipe has the screens on the other.
+        self.terminal = _text(os.dup(self._saved[1 if os.isatty(2) or not os.isatty(1) else 0]))
         """The terminal, for what must be seen after the app has gone."""
         self._read, write = os.pipe()
         # Something that prints much while it holds Python's lock would wait for the reader, which waits for the lock.
