@@ -302,9 +302,11 @@ def parse_device(spec: str) -> tuple[str, ...] | int | None:
 
 
 def _devices_meant(spec: str) -> str:
-    """The devices that other programs' words for them name: `gpu`, a bare number, `cuda1`; empty where it is none of these."""
+    """The devices that other programs' words for them name: `gpu`, a bare number, `cuda1`, a range from its end; empty where it is none of
+    these."""
     words = [word for word in re.split(r"[\s,;+]+", spec.lower()) if word]
     names = ",".join(re.sub(r"(?:gpus?|cuda)?:?(\d+)", r"cuda:\1", word, count=1) if word != "gpu" else "cuda" for word in words)
+    names = re.sub(r":(\d+)-(\d+)", lambda ends: ":{}-{}".format(*sorted(map(int, ends.groups()))), names)
     return names if all(_DEVICE.fullmatch(name) for name in _names(names)) else ""
 
 

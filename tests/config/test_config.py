@@ -456,6 +456,8 @@ def test_a_missing_recipe_file_is_told_the_nearest_recipe(tmp_path: Path) -> Non
         ("gpu:1", "cuda:1"),
         ("0,1", "cuda:0,cuda:1"),
         ("cuda1", "cuda:1"),
+        ("cuda:3-0,cpu", "cuda:0-3,cpu"),
+        ("7-4", "cuda:4-7"),
         ("CPU", "cpu"),
         ("cpu,", "cpu"),
         ("cpu cpu", "cpu,cpu"),

@@ -126,6 +126,15 @@ async def test_a_run_that_makes_no_steps_is_called_so(
         await until_shown(pilot, "1 of 4")
 
 
+async def test_devices_in_a_row_are_a_range_in_the_column_that_has_room_for_one(
+    session: FakeSession, sampler: FakeSampler, runs_dir: Path, three: list[Path]
+) -> None:
+    keep(runs_dir, "20261122-0413-seed-cnn-ddd", device=("cuda:2", "cuda:3"))
+    app = make(session, sampler, runs_dir)
+    async with app.run_test(size=WIDE) as pilot:
+        await opened(pilot, "Runs 4", " cuda:2-3 ")
+
+
 @pytest.mark.parametrize("size", SIZES)
 async def test_no_runs_and_no_folder(session: FakeSession, sampler: FakeSampler, runs_dir: Path, size: tuple[int, int]) -> None:
     app = make(session, sampler, runs_dir)

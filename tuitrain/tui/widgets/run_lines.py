@@ -83,7 +83,7 @@ def _cell(run: RunRow, column: Column, texts: Mapping[str, str], palette: Palett
         case "took":
             return run_rows.took(run.took), palette.text
         case "device":
-            return in_words(kept.device), palette.dim
+            return in_words(kept.device, shortest_range=2), palette.dim
         case "id":
             return kept.run, palette.dim
         case "age" | "curve":
