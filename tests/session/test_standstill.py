@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 from small_sessions import BOUND, Heard, session_of, started, until
 
@@ -57,7 +58,7 @@ def test_a_step_that_does_not_end_is_shown_then_told_and_told_again_when_it_has(
     run.wait(19)
     assert not run.said
     run.wait(200)
-    assert run.said == ["No step for 30 s: step 8 began, and does not end."]
+    assert run.said == ["No step for 30 s: step 8 began, and has not ended."]
     assert run.record.stalled_seconds == 229
     run.step(8)
     assert (run.record.stalled_seconds, run.said[1:]) == (0, ["Steps come again: step 8 came after 229 s."])
@@ -86,13 +87,37 @@ def test_who_does_something_else_makes_no_steps(event: Event) -> None:
     assert run.record.stalled_seconds == 0, "it is counted from now on"
 
 
-@pytest.mark.parametrize("last", [0, 100])
-def test_before_the_first_step_and_after_the_last_none_is_due(last: int) -> None:
+def test_after_the_last_step_none_is_due() -> None:
     run = Watched()
-    if last:
-        run.step(last)
+    run.step(100)
     run.wait(1000)
     assert (run.record.stalled_seconds, run.said) == (0, [])
+
+
+@pytest.mark.parametrize("resumed_from", [None, 40])
+def test_the_first_step_has_more_time(resumed_from: int | None) -> None:
+    run = Watched(samples_per_second=100.0)
+    if resumed_from:
+        run.step(resumed_from)
+        run.record.apply(msgspec.structs.replace(started(100), resumed_from=resumed_from))
+        run.record.apply(State(state="running"))
+    run.wait(59)
+    assert (run.record.stalled_seconds, run.said) == (0, [])
+    run.wait(1)
+    assert run.record.stalled_seconds == 60
+    assert run.said == [f"No step for 60 s: step {(resumed_from or 0) + 1} began, and has not ended."]
+
+
+@pytest.mark.parametrize(
+    ("devices", "advised"),
+    [(("cuda:0", "cuda:1"), True), (("cuda:0", "node2/cuda:0"), True), (("cuda:0", "cuda:0"), False), (("cpu", "cuda:0"), False)],
+)
+def test_of_several_gpus_it_says_how_to_try_whether_they_reach_each_other(devices: tuple[str, ...], advised: bool) -> None:
+    run = Watched()
+    run.record.apply(msgspec.structs.replace(started(100), device=devices))
+    run.record.apply(State(state="running"))
+    run.wait(60)
+    assert run.said[0].endswith("Whether the GPUs reach each other says `tuitrain doctor --all-reduce`.") == advised
 
 
 def test_time_in_which_the_whole_process_stood_still_is_nobodys_fault() -> None:

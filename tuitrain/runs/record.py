@@ -111,9 +111,9 @@ class RunRecord:
 
     @property
     def makes_steps(self) -> bool:
-        """Whether it has made a step, and should make the next one just now."""
+        """Whether it should make a step just now."""
         started = self.started
-        return self.state == "running" and self.phase is None and started is not None and 0 < self.step < started.total_steps
+        return self.state == "running" and self.phase is None and started is not None and self.step < started.total_steps
 
     @property
     def step_seconds(self) -> float | None:

@@ -12,6 +12,8 @@ SHOWN_SECONDS = 10.0
 """From then on the record says it."""
 TOLD_SECONDS = 30.0
 """From then on the log does."""
+FIRST_SECONDS = 60.0
+"""The first step loads kernels, and tries them."""
 _STEPS = 10
 """Of a run with long steps so many must be overdue."""
 _LONGEST_LOOK = 2.0
@@ -47,9 +49,14 @@ class Standstill:
                 return Notice(level="warning", text=f"Steps come again: step {record.step:,} came after {silent:.0f} s.")
             return None
         self._silent += passed
-        patience = _STEPS * (record.step_seconds or 0.0)
+        assert record.started is not None
+        is_first = record.step == (record.started.resumed_from or 0)
+        patience = FIRST_SECONDS if is_first else _STEPS * (record.step_seconds or 0.0)
         record.stalled_seconds = self._silent if self._silent >= max(SHOWN_SECONDS, patience) else 0.0
         if self._told or self._silent < max(TOLD_SECONDS, patience):
             return None
         self._told = True
-        return Notice(level="warning", text=f"No step for {self._silent:.0f} s: step {record.step + 1:,} began, and does not end.")
+        gpus = {device for device in record.started.device if "cuda" in device}
+        advice = " Whether the GPUs reach each other says `tuitrain doctor --all-reduce`." if len(gpus) > 1 else ""
+        text = f"No step for {self._silent:.0f} s: step {record.step + 1:,} began, and has not ended.{advice}"
+        return Notice(level="warning", text=text)

@@ -135,6 +135,8 @@ class Progress(Pane):
         return row.join(bar).add("  ", palette.dim).join(steps).add("   ", palette.dim).join(end).strip(width)
 
     def _numbers(self, record: RunRecord, width: int) -> Strip:
+        if record.step == 0 and record.stalled_seconds and self._view.alive:
+            return Row(_no_step(record), self.palette.warn).strip(width)
         if record.step == 0:
             waiting = "the first steps come when this is done" if self._view.alive else ""
             return Row(waiting, self.palette.dim).strip(width)
@@ -145,7 +147,7 @@ class Progress(Pane):
         """The numbers with these words for two of them."""
         palette, row = self.palette, Row()
         if record.stalled_seconds and self._view.alive:
-            row.add(f"no step for {words.lasting(record.stalled_seconds)}", palette.warn).add(" · ", palette.faint)
+            row.add(_no_step(record), palette.warn).add(" · ", palette.faint)
         elif not self._view.ended:
             speed = words.rate(record.samples_per_second) if self._view.state == "running" else "-"
             row.right(speed, 7, palette.strong).add(per_second, palette.dim).add(" · ", palette.faint)
@@ -188,6 +190,10 @@ class Progress(Pane):
         if record is None or record.error is None:
             return []
         return wrap_into(record.error, width, 2)
+
+
+def _no_step(record: RunRecord) -> str:
+    return f"no step for {words.lasting(record.stalled_seconds)}"
 
 
 def _subject(record: RunRecord) -> str:
