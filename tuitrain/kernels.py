@@ -20,9 +20,9 @@ def has_kernels(capability: tuple[int, int] | None, built: Sequence[str]) -> boo
 
 
 def _runs_on(capability: tuple[int, int], target: re.Match[str]) -> bool:
-    """Kernels for the same major architecture up to the card's minor one run on it, and so does any older PTX; those of a target with a
-    letter run on that very architecture alone."""
+    """Kernels for the same major architecture up to the card's minor one run on it, and so does any older PTX. Those that end in "a" run on
+    that very architecture alone, those that end in "f" on the same major one, whichever kind they are."""
     kind, letter, version = target[1], target[4], (int(target[2]), int(target[3]))
-    if version == capability:
-        return True
-    return version < capability and (kind == "compute" or (not letter and version[0] == capability[0]))
+    if letter == "a":
+        return version == capability
+    return version <= capability and (version[0] == capability[0] or (kind == "compute" and not letter))

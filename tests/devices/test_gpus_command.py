@@ -118,10 +118,10 @@ def test_a_driver_that_hangs_is_not_waited_for(nvml: Load) -> None:
 
 
 def test_many_slow_calls_are_not_waited_for_either(nvml: Load) -> None:
-    code = "from tuitrain.devices import report; report.WAIT_SECONDS = 1.0; print(report.one_sample().error)"
-    environment = os.environ | nvml("count 16\nhang nvmlDeviceGetUtilizationRates 2\n")
+    code = "from tuitrain.devices import report, sampler; sampler.WAKE_SECONDS = 2.0; print(report.one_sample().error)"
+    environment = os.environ | nvml("count 16\nhang nvmlDeviceGetUtilizationRates 0.5\n")
     ended = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60, check=False)
-    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "NVML not responding for 1 s\n", "")
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "NVML not responding for 2 s\n", "")
 
 
 LOOKS = """

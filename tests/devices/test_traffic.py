@@ -82,6 +82,18 @@ def test_what_a_link_did_since_the_last_reading_counts_also_where_it_rests_now(m
     assert reader.read(ask).pcie_sent == pytest.approx(0.98 * 3e9, abs=2)
 
 
+def test_a_burst_in_the_moment_of_a_reading_is_not_taken_for_the_whole_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    link, reader = BusyLink(monkeypatch, 0.5e9, 0), TrafficReader()
+    ask = cast(Questions, link.ask)
+    reader.read(ask)
+    link.wait(0.98)
+    reader.read(ask)
+    link.wait(0.88)
+    link.rates[197] = 12e9
+    link.wait(0.1)
+    assert reader.read(ask).pcie_sent == pytest.approx(0.88 * 0.5e9 + 0.12 * 12e9, abs=2)
+
+
 def test_traffic_of_pcie_and_of_all_nvlinks(nvml_here: Load, monkeypatch: pytest.MonkeyPatch, reader: CardReader) -> None:
     now = 1000.0
     monkeypatch.setattr(cards.time, "monotonic", lambda: now)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -355,18 +354,3 @@ def test_no_room_for_what_was_saved_is_a_refusal(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(Run, "go_on_from", raising(torch.OutOfMemoryError(OF_TORCH)))
     with pytest.raises(ConfigError, match="device: cpu has no room for the model and the data"):
         go_on(small_config(), FakeControl(tmp_path))
-
-
-@pytest.mark.parametrize(("device", "backend", "minutes"), [("cuda:0", "nccl", 30), ("cpu", "gloo", 24 * 60)])
-def test_a_gpu_that_waits_for_another_rank_for_half_an_hour_waits_in_vain(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, device: str, backend: str, minutes: int
-) -> None:
-    """Its process waits in a thread, and says that it lives."""
-    opened: list[tuple[str, timedelta]] = []
-    monkeypatch.setattr(torch.cuda, "set_device", lambda device: None)
-    monkeypatch.setattr("tuitrain.engine.world.find_store", lambda ending: (None, 0, 1))
-    monkeypatch.setattr("tuitrain.engine.world.wait_for_all", lambda *given: ["same"])
-    monkeypatch.setattr("tuitrain.engine.world.Group", lambda *given: None)
-    monkeypatch.setattr(dist, "init_process_group", lambda backend, **rest: opened.append((backend, rest["timeout"])))
-    World(small_config(device=device), FakeControl(tmp_path), torch.device(device))
-    assert opened == [(backend, timedelta(minutes=minutes))]

@@ -192,6 +192,8 @@ def test_a_card_without_kernels_in_this_torch_is_not_taken_where_another_has_the
     monkeypatch.setattr(torch.cuda, "get_arch_list", lambda: ["sm_80", "sm_90"])
     placement = place(spec, lambda: [1, 0])
     assert [str(device) for device in placement.devices] == devices
+    # Of those that were waited for no other one is taken instead.
+    assert [str(device) for device in place("auto", lambda: [0]).devices] == ["cuda:0"]
     said = " ".join(notice.text for notice in placement.notices)
     assert notice in said if notice else not said
 

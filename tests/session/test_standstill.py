@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -22,9 +23,9 @@ from tuitrain.session.standstill import Standstill
 class Watched:
     """A record, who watches its steps, and the clock of both."""
 
-    def __init__(self, *, steps: int = 100, samples_per_second: float = 1.0) -> None:
+    def __init__(self, *, steps: int = 100, samples_per_second: float = 1.0, **config: Any) -> None:
         self.now = 1000.0
-        self.record = RunRecord(DEFAULTS, lambda: self.now)
+        self.record = RunRecord(msgspec.structs.replace(DEFAULTS, **config), lambda: self.now)
         self.watch = Standstill(self.record, lambda: self.now)
         self.speed = samples_per_second
         self.said: list[str] = []
@@ -58,20 +59,33 @@ def test_a_step_that_does_not_end_is_shown_then_told_and_told_again_when_it_has(
     run.wait(19)
     assert not run.said
     run.wait(200)
-    assert run.said == ["No step for 30 s: step 8 began, and has not ended."]
+    assert run.said == ["No step for 30 s; the last one that was told is step 7."]
     assert run.record.stalled_seconds == 229
     run.step(8)
-    assert (run.record.stalled_seconds, run.said[1:]) == (0, ["Steps come again: step 8 came after 229 s."])
+    assert (run.record.stalled_seconds, run.said[1:]) == (0, ["Steps come again, after 229 s."])
     assert run.record.eta_seconds() is not None
 
 
-def test_steps_that_take_long_have_time() -> None:
+@pytest.mark.parametrize("resumed", [False, True])
+def test_steps_that_take_long_have_time(resumed: bool) -> None:
     run = Watched(samples_per_second=1 / 60)
     run.step(1)
+    if resumed:
+        run.record.apply(msgspec.structs.replace(started(100), resumed_from=1))
+        run.record.apply(State(state="running"))
     run.wait(599)
     assert run.record.stalled_seconds == 0
     run.wait(1)
     assert (run.record.stalled_seconds, len(run.said)) == (600, 1)
+
+
+def test_a_compiler_has_time_at_every_step() -> None:
+    run = Watched(samples_per_second=100.0, compile=True)
+    run.step(7)
+    run.wait(59)
+    assert (run.record.stalled_seconds, run.said) == (0, [])
+    run.wait(1)
+    assert (run.record.stalled_seconds, len(run.said)) == (60, 1)
 
 
 @pytest.mark.parametrize("event", [State(state="paused"), Progress(phase="evaluating"), RunEnded(state="stopped", step=7)])
@@ -105,7 +119,7 @@ def test_the_first_step_has_more_time(resumed_from: int | None) -> None:
     assert (run.record.stalled_seconds, run.said) == (0, [])
     run.wait(1)
     assert run.record.stalled_seconds == 60
-    assert run.said == [f"No step for 60 s: step {(resumed_from or 0) + 1} began, and has not ended."]
+    assert run.said == [f"No step for 60 s; the last one that was told is step {resumed_from or 0}."]
 
 
 @pytest.mark.parametrize(

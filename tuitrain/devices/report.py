@@ -87,10 +87,11 @@ class Looks:
 
 
 def _first(sampler: Sampler) -> DeviceSnapshot:
+    began = time.monotonic()
     snapshot = sampler.wait(WAIT_SECONDS)
     if snapshot.taken is None and snapshot.error is None:
         # Many slow calls, of which none hangs for long enough to be called so.
-        return msgspec.structs.replace(snapshot, error=f"NVML not responding for {WAIT_SECONDS:.0f} s")
+        return msgspec.structs.replace(snapshot, error=f"NVML not responding for {time.monotonic() - began:.0f} s")
     return snapshot
 
 

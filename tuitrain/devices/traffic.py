@@ -77,14 +77,16 @@ class Meter:
     """The rate of one counter from one reading to the next.
 
     Args:
-        wraps_at: where the counter begins anew; `None` where it never does. How often it did since the last reading, it does not say: the
-            number is taken that comes nearest to the pace since a glance, which must be too short a time to get round.
+        wraps_at: where the counter begins anew; `None` where it never does. How often it did since the last reading, it does not say. A
+            glance shortly before each reading, too short a time to get round, tells the pace at both ends; the number of times is taken
+            that comes nearest to the lower pace: a burst at one end says nothing of the time between.
     """
 
     def __init__(self, *, wraps_at: int | None = None) -> None:
         self._wraps_at = wraps_at
         self._last: tuple[int, float] | None = None
         self._near: tuple[int, float] | None = None
+        self._pace: float | None = None
 
     @property
     def started(self) -> bool:
@@ -104,11 +106,14 @@ class Meter:
         """
         last, self._last = self._last, None if count is None else (count, now)
         near, self._near = self._near, None
+        before, self._pace = self._pace, None
+        if self._wraps_at is not None and count is not None and near is not None and now > near[1]:
+            self._pace = (count - near[0]) % self._wraps_at / (now - near[1])
         if count is None or last is None or now <= last[1]:
             return None
         grown, seconds = count - last[0], now - last[1]
-        if self._wraps_at is not None and near is not None and now > near[1]:
-            pace = (count - near[0]) % self._wraps_at / (now - near[1])
+        if self._wraps_at is not None and self._pace is not None:
+            pace = self._pace if before is None else min(before, self._pace)
             grown %= self._wraps_at
             grown += self._wraps_at * max(0, round((pace * seconds - grown) / self._wraps_at))
         # A counter that went back was reset: what came in between is unknown.

@@ -11,7 +11,6 @@ import torch
 
 AHEAD_SECONDS = 0.25
 """More than a screen that is drawn, or another process, keeps the host from going on."""
-_FIRST_AHEAD = 8
 _LEAST_AHEAD = 2
 
 Seconds = Callable[[], float]
@@ -75,7 +74,7 @@ class LeadingClock(CudaClock):
     def __init__(self, device: torch.device) -> None:
         super().__init__(device)
         self._queued: deque[torch.cuda.Event] = deque()
-        self._most = _FIRST_AHEAD
+        self._most = _LEAST_AHEAD
 
     def restart(self) -> None:
         """See `StepClock`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -20,12 +20,14 @@ from tuitrain.engine.averaging import Lookahead
 from tuitrain.engine.checkpoint import BadCheckpoint, Position
 from tuitrain.engine.failures import first_line
 from tuitrain.engine.snapshot import Snapshot
-from tuitrain.events import Checkpoint, CheckpointKind, Notice
+from tuitrain.events import Checkpoint, CheckpointKind, Notice, Progress
 from tuitrain.files import write_atomically
 from tuitrain.paths import BEST, saved_folders
 from tuitrain.text import readable
 
-Told = Checkpoint | Notice
+Told = Checkpoint | Notice | Progress
+_UNSAID_SECONDS = 1.0
+"""For so long a disk is waited for without a word."""
 UNREAD = "unread-"
 """Before the name of a checkpoint that may be good, and that its run has gone on without."""
 
@@ -115,6 +117,8 @@ class Keeper:
     def drain(self) -> Iterator[Told]:
         """Wait until all that was saved is on disk, and tell so."""
         if self._flight is not None:
+            if not wait((self._flight,), _UNSAID_SECONDS).done:
+                yield Progress(phase="saving")
             told, self._flight = self._flight.result(), None
             yield from told
 

@@ -50,22 +50,26 @@ def place(spec: str, free_cuda_devices: Callable[[], Sequence[int] | None]) -> P
         return Placement((torch.device("cpu"),), (Notice(text=f"Training on the CPU: {_why_no_cuda()}."),))
     count, free = cuda_count(), free_cuda_devices()
     freest = [ordinal for ordinal in dict.fromkeys((*(free or ()), *range(count))) if 0 <= ordinal < count]
-    fit = [ordinal for ordinal in freest if count == 1 or _has_kernels(ordinal)] or freest
-    devices = tuple(torch.device("cuda", ordinal) for ordinal in fit[:wanted])
-    return Placement(devices, tuple(Notice(text=text) for text in _about(spec, wanted, devices, freest, fit, known=free is not None)))
+    named = [ordinal for ordinal in freest if ordinal in (free or freest)]
+    fit = [ordinal for ordinal in freest if count == 1 or _has_kernels(ordinal)]
+    # A queued run has waited for those that are named, and may have no others: it is better refused on them.
+    usable = [ordinal for ordinal in named if ordinal in fit] or named
+    usable += [ordinal for ordinal in fit if ordinal not in named]
+    devices = tuple(torch.device("cuda", ordinal) for ordinal in usable[:wanted])
+    return Placement(devices, tuple(Notice(text=text) for text in _about(spec, wanted, devices, freest, usable, known=free is not None)))
 
 
 def _about(
-    spec: str, wanted: int | None, devices: Sequence[torch.device], freest: Sequence[int], fit: Sequence[int], *, known: bool
+    spec: str, wanted: int | None, devices: Sequence[torch.device], freest: Sequence[int], usable: Sequence[int], *, known: bool
 ) -> Iterator[str]:
     """What the person should know of the devices that were taken."""
     taken = in_words([str(device) for device in devices])
-    if not known and len(devices) < len(fit):
+    if not known and len(devices) < len(usable):
         yield f"Training on {taken}: the NVIDIA driver does not say how much memory is free."
-    left = [f"cuda:{ordinal}" for ordinal in freest[:wanted] if ordinal not in fit]
+    left = [f"cuda:{ordinal}" for ordinal in freest[:wanted] if ordinal not in usable]
     if left:
         yield f"Training on {taken}: this torch has no kernels for {in_words(left)}; `tuitrain doctor` says which one has."
-    if wanted is not None and wanted > len(fit):
+    if wanted is not None and wanted > len(usable):
         yield f"Training on {taken}: {spec} asks for {wanted} GPUs, and torch {'can use' if left else 'sees'} no more."
 
 

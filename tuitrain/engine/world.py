@@ -21,8 +21,6 @@ from tuitrain.engine.train import train
 from tuitrain.events import EndState, Event, RunEnded, RunStarted
 from tuitrain.wire import Joined
 
-_HUNG_AFTER = timedelta(minutes=30)
-"""Ranks wait for each other in NCCL only within a step, and while one waits there its process still gives signs of life."""
 _LAST_WORDS = "last words"
 _WORDS_COME_WITHIN = timedelta(seconds=2)
 """NCCL ends the connections of a rank in which it fails before that rank hears of it."""
@@ -57,8 +55,8 @@ class World:
                 torch.cuda.set_device(device)
         self._store, rank, size = find_store(self._ending)
         _check_kinds(wait_for_all(self._store, rank, size, device.type, self._ending))
-        backend, patience = ("nccl", _HUNG_AFTER) if device.type == "cuda" else ("gloo", PATIENCE)
-        dist.init_process_group(backend, store=self._store, rank=rank, world_size=size, timeout=patience)
+        backend = "nccl" if device.type == "cuda" else "gloo"
+        dist.init_process_group(backend, store=self._store, rank=rank, world_size=size, timeout=PATIENCE)
         self.group = Group(device, partial(control.take, wait=False))
 
     def events(self) -> Iterator[Event]:

@@ -242,6 +242,8 @@ class _Group:
         what = "A machine has gone" if gone else "Another machine came"
         self._restarted = f"{what}; the group started again {{where}}."
         yield Notice(level="warning" if gone else "info", text=f"{what}{_MEETING}")
+        if self._started and self._joined is None:
+            yield Progress(phase="starting the group again")
 
     def _group_ends(self) -> None:
         """All ranks of this machine are dead, or will be in a moment."""

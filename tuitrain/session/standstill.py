@@ -13,7 +13,7 @@ SHOWN_SECONDS = 10.0
 TOLD_SECONDS = 30.0
 """From then on the log does."""
 FIRST_SECONDS = 60.0
-"""The first step loads kernels, and tries them."""
+"""The first step loads kernels, and tries them; a compiler takes its time for a batch of another size too."""
 _STEPS = 10
 """Of a run with long steps so many must be overdue."""
 _LONGEST_LOOK = 2.0
@@ -46,17 +46,17 @@ class Standstill:
             record.stalled_seconds = 0.0
             told, self._told = self._told, False
             if told and came and record.live:
-                return Notice(level="warning", text=f"Steps come again: step {record.step:,} came after {silent:.0f} s.")
+                return Notice(level="warning", text=f"Steps come again, after {silent:.0f} s.")
             return None
         self._silent += passed
         assert record.started is not None
-        is_first = record.step == (record.started.resumed_from or 0)
-        patience = FIRST_SECONDS if is_first else _STEPS * (record.step_seconds or 0.0)
+        prepares = record.config.compile or record.step == (record.started.resumed_from or 0)
+        patience = max(FIRST_SECONDS if prepares else 0.0, _STEPS * (record.step_seconds or 0.0))
         record.stalled_seconds = self._silent if self._silent >= max(SHOWN_SECONDS, patience) else 0.0
         if self._told or self._silent < max(TOLD_SECONDS, patience):
             return None
         self._told = True
         gpus = {device for device in record.started.device if "cuda" in device}
         advice = " Whether the GPUs reach each other says `tuitrain doctor --all-reduce`." if len(gpus) > 1 else ""
-        text = f"No step for {self._silent:.0f} s: step {record.step + 1:,} began, and has not ended.{advice}"
+        text = f"No step for {self._silent:.0f} s; the last one that was told is step {record.step:,}.{advice}"
         return Notice(level="warning", text=text)
