@@ -103,13 +103,13 @@ class Cards:
         if not self.touched:
             self.touch()
 
-    def wait(self, what: str) -> None:
-        """The host waits for all that it asked of the cards."""
+    def wait(self, what: str, number: int | None = None) -> None:
+        """The host waits for all that it asked of the cards, or up to there."""
         self.ask()
         if self.operators.recording is not None:
             raise RuntimeError(f"CUDA error: operation not permitted when stream is capturing ({what})")
         self.waits.append(f"{what} in {_asking()}")
-        self.finish(self.queued)
+        self.finish(self.queued if number is None else number)
 
     def finish(self, number: int) -> None:
         """All that was asked for up to there has happened."""

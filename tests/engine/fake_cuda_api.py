@@ -181,7 +181,7 @@ def _patch_cuda(patch: pytest.MonkeyPatch, cards: Cards) -> None:
         def synchronize(self) -> None:
             cards.ask()
             if self.number > cards.done:
-                cards.wait("Event.synchronize")
+                cards.wait("Event.synchronize", self.number)
 
         def elapsed_time(self, end: Any) -> float:
             if not (self.timed and end.timed and self.number and end.number and self.card == end.card):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +11,13 @@ import engine_small
 import pytest
 import torch
 from engine_small import FakeControl, losses_of, of, run, small_config
-from torch import nn
+from torch import Tensor, nn
 
 from tuitrain.config import ConfigError, with_changes
 from tuitrain.engine import checkpoint, losses, prepare
 from tuitrain.engine.losses import LossLog
 from tuitrain.engine.seeding import seed_replicas
+from tuitrain.engine.strategies import split
 from tuitrain.engine.strategies.choose import check_gradients, resolve
 from tuitrain.engine.strategies.split import Replica, Split
 from tuitrain.engine.train import train
@@ -64,6 +65,29 @@ def test_random_linear_gives_the_table_of_shapes(tmp_path: Path, count: int, fir
         assert [replica.loss is None for replica in pattern.replicas] == [size is None for size in sizes]
         weighed = sum(replica.loss * size for replica, size in zip(pattern.replicas, sizes, strict=True) if size)
         assert told[pattern.step] == pytest.approx(weighed / sum(size for size in sizes if size), rel=1e-5)
+
+
+def test_what_goes_from_device_to_device_does_so_before_the_replicas_or_after(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A copy between two GPUs waits in both queues: one in between would have the replicas compute one after the other."""
+    done: list[str] = []
+    moved = split._moved
+
+    def noted(tensor: Tensor, device: torch.device) -> Tensor:
+        done.append("copy")
+        return moved(tensor, device)
+
+    monkeypatch.setattr(split, "_moved", noted)
+    modules = [nn.Linear(5, 2) for _ in range(3)]
+    for module in modules:
+        module.register_forward_hook(lambda *given: done.append("forward"))
+        module.bias.register_hook(lambda gradient: done.append("backward"))
+    replicas = [Replica(module, CPU, nullcontext()) for module in modules]
+    Split(replicas, nn.CrossEntropyLoss(), 0).step(torch.randn(6, 5), torch.zeros(6, dtype=torch.int64))
+    computed = ["forward", "backward"] * 3
+    first = done.index("forward")
+    assert first == 6, "inputs and labels of each"
+    assert done[first : first + len(computed)] == computed
+    assert set(done[first + len(computed) :]) == {"copy"}
 
 
 @pytest.mark.parametrize("model", ["rnn", "transformer"])

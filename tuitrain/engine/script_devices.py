@@ -65,25 +65,35 @@ def needs_copy(config: RunConfig) -> bool:
 def split_function(config: RunConfig) -> list[str]:
     """One step's forward and backward over all replicas, as a function."""
     spread = _is_spread(config)
-    given, truth, replica = ("part.to(where)", "truth.to(where)", "models[where]") if spread else ("part", "truth", "model")
+    replica = "models[where]" if spread else "model"
     parts = f"inputs.chunk(len(devices), dim={config.batch_dim}), labels.chunk(len(devices))"
-    forward = [f"outputs = {scores(config, replica, given)}"]
+    forward = [f"outputs = {scores(config, replica, 'part')}"]
     outputs = "outputs"
     if config.precision == "bf16":
         kind = "where.type" if spread else "device.type"
         forward, outputs = [f"with torch.autocast({kind}, torch.bfloat16):", f"    {forward[0]}"], "outputs.float()"
+    begin = ["    total = 0.0", f"    for part, truth in zip({parts}):"]
+    note, end = "total += loss.detach()", ["    return total"]
+    if spread:
+        begin = [
+            "    # A copy between two GPUs waits for all that both were given before, so all parts are on their way first.",
+            f"    parts = zip(devices, {parts})",
+            "    parts = [(where, part.to(where), truth.to(where)) for where, part, truth in parts]",
+            "    losses = []",
+            "    for where, part, truth in parts:",
+        ]
+        note, end = "losses.append(loss.detach())", ["    return sum(loss.to(device) for loss in losses)"]
     return [
         "def forward_and_backward(inputs, labels):",
         '    """Each replica has its part of the batch, its own loss and backward; the gradients add up. Gives the mean loss."""',
         *(_REFRESH if spread else []),
-        "    total = 0.0",
-        f"    for {'where, ' if spread else ''}part, truth in zip({'devices, ' if spread else ''}{parts}):",
+        *begin,
         *(f"        {line}" for line in forward),
-        f"        loss = criterion({outputs}, {truth}) * (len(truth) / len(labels))  # samples count, not replicas",
+        f"        loss = criterion({outputs}, truth) * (len(truth) / len(labels))  # samples count, not replicas",
         "        loss.backward()",
-        f"        total += loss.detach(){'.to(device)' if spread else ''}",
+        f"        {note}",
         *(_REDUCE if spread else []),
-        "    return total",
+        *end,
     ]
 
 

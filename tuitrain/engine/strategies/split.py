@@ -36,6 +36,9 @@ class Replica:
 class Split(Strategy):
     """Trains one model as several replicas, one after the other; on GPUs the calls only queue work, so the devices work side by side.
 
+    A copy from one GPU to another waits in both queues for all that is there (torch's `copy_device_to_device`), so everything that crosses
+    over does so before the first replica begins, or after the last one.
+
     Modules on other devices than the first get its parameters and buffers before each step, and their gradients are added to its own.
     With a CPU and GPUs in one run, the copies between them are waited for.
 
@@ -66,28 +69,30 @@ class Split(Strategy):
         self._refresh()
         count = len(self._replicas)
         # With fewer samples than replicas there are fewer parts than replicas: the last ones stay idle.
-        parts = zip(inputs.chunk(count, self._batch_dim), labels.chunk(count), strict=True)
-        done = [self._run(index, *part, share=len(part[1]) / len(labels)) for index, part in enumerate(parts)]
+        parts = zip(self._replicas, inputs.chunk(count, self._batch_dim), labels.chunk(count), strict=False)
+        moved = [(_moved(part, replica.device), _moved(truth, replica.device)) for replica, part, truth in parts]
+        done = [self._run(index, *part, share=len(part[1]) / len(labels)) for index, part in enumerate(moved)]
         self._reduce()
         idle = (None,) * (count - len(done))
+        home = self._replicas[0].device
         shapes, losses, weighed, seconds = zip(*done, strict=True)
         self.pattern = Pattern(tuple(inputs.shape), None, (*shapes, *idle))
-        self.replica_losses = (*losses, *idle)
+        self.replica_losses = (*(_moved(loss, home) for loss in losses), *idle)
         self.replica_seconds = (*seconds, *idle)
-        total: Tensor = reduce(torch.add, weighed)
+        total: Tensor = reduce(torch.add, (_moved(loss, home) for loss in weighed))
         self.laps.lap("communication")
         return total
 
     def _run(self, index: int, inputs: Tensor, labels: Tensor, share: float) -> tuple[Shapes | None, Tensor, Tensor, Seconds]:
-        """One replica's part: its shapes; its mean loss, and its share in that of the batch, on the first device; how long it took."""
-        replica, clock, home = self._replicas[index], self._clocks[index], self._replicas[0].device
-        here = replica.device == home
+        """One replica's part: its shapes; its mean loss, and its share in that of the batch, all where it is; how long it took."""
+        replica, clock = self._replicas[index], self._clocks[index]
+        here = replica.device == self._replicas[0].device
         if here:
             self.laps.lap("communication")
         clock.restart()
         with replica.autocast:
-            outputs = replica.module(_moved(inputs, replica.device))
-        loss: Tensor = self._criterion(logits(outputs), _moved(labels, replica.device))
+            outputs = replica.module(inputs)
+        loss: Tensor = self._criterion(logits(outputs), labels)
         # Samples count, not replicas: the sum is the mean over the whole batch, whichever replica a sample was on.
         weighed = loss if share == 1 else loss * share
         forward = clock.tick() if self.laps.measuring else None
@@ -100,7 +105,7 @@ class Split(Strategy):
         if forward is not None:
             self.laps.part(index, forward, seconds)
             seconds = _both(forward, seconds)
-        return self._watches[id(replica.module)].last, _moved(loss.detach(), home), _moved(weighed.detach(), home), seconds
+        return self._watches[id(replica.module)].last, loss.detach(), weighed.detach(), seconds
 
     @torch.no_grad()
     def _refresh(self) -> None:
