@@ -39,10 +39,11 @@ def mode_at(path: Path) -> int | None:
         return None
 
 
-def write_durably(path: Path, content: bytes, *, new: bool = False) -> None:
+def write_durably(path: Path, content: bytes | Iterable[bytes | memoryview], *, new: bool = False) -> None:
     """Write a file, and return when it is on disk. It is not atomic: the name is there before the content.
 
     Args:
+        content: all of it, or its parts.
         new: there must be none of this name.
 
     Raises:
@@ -50,7 +51,8 @@ def write_durably(path: Path, content: bytes, *, new: bool = False) -> None:
         OSError: it cannot be written.
     """
     with path.open("xb" if new else "wb") as file:
-        file.write(content)
+        for part in [content] if isinstance(content, bytes) else content:
+            file.write(part)
         file.flush()
         os.fsync(file.fileno())
 

@@ -6,20 +6,20 @@ import hashlib
 import json
 import random
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import safetensors.torch
 import torch
 from torch import Tensor, nn
 
 from tuitrain.engine.averaging import Lookahead
 from tuitrain.engine.checkpoint import AVERAGING, FORMAT, STATE, Position, folder_name
 from tuitrain.engine.placement import cuda_devices
+from tuitrain.engine.tensor_file import pieces
 from tuitrain.events import CheckpointKind
 from tuitrain.files import sweep, sync_folder, write_durably
 from tuitrain.paths import BEST, MANIFEST
@@ -42,8 +42,8 @@ class Snapshot:
     origin: dict[str, Any]
     averaging: dict[str, Tensor]
 
-    def files(self) -> dict[str, bytes]:
-        """The content of each file but the manifest."""
+    def files(self) -> dict[str, Iterable[bytes | memoryview]]:
+        """The content of each file but the manifest, in parts."""
         kind, keys, *rest = self.numpy
         state = {
             "position": asdict(self.position),
@@ -52,11 +52,11 @@ class Snapshot:
             "origin": self.origin,
         }
         return {
-            "model.safetensors": _tensors(self.model),
-            "optimizer.safetensors": _tensors(self.optimizer),
-            "random.safetensors": _tensors(self.generators),
-            **({AVERAGING: _tensors(self.averaging)} if self.averaging else {}),
-            STATE: _json(state),
+            "model.safetensors": pieces(self.model),
+            "optimizer.safetensors": pieces(self.optimizer),
+            "random.safetensors": pieces(self.generators),
+            **({AVERAGING: pieces(self.averaging)} if self.averaging else {}),
+            STATE: [_json(state)],
         }
 
 
@@ -109,10 +109,7 @@ def write(parent: Path, kind: CheckpointKind, snapshot: Snapshot) -> Path:
     shutil.rmtree(temporary, ignore_errors=True)
     try:
         temporary.mkdir()
-        files = snapshot.files()
-        for name, content in files.items():
-            write_durably(temporary / name, content)
-        hashes = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
+        hashes = {name: _write_hashed(temporary / name, parts) for name, parts in snapshot.files().items()}
         manifest = {"format": FORMAT, "kind": kind, "step": snapshot.position.step, "files": hashes}
         write_durably(temporary / MANIFEST, _json(manifest))
         sync_folder(temporary)
@@ -122,6 +119,19 @@ def write(parent: Path, kind: CheckpointKind, snapshot: Snapshot) -> Path:
         raise
     sync_folder(parent)
     return final
+
+
+def _write_hashed(path: Path, parts: Iterable[bytes | memoryview]) -> str:
+    """The SHA-256 of what was written."""
+    found = hashlib.sha256()
+
+    def passing() -> Iterator[bytes | memoryview]:
+        for part in parts:
+            found.update(part)
+            yield part
+
+    write_durably(path, passing())
+    return found.hexdigest()
 
 
 def tidy(parent: Path) -> None:
@@ -163,10 +173,6 @@ def _split_optimizer(optimizer: torch.optim.Optimizer) -> tuple[dict[str, Tensor
 
 def _copies(named: Mapping[str, Any]) -> dict[str, Tensor]:
     return {name: value.detach().to("cpu", copy=True) for name, value in named.items()}
-
-
-def _tensors(named: Mapping[str, Tensor]) -> bytes:
-    return safetensors.torch.save({name: value.contiguous() for name, value in named.items()})
 
 
 def _json(document: Mapping[str, Any]) -> bytes:
