@@ -57,7 +57,14 @@ def test_the_copied_command_has_ranges() -> None:
 
 @pytest.mark.parametrize(
     ("typed", "meant"),
-    [("cuda:7-0", ""), ("cuda:0-", ""), ("cuda:00-3", ""), ("cuda:0-10000", ""), ("0-3", "cuda:0-3"), ("gpu0-1,gpu3", "cuda:0-1,cuda:3")],
+    [
+        ("cuda:7-0", "cuda:0-7"),
+        ("cuda:0-", ""),
+        ("cuda:00-3", "cuda:0-3"),
+        ("cuda:0-10000", ""),
+        ("0-3", "cuda:0-3"),
+        ("gpu0-1,gpu3", "cuda:0-1,cuda:3"),
+    ],
 )
 def test_what_is_no_range_is_refused(typed: str, meant: str) -> None:
     with pytest.raises(ConfigError) as refused:

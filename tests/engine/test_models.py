@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import ctypes
 from types import SimpleNamespace
 from typing import Any
 
@@ -158,6 +159,25 @@ def test_which_gpus_are_taken(spec: str, free: list[int], devices: list[str], no
     assert [str(device) for device in placement.devices] == devices
     assert str(placement.device) == devices[0]
     assert len(placement.notices) == notices
+
+
+@pytest.mark.usefixtures("two_gpus")
+@pytest.mark.parametrize(("spec", "starts"), [("auto", True), ("cuda:1", True), ("cpu,cuda:0", True), ("cpu", False), ("cpu,cpu", False)])
+@pytest.mark.parametrize("driver", [True, False])
+def test_the_driver_starts_without_python_s_lock(monkeypatch: pytest.MonkeyPatch, spec: str, starts: bool, driver: bool) -> None:
+    """ctypes lets go of it, and torch does not."""
+    asked: list[Any] = []
+
+    def load(name: str) -> Any:
+        asked.append(name)
+        if not driver:
+            raise OSError("libcuda.so.1: cannot open shared object file")
+        return SimpleNamespace(cuInit=asked.append)
+
+    monkeypatch.setattr(ctypes, "CDLL", load)
+    monkeypatch.setattr(torch.version, "cuda", "13.0")
+    place(spec, lambda: [0])
+    assert asked == (["libcuda.so.1", *([0] if driver else [])] if starts else [])
 
 
 @pytest.mark.usefixtures("two_gpus")

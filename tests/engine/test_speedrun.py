@@ -410,7 +410,7 @@ def test_what_is_compiled_for_a_clock_is_compiled_before_it_starts(
     config = small_config(target_accuracy=0.01, **changes)
     expected = losses_of(run(config, FakeControl(tmp_path / "plain")))
     calls: list[tuple[bool, int]] = []
-    monkeypatch.setattr(torch, "compile", lambda model: Compiled(model, calls))
+    monkeypatch.setattr(torch, "compile", lambda model, dynamic: Compiled(model, calls))
     warm: list[set[tuple[bool, int]]] = []
 
     class Clocked(Run):
@@ -430,7 +430,7 @@ def test_what_is_compiled_for_a_clock_is_compiled_before_it_starts(
 def test_asked_to_end_while_it_is_compiled_a_run_does_not_begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     control = FakeControl(tmp_path)
 
-    def interrupted(model: nn.Module) -> nn.Module:
+    def interrupted(model: nn.Module, dynamic: bool) -> nn.Module:
         control.ending = True
         raise RuntimeError("the C++ compiler was interrupted")
 

@@ -493,7 +493,7 @@ def test_compiling_is_told_before_it_begins(tmp_path: Path, monkeypatch: pytest.
     told: list[Any] = []
     compiled: list[bool] = []
 
-    def compile_model(module: Any) -> Any:
+    def compile_model(module: Any, dynamic: bool) -> Any:
         compiled.append(Progress(phase="compiling") in told)
         return module
 
@@ -513,7 +513,7 @@ def test_a_compiler_that_dies_of_the_same_ctrl_c_does_not_make_the_run_fail(
 ) -> None:
     control = FakeControl(tmp_path)
 
-    def compile_model(module: torch.nn.Module) -> torch.nn.Module:
+    def compile_model(module: torch.nn.Module, dynamic: bool) -> torch.nn.Module:
         calls = []
 
         def interrupted(module: torch.nn.Module, inputs: object) -> None:
@@ -538,7 +538,7 @@ def test_a_compiler_that_dies_of_the_same_ctrl_c_does_not_make_the_run_fail(
 def test_a_loss_that_is_no_number_fails_the_run_also_after_ctrl_c(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     control = FakeControl(tmp_path)
 
-    def compile_model(module: torch.nn.Module) -> torch.nn.Module:
+    def compile_model(module: torch.nn.Module, dynamic: bool) -> torch.nn.Module:
         def broken(module: torch.nn.Module, inputs: object, output: torch.Tensor) -> torch.Tensor:
             control.ending = True
             return output * math.nan
@@ -558,3 +558,18 @@ def test_the_host_hears_of_the_device_before_anything_is_made(tmp_path: Path) ->
     next(events)
     assert control.devices == ("cpu",)
     events.close()
+
+
+def test_a_network_is_compiled_for_each_size_of_batch_by_itself_on_as_many_devices_as_there_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is compiled here: what torch would do is asked for."""
+    asked: list[bool | None] = []
+    monkeypatch.setattr(torch, "compile", lambda module, dynamic=None: (asked.append(dynamic), module)[1])
+    monkeypatch.setattr(torch._dynamo.config, "recompile_limit", 8)
+    run(small_config(compile=True, epochs=1), FakeControl(tmp_path))
+    assert asked == [False]
+    assert torch._dynamo.config.recompile_limit == 8
+    prepare._let_compile(8)
+    # Two sizes on each, and two more of the evaluation on one.
+    assert torch._dynamo.config.recompile_limit >= 18

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import torch
@@ -44,6 +46,8 @@ def place(spec: str, free_cuda_devices: Callable[[], Sequence[int] | None]) -> P
         ConfigError: it names a GPU that cannot be used or is not there.
     """
     wanted = parse_device(spec)
+    if not isinstance(wanted, tuple) or set(wanted) != {"cpu"}:
+        _start_driver()
     if isinstance(wanted, tuple):
         return Placement(tuple(_named(name, spec) for name in wanted))
     if not torch.cuda.is_available():
@@ -79,6 +83,14 @@ def _has_kernels(ordinal: int) -> bool:
         return has_kernels(torch.cuda.get_device_capability(ordinal), torch.cuda.get_arch_list())
     except (RuntimeError, AssertionError, torch.cuda.DeferredCudaCallError):
         return True
+
+
+def _start_driver() -> None:
+    """Let the driver start, which takes a second or more where there are many GPUs. torch holds Python's lock meanwhile, so that no key is
+    taken; ctypes does not."""
+    if torch.version.cuda is not None:
+        with suppress(OSError):  # there is none, and torch says so
+            ctypes.CDLL("libcuda.so.1").cuInit(0)
 
 
 def cuda_devices(devices: Sequence[torch.device]) -> list[torch.device]:

@@ -63,10 +63,12 @@ class Prepared:
 
     @cached_property
     def trained(self) -> dict[torch.device, nn.Module]:
-        """`modules`, compiled where that is asked for."""
+        """`modules`, compiled where that is asked for: for each size of batch by itself. After the second size torch would compile for any,
+        and use that for whole batches too from then on, as a run that goes on would not."""
         if not self.config.compile:
             return self.modules
-        return {device: cast(nn.Module, torch.compile(module)) for device, module in self.modules.items()}
+        _let_compile(len(self.modules))
+        return {device: cast(nn.Module, torch.compile(module, dynamic=False)) for device, module in self.modules.items()}
 
     @property
     def where(self) -> str:
@@ -98,6 +100,14 @@ class Prepared:
             total_steps=self.total_steps,
             resumed_from=resumed_from,
         )
+
+
+def _let_compile(devices: int) -> None:
+    """Let one network be compiled for as many devices. Each takes two sizes of batches, and the first one evaluates; of what comes after a
+    limit torch compiles nothing more."""
+    limits = torch._dynamo.config
+    name = "recompile_limit" if hasattr(limits, "recompile_limit") else "cache_size_limit"  # before torch 2.7
+    setattr(limits, name, max(getattr(limits, name), 2 * devices + 6))
 
 
 def prepare(

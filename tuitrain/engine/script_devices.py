@@ -51,9 +51,10 @@ def replica_lines(config: RunConfig) -> list[str]:
             "models = {where: model if where == device else copy.deepcopy(model).to(where) for where in devices}",
         ]
         if config.compile:
-            lines += ["models = {where: torch.compile(replica) for where, replica in models.items()}", "model = models[device]"]
+            lines += ["models = {where: torch.compile(replica, dynamic=False) for where, replica in models.items()}"]
+            lines += ["model = models[device]"]
         return [*lines, "copies = [replica for replica in models.values() if replica is not model]"]
-    lines = ["model = torch.compile(model)"] if config.compile else []
+    lines = ["model = torch.compile(model, dynamic=False)"] if config.compile else []
     return [*lines, *ranks.replica_lines(config)] if config.strategy == "ddp" else lines
 
 
