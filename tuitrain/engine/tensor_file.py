@@ -55,6 +55,6 @@ def pieces(tensors: Mapping[str, Tensor]) -> Iterator[bytes | memoryview]:
     text += b" " * (-len(text) % 8)
     yield len(text).to_bytes(8, "little") + text
     for _, tensor in ordered:
-        content = memoryview(tensor.contiguous().reshape(-1).view(torch.uint8).numpy())
+        content = tensor.contiguous().reshape(-1).view(torch.uint8).numpy().data
         for first in range(0, len(content), PIECE):
             yield content[first : first + PIECE]
