@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import lru_cache
+from itertools import islice
 
 from rich.color import Color, ColorSystem
 from rich.console import COLOR_SYSTEMS, Console
@@ -21,6 +22,8 @@ _PROBE = "x"
 _MOST_BACKSPACES = 3
 _NEAR = 8
 """Among so many pieces, in the order of their rows, the nearest one is sought: more of them take longer and save nothing."""
+_MANY_STYLES, _FEW_STYLES = 64, 4
+"""Of many styles, as pictures have, the cheapest of the next few is taken: to compare each with all others takes seconds."""
 
 
 class Output:
@@ -47,7 +50,8 @@ class Output:
         """
         groups = _by_style(runs)
         while groups:
-            style = min(groups, key=lambda one: len(_change(self.style, one, self._system)) + self._nearest(groups[one])[1])
+            offered = islice(groups, len(groups) if len(groups) <= _MANY_STYLES else _FEW_STYLES)
+            style = min(offered, key=lambda one: len(_change(self.style, one, self._system)) + self._nearest(groups[one])[1])
             self._parts.append(_change(self.style, style, self._system))
             self.style = style
             pieces = groups.pop(style)
