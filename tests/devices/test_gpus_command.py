@@ -125,7 +125,7 @@ def test_many_slow_calls_are_not_waited_for_either(nvml: Load) -> None:
 
 
 LOOKS = """
-import sys, threading, time
+import sys, threading
 from pathlib import Path
 from tuitrain.cli.wiring import session_and_sampler
 from tuitrain.devices import report

@@ -26,7 +26,8 @@ from tuitrain.engine.optim import autocast, make_criterion, make_optimizer, upda
 from tuitrain.engine.predictions import Answers
 from tuitrain.engine.snapshot import Snapshot
 from tuitrain.engine.strategies.single import Single
-from tuitrain.events import Checkpoint, Notice, RunEnded, RunStarted, State, encode
+from tuitrain.engine.train import train
+from tuitrain.events import Checkpoint, Notice, Progress, RunEnded, RunStarted, State, encode
 from tuitrain.paths import MANIFEST
 
 CPU = torch.device("cpu")
@@ -274,6 +275,28 @@ def no_room(monkeypatch: pytest.MonkeyPatch, at: Callable[[int], bool]) -> None:
         return real(parent, kind, taken)
 
     monkeypatch.setattr(snapshot, "write", write)
+
+
+def test_a_run_that_waits_for_its_disk_says_that_it_saves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It makes no steps then, and is no run that stands still."""
+    real, may_go_on = snapshot.write, threading.Event()
+
+    def write(parent: Path, kind: Any, taken: Snapshot) -> Path:
+        assert may_go_on.wait(20)
+        return real(parent, kind, taken)
+
+    monkeypatch.setattr(snapshot, "write", write)
+    monkeypatch.setattr(keeper, "_UNSAID_SECONDS", 0.01)
+    control = FakeControl(tmp_path)
+    events: list[Any] = []
+    for event in train(small_config(epochs=2), control):
+        events.append(event)
+        if isinstance(event, RunStarted):
+            control.folder = tmp_path
+        elif event == Progress(phase="saving"):
+            may_go_on.set()
+    assert Progress(phase="saving") in events
+    assert [event.step for event in of(Checkpoint, events) if event.kind == "epoch"] == [7, 14]
 
 
 def test_the_best_is_the_best_of_those_that_could_be_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

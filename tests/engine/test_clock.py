@@ -38,11 +38,17 @@ class Gpu:
         return self.queued_until - self.now
 
 
-@pytest.mark.parametrize("step_seconds", [0.0003, 0.02, 0.1])
-def test_the_host_is_ahead_by_a_part_of_a_second_whatever_a_step_takes(monkeypatch: pytest.MonkeyPatch, step_seconds: float) -> None:
+def running(monkeypatch: pytest.MonkeyPatch, step_seconds: float) -> tuple[Gpu, LeadingClock]:
+    """A GPU whose steps take so long from now on, and the clock that has begun on it."""
     gpu = Gpu(monkeypatch)
     clock = LeadingClock(GPU)
     gpu.step_seconds = step_seconds
+    return gpu, clock
+
+
+@pytest.mark.parametrize("step_seconds", [0.0003, 0.02, 0.1])
+def test_the_host_is_ahead_by_a_part_of_a_second_whatever_a_step_takes(monkeypatch: pytest.MonkeyPatch, step_seconds: float) -> None:
+    gpu, clock = running(monkeypatch, step_seconds)
     for step in range(5000):
         clock.tick()
         if step > 20:
@@ -52,18 +58,14 @@ def test_the_host_is_ahead_by_a_part_of_a_second_whatever_a_step_takes(monkeypat
 
 
 def test_of_steps_that_take_seconds_no_more_than_two_are_queued(monkeypatch: pytest.MonkeyPatch) -> None:
-    gpu = Gpu(monkeypatch)
-    clock = LeadingClock(GPU)
-    gpu.step_seconds = 3.0
+    gpu, clock = running(monkeypatch, 3.0)
     for _ in range(40):
         clock.tick()
         assert gpu.behind <= 2 * 3.0 + 1e-6
 
 
 def test_time_that_went_into_an_evaluation_is_no_pace_of_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    gpu = Gpu(monkeypatch)
-    clock = LeadingClock(GPU)
-    gpu.step_seconds = 0.01
+    gpu, clock = running(monkeypatch, 0.01)
     for _ in range(100):
         clock.tick()
     gpu.wait(gpu.queued_until + 60.0)

@@ -87,8 +87,9 @@ def _ask_list(ask: Questions, kind: str) -> Any:
 def _believable(used: int | None, total: int | None, kind: str) -> int | None:
     """`used`, unless it cannot be.
 
-    More than the card has: drivers of release 535 lay this structure out in another way. Nothing, though whoever computes has a context: in
-    a container drivers list a process by its number there, and look for its bytes by the host's (HAMi-core's issue 112).
+    More than the card has, as where a driver lays its list out otherwise than the library says (see `nvml`). Nothing, though whoever
+    computes has a context: in a container drivers list a process by its number there, and look for its bytes by the host's (HAMi-core's
+    issue 112).
     """
     if used is None or used >= 2**63 or (total is not None and used > total):
         return None

@@ -74,16 +74,11 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True):
         return self.here and self.pid == os.getpid()
 
     @property
-    def stalled(self) -> bool:
-        """Whether it trains, and no step comes."""
-        return self.state == "running" and bool(self.stalled_seconds)
-
-    @property
     def state_words(self) -> str:
         """The state as it is shown: one that makes no steps is "stalled", another live run that no screen shows "detached"."""
         if self.queue is not None:
             return f"{self.state}, nobody waits" if self.left else self.state if self.waits else f"{self.state}, begins"
-        if self.stalled:
+        if self.stalled_seconds:
             return f"{self.state}, stalled"
         return f"{self.state}, detached" if self.live and not self.attached else self.state
 

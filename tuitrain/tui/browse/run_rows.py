@@ -74,9 +74,9 @@ class RunRow(msgspec.Struct, frozen=True):
         return self.state == "paused" or self.summary.left or self.ended
 
     @property
-    def stalled(self) -> bool:
-        """Whether it trains, and no step comes."""
-        return self.state == "running" and self.summary.stalled
+    def stalled_seconds(self) -> float | None:
+        """How long no step has come where several should have; of a run that has ended since the list was read it is of no matter."""
+        return self.summary.stalled_seconds if self.state == "running" else None
 
     @property
     def state_words(self) -> str:
@@ -87,7 +87,7 @@ class RunRow(msgspec.Struct, frozen=True):
             return place_in_words(self.summary, self.place)
         if self.summary.queue is not None:
             return self.summary.state_words
-        if self.stalled:
+        if self.stalled_seconds:
             return f"{self.state}, stalled"
         return f"{self.state}, detached" if self.detached else self.state
 
@@ -95,8 +95,8 @@ class RunRow(msgspec.Struct, frozen=True):
         """As much of it as a column of so many cells has room for."""
         from tuitrain.runs.queue import ordinal
 
-        place = None if self.place is None else f"{self.state}, {ordinal(self.place)}"
-        fits = (text for text in (self.state_words, place, "stalled" if self.stalled else None) if text is not None and len(text) <= cells)
+        shorter = "stalled" if self.stalled_seconds else None if self.place is None else f"{self.state}, {ordinal(self.place)}"
+        fits = (text for text in (self.state_words, shorter) if text is not None and len(text) <= cells)
         return next(fits, self.state)
 
     @property

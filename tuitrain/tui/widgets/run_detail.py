@@ -194,8 +194,8 @@ class RunDetail(Pane):
         reason = kept.error or kept.broken or (GONE if run.state == "lost" else _waits(run))
         if not reason and run.step:
             reason = f"epoch {kept.epoch}, step {run.step:,}"
-            if run.stalled and kept.stalled_seconds is not None:
-                reason += f", and no step for {words.lasting(kept.stalled_seconds)}"
+            if run.stalled_seconds:
+                reason += f", and no step for {words.lasting(run.stalled_seconds)}"
         room = width - _LABEL - len(words_) - 3
         first, *rest = wrap(reason, room) if reason else [""]
         tone = palette.bad if kept.error or kept.broken else palette.dim
