@@ -38,11 +38,16 @@ def clean_lines(text: str) -> str:
     return _UNSAFE.sub(lambda found: found[0] if found[0] in "\n\t" else "·", text)
 
 
-def print_error(error: BaseException) -> None:
-    """The traceback on stderr, for the person whose code it may be; a message in it may hold what a terminal would obey."""
+def traceback_of(error: BaseException) -> str:
+    """The traceback, for the person whose code it may be; a message in it may hold what a terminal would obey."""
     import traceback  # not for every command
 
-    sys.stderr.write(clean_lines("".join(traceback.format_exception(error))))
+    return clean_lines("".join(traceback.format_exception(error)))
+
+
+def print_error(error: BaseException) -> None:
+    """The traceback on stderr."""
+    sys.stderr.write(traceback_of(error))
 
 
 def passing_line(what: str) -> None:

@@ -14,6 +14,7 @@ from torch import nn
 from tuitrain.config import DEFAULTS, RunConfig, with_changes
 from tuitrain.engine.train import train
 from tuitrain.events import Event, Losses, RunStarted, Step
+from tuitrain.text import print_error
 
 SAMPLES, TEST_SAMPLES, CLASSES = 50, 22, 4
 STARTED = RunStarted(
@@ -55,6 +56,9 @@ class FakeControl:
 
     def recorded(self) -> None:
         pass
+
+    def raised(self, error: BaseException) -> None:
+        print_error(error)
 
     def stay(self) -> None:
         self.ending = False

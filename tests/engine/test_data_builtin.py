@@ -286,7 +286,7 @@ Y = "torch.zeros(4, dtype=torch.long)"
         (f"({X}.to('meta'), {Y}), None", "the train inputs are a meta tensor"),
         ("[][1]", "raised IndexError: list index out of range"),
         ("exit(2)", "raised SystemExit: 2"),
-        ("exec('raise ValueError(\"There are too few. \")')", "raised ValueError: There are too few."),
+        ("exec('raise ValueError(\"There are too few. \")')", "raised ValueError: There are too few (mine_"),
     ],
 )
 def test_what_an_own_function_returns_is_checked(module: Callable[[str], str], returned: str, words: str) -> None:

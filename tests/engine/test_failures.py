@@ -95,6 +95,77 @@ def test_a_model_that_gives_no_gradient_is_told_so_and_not_in_autograds_words() 
     assert "grad_fn" not in said
 
 
+# -- Where it was ---------------------------------------------------------------------------------------------------------
+
+NETS = """import torch
+from torch import nn
+class Net(nn.Module):
+    def __init__(self, reason):
+        super().__init__()
+        self.reason, self.head, self.seen = reason, nn.Linear(192, 4), 0
+    def forward(self, x):
+        self.seen += self.training
+        return getattr(self, self.reason)(x.flatten(1)) if self.seen > 4 or self.reason == "at_once" else self.head(x.flatten(1))
+    def misfit(self, x):
+        return self.head(x[:, 1:])
+    def at_once(self, x):
+        return self.head(x[:, 1:])
+    def weights(self, x):
+        self.head.load_state_dict({"other": torch.ones(1)})
+def make_net(reason):
+    return lambda config: Net(reason)
+misfit, at_once, weights = make_net("misfit"), make_net("at_once"), make_net("weights")
+"""
+CAUGHT = (
+    "Caught RuntimeError in replica 1 on device 1.\nOriginal Traceback (most recent call last):\n"
+    '  File "/opt/lib/site-packages/torch/nn/parallel/parallel_apply.py", line 97, in _worker\n    output = module(*input, **kwargs)\n'
+    '  File "/home/ann/nets.py", line 12, in forward\n    return self.head(x)\n           ^^^^\n'
+    '  File "/opt/lib/site-packages/torch/nn/modules/linear.py", line 134, in forward\n    return F.linear(input)\n'
+    "RuntimeError: mat1 and mat2 shapes cannot be multiplied\n(really)\n"
+)
+
+
+@pytest.fixture
+def own_nets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The module with a person's own networks, in the working directory."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    name = f"own_nets_{tmp_path.name.replace('-', '_')}"
+    (tmp_path / f"{name}.py").write_text(NETS)
+    return name
+
+
+@pytest.mark.parametrize(
+    ("reason", "line", "said"),
+    [
+        ("misfit", 11, "RuntimeError while training: mat1 and mat2 shapes cannot be multiplied (8x191 and 192x4)"),
+        (
+            "weights",
+            15,
+            "RuntimeError while training: Error(s) in loading state_dict for Linear: "
+            'Missing key(s) in state_dict: "weight", "bias". Unexpected key(s) in state_dict: "other"',
+        ),
+    ],
+)
+def test_of_the_lines_that_led_to_an_error_the_last_of_the_persons_own_is_told(
+    tmp_path: Path, own_nets: str, reason: str, line: int, said: str
+) -> None:
+    end = run(small_config(model=f"{own_nets}:{reason}"), FakeControl(tmp_path / "run"))[-1]
+    assert isinstance(end, RunEnded)
+    assert end.error == f"step {end.step}: {said} ({own_nets}.py, line {line})."
+    assert end.step > 1
+
+
+def test_a_model_that_does_not_take_the_data_is_told_with_its_line(tmp_path: Path, own_nets: str) -> None:
+    text = refusal(small_config(model=f"{own_nets}:at_once"), tmp_path)
+    assert text.endswith(f"mat1 and mat2 shapes cannot be multiplied (2x191 and 192x4) ({own_nets}.py, line 13).")
+
+
+def test_an_error_from_a_thread_of_data_parallel_is_told_as_it_was_there() -> None:
+    said = describe(RuntimeError(CAUGHT), "training", "cuda:0")
+    assert said == "RuntimeError while training: mat1 and mat2 shapes cannot be multiplied (nets.py, line 12)."
+
+
 # -- NCCL's ---------------------------------------------------------------------------------------------------------------
 
 

@@ -243,6 +243,28 @@ def test_a_failed_run_exits_with_1_and_says_the_step(env: dict[str, str]) -> Non
     assert json.loads(tuitrain(env, "runs", "--json").stdout)[0]["state"] == "failed"
 
 
+NETS = """from torch import nn
+class Net(nn.Linear):
+    def forward(self, inputs):
+        if self.training:
+            raise ValueError("no more")
+        return super().forward(inputs)
+def make(config):
+    return Net(5, 2)
+"""
+
+
+def test_the_traceback_of_a_failed_run_is_on_stderr_and_in_its_log(env: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "nets.py").write_text(NETS)
+    env = {**env, "PYTHONPATH": f"{tmp_path}:{env['PYTHONPATH']}"}
+    done = tuitrain(env, "run", "random-linear", "--device", "cpu", "--set", "model=nets:make")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == "ValueError: no more"
+    log = (Path(env["TUITRAIN_RUNS"]) / json.loads(tuitrain(env, "runs", "--json").stdout)[0]["run"] / "log.txt").read_text()
+    assert "output ValueError: no more\n" in log
+    assert log.endswith("error failed: step 1: ValueError while training: no more (nets.py, line 5).\n")
+
+
 def test_nobody_reads_the_output_any_more(env: dict[str, str]) -> None:
     command = f"{TUITRAIN} run {' '.join(RESTING)} --json | head -n 3"
     done = subprocess.run(command, shell=True, env={**os.environ, **env}, capture_output=True, text=True, timeout=300)

@@ -178,6 +178,30 @@ def test_an_engine_that_raises_ends_the_run_as_failed(tmp_path: Path, heard: Hea
     assert (ended.state, ended.step, ended.error) == ("failed", 3, "ZeroDivisionError: oops")
 
 
+@pytest.mark.parametrize("prints", [True, False])
+def test_what_a_model_raises_is_in_the_log_and_on_stderr_where_that_is_seen(
+    tmp_path: Path, heard: Heard, capsys: pytest.CaptureFixture[str], *, prints: bool
+) -> None:
+    def failing(config: RunConfig, control: Control) -> Iterator[Event]:
+        yield started(5)
+        try:
+            raise ZeroDivisionError("oops \x1b[31m")
+        except ZeroDivisionError as error:
+            control.raised(error)
+        yield RunEnded(state="failed", step=1, error="step 1: oops")
+
+    session = session_of(failing, tmp_path, heard)
+    session.prints_errors = prints
+    session.start(DEFAULTS)
+    assert session.join(BOUND)
+    assert session.record is not None
+    assert session.record.path is not None
+    logged = [line.split(" ", 1)[1] for line in (session.record.path / "log.txt").read_text().splitlines()]
+    assert [line for line in logged if line.startswith("output")][-1] == "output ZeroDivisionError: oops ·[31m"
+    assert logged[-1] == "error failed: step 1: oops"
+    assert (capsys.readouterr().err.splitlines()[-1:] == ["ZeroDivisionError: oops ·[31m"]) == prints
+
+
 def test_a_listener_that_blocks_does_not_hold_up_training(tmp_path: Path) -> None:
     finished = threading.Event()
     release = threading.Event()

@@ -28,6 +28,7 @@ def follow(session: Session, config: RunConfig, printer: Printer, *, resume: Pat
     """
     batches: queue.SimpleQueue[Sequence[Event]] = queue.SimpleQueue()
     session.subscribe(batches.put)
+    session.prints_errors = True
     code = 0
     terminal = Terminal(session, printer.out)
     with signals_interrupt(session, terminal) as received:

@@ -37,6 +37,10 @@ class Control(Protocol):
         """Wait, for some seconds at most, until the events that were yielded are on disk. Called in the thread that writes checkpoints."""
         ...
 
+    def raised(self, error: BaseException) -> None:
+        """What ends the run, where it may come from the person's own code: they want to see where. Called in the training thread."""
+        ...
+
     def stay(self) -> None:
         """The run was asked to leave, and does not."""
         ...

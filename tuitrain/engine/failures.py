@@ -7,11 +7,11 @@ import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
 
 from tuitrain.config import ConfigError
+from tuitrain.engine.places import place
 from tuitrain.text import clean
 
 _LONGEST = 300
@@ -35,6 +35,8 @@ _BROKEN = re.compile(
 )
 _NO_WAY_ADVICE = "free memory there, take a smaller batch_size or, on a card that has no bf16, the precision fp32"
 _NO_GRADIENT = "does not require grad and does not have a grad_fn"
+# How torch's ExceptionWrapper puts an error of another thread: the whole traceback, whose lines are indented, and then the error.
+_RERAISED = re.compile(r"^Caught .*^Original Traceback .*?^[\w.]+(: (?P<message>.*))?\Z", re.MULTILINE | re.DOTALL)
 # What torch says of NCCL's errors: where it called, what kind of error that is, and what NCCL itself said last, where it said anything.
 _NCCL = re.compile(r"^(?P<kind>nccl\w+Error|ncclInvalid\w+): (?P<meaning>.*?)\s*(\nLast error:\s*(?P<last>.*))?$", re.MULTILINE)
 _NCCL_SAID_NOTHING = ("", "Unknown NCCL Error")
@@ -70,11 +72,22 @@ def nccl_error(error: BaseException) -> NcclError | None:
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of an error's message, of one of NCCL's its reason, or its type where it has none; without a full stop at its end."""
+    """The first line of an error's message, of one of NCCL's its reason, or its type where it has none; without a full stop at its end.
+
+    Where that line only announces the others it is all of them.
+    """
     nccl = nccl_error(error)
-    lines = str(error).strip().splitlines() if nccl is None or nccl.reason is None else [f"NCCL: {nccl.reason}"]
-    text = clean("".join(lines[:1]).partition(_OF_THE_CACHE)[0].strip().rstrip(".")) or type(error).__name__
+    lines = _message(error).strip().splitlines() if nccl is None or nccl.reason is None else [f"NCCL: {nccl.reason}"]
+    # A first line that ends so announces the others, as that of load_state_dict does.
+    told = " ".join(" ".join(lines).split()) if lines and lines[0].rstrip().endswith(":") else "".join(lines[:1])
+    text = clean(told.partition(_OF_THE_CACHE)[0].strip().rstrip(".")) or type(error).__name__
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
+
+def _message(error: BaseException) -> str:
+    """An error's message; of one that comes from a thread of nn.DataParallel's the message that it had there."""
+    there = _RERAISED.search(str(error))
+    return str(error) if there is None else there["message"] or ""
 
 
 def is_out_of_memory(error: BaseException) -> bool:
@@ -146,6 +159,6 @@ def describe(error: BaseException, doing: str, device: torch.device | str) -> st
         return (
             f"no gradient comes back to the model while {doing}: its scores were computed under torch.no_grad(), detached, or not by torch."
         )
-    frames = traceback.extract_tb(error.__traceback__)
-    where = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
-    return f"{type(error).__name__} while {doing}: {first_line(error)}{where}."
+    # A GPU says later than the line that asked for it that something cannot be computed.
+    where = "" if breaks_cuda(error) else place(error)
+    return f"{type(error).__name__} while {doing}: {first_line(error)}{f' ({where})' if where else ''}."

@@ -12,6 +12,7 @@ from typing import Any
 
 from tuitrain.config import ConfigError
 from tuitrain.engine import own_modules
+from tuitrain.engine.places import own_place
 from tuitrain.python import no_module
 from tuitrain.text import clean, nearest
 
@@ -40,9 +41,11 @@ def import_string(field: str, value: str) -> Callable[..., Any]:
 
 
 def one_line(error: BaseException) -> str:
-    """What went wrong in code that is not ours, as `ValueError: text` on one line, without a full stop at its end."""
+    """What went wrong in code that is not ours, as `ValueError: text (nets.py, line 3)` on one line, without a full stop at its end."""
     first = str(error).strip().partition("\n")[0].rstrip(".")
-    return clean(f"{type(error).__name__}: {first}" if first else type(error).__name__)
+    # A SyntaxError says it by itself.
+    where = "" if isinstance(error, SyntaxError) else own_place(error)
+    return clean(f"{type(error).__name__}{f': {first}' if first else ''}{f' ({where})' if where else ''}")
 
 
 def _import_module(field: str, value: str, module_name: str) -> ModuleType:

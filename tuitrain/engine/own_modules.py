@@ -12,7 +12,8 @@ from tuitrain.text import clean
 
 _OTHERS = {name.partition(".")[0] for name in sys.modules} | sys.stdlib_module_names
 """Packages that are nobody's own, such as torch: what came with the engine must not come twice."""
-_INSTALLED = {"site-packages", "dist-packages"}
+INSTALLED = {"site-packages", "dist-packages"}
+"""In the path of what was installed, and is nobody's own either."""
 _Version = tuple[int, int, int]
 
 _imported: dict[str, tuple[str, _Version | None]] = {}
@@ -46,7 +47,7 @@ def note() -> None:
 
 def _is_own(name: str, file: str) -> bool:
     # What is compiled cannot be imported twice.
-    return file.endswith(".py") and name.partition(".")[0] not in _OTHERS and _INSTALLED.isdisjoint(Path(file).parts)
+    return file.endswith(".py") and name.partition(".")[0] not in _OTHERS and INSTALLED.isdisjoint(Path(file).parts)
 
 
 def _version(file: str) -> _Version | None:

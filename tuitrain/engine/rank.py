@@ -133,6 +133,10 @@ class RankControl:
     def placed(self, devices: Sequence[str]) -> None:
         """The host has seen to the priority: processes inherit it."""
 
+    def raised(self, error: BaseException) -> None:
+        """The host keeps what ranks print."""
+        print_error(error)
+
     def take(self, *, wait: bool) -> Request | None:
         """The next request."""
         try:

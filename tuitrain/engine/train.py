@@ -25,7 +25,6 @@ from tuitrain.engine.seeding import run_settings
 from tuitrain.engine.strategies.choose import resolve
 from tuitrain.events import EndState, Event, Notice, Progress, RunEnded, State, Stays
 from tuitrain.paths import CHECKPOINTS
-from tuitrain.text import print_error
 
 Spread = Callable[[RunConfig, Control], Iterator[Event]]
 
@@ -105,7 +104,7 @@ def _train(config: RunConfig, control: Control, devices: tuple[torch.device, ...
                 raise  # the group starts again
             error = failure
         if run is None:
-            yield _stillborn(prepared, error)
+            yield _stillborn(prepared, control, error)
         elif config.compile and control.ending and not isinstance(error, RunFailed):
             yield from _give_up(run, control, error)
         else:
@@ -256,7 +255,7 @@ def _fail(run: Run, error: BaseException) -> Iterator[Event]:
     failure = error if isinstance(error, RunFailed) else RunFailed(run.step, describe(error, run.doing, run.where))
     if not isinstance(error, RunFailed):
         if not is_out_of_memory(error):
-            print_error(error)
+            run.control.raised(error)
         failure = (yield from _last_losses(run)) or failure
     yield from run.keeper.drain()
     yield RunEnded(state="failed", step=failure.step, error=str(failure))
@@ -274,11 +273,11 @@ def _give_up(run: Run, control: Control, error: BaseException) -> Iterator[Event
     yield RunEnded(state=_asked_end(control), step=run.step - 1 if training else run.step)
 
 
-def _stillborn(prepared: Prepared, error: BaseException) -> RunEnded:
+def _stillborn(prepared: Prepared, control: Control, error: BaseException) -> RunEnded:
     """The end of a run that has its folder, and whose device or optimizer fails before the first step."""
     if is_out_of_memory(error):
         return RunEnded(state="failed", step=0, error=str(unusable(error, prepared.devices)))
-    print_error(error)
+    control.raised(error)
     return RunEnded(state="failed", step=0, error=describe(error, "beginning", prepared.where))
 
 

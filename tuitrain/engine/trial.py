@@ -17,6 +17,7 @@ from tuitrain.engine.memory import memory_of
 from tuitrain.engine.placement import cuda_count, place
 from tuitrain.engine.train import Spread, train
 from tuitrain.events import Event, ReplicaStats, Request, RunEnded, RunStarted, Step
+from tuitrain.text import print_error
 from tuitrain.wire import Measured, Trial
 
 TRIES_SECONDS = 30.0
@@ -45,6 +46,10 @@ class _Alone(Control):
 
     def recorded(self) -> None:
         """Nothing is kept."""
+
+    def raised(self, error: BaseException) -> None:
+        """Whoever measures gets the sentence, and this process's stderr the rest."""
+        print_error(error)
 
     def take(self, *, wait: bool) -> Request | None:
         """Never anything."""

@@ -17,6 +17,7 @@ class Session(Protocol):
     record: RunRecord | None
     refusal: str | None
     screen_attached: bool
+    prints_errors: bool
 
     @property
     def state(self) -> SessionState: ...

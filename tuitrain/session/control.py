@@ -11,6 +11,7 @@ from typing import Any
 from tuitrain.config import RunConfig
 from tuitrain.events import Request
 from tuitrain.session.threads import yield_to_the_screen
+from tuitrain.text import print_error, traceback_of
 
 
 class Control:
@@ -27,6 +28,8 @@ class Control:
         self.free_cuda_devices = free_cuda_devices
         self.output: Callable[[str], object] = lambda line: None
         """Takes what processes of the run printed, a line at a time; the host sets it."""
+        self.prints_errors = False
+        """Whether what is raised goes to stderr too: where that is not what fills the log."""
         self.recorded: Callable[[], object] = lambda: None
         """See `engine.control.Control`; the host sets it."""
         self.lost: str | None = None
@@ -40,6 +43,13 @@ class Control:
         """The engine says where it trains. On the CPU the calling thread, and all that it starts from now on, yields to the screen."""
         if all(device == "cpu" for device in devices):
             yield_to_the_screen()
+
+    def raised(self, error: BaseException) -> None:
+        """See `engine.control.Control`."""
+        for line in traceback_of(error).splitlines():
+            self.output(line)
+        if self.prints_errors:
+            print_error(error)
 
     def ask(self, request: Request) -> None:
         """Queue a request; from any thread."""

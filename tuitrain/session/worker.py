@@ -42,11 +42,17 @@ class WorkerSession:
         runs_dir: where the run folders are made.
         free_cuda_devices: CUDA ordinals, the one with most free memory first; empty where there is none, and `None` where nobody
             knows.
+
+    Attributes:
+        record: the run that goes, or went last.
+        refusal: why there is none.
+        prints_errors: whether the traceback of a run that fails goes to stderr as well as to its log.
     """
 
     def __init__(self, load_train: Callable[[], Train], runs_dir: Path, free_cuda_devices: Callable[[], Sequence[int] | None]) -> None:
         self.record: RunRecord | None = None
         self.refusal: str | None = None
+        self.prints_errors = False
         self._load_train = load_train
         self._loaded: Train | None = None
         self._free_cuda_devices = free_cuda_devices
@@ -108,6 +114,7 @@ class WorkerSession:
             self._control.ask("pause")
         log = self.record.log
         self._control.output = partial(log.add, "output")
+        self._control.prints_errors = self.prints_errors
         self._recorder = Recorder(self.record, (*self._listeners, self._endpoint.tell))
         self._control.recorded = partial(self._recorder.wait_until_written, RECORDED_SECONDS)
         self._hold.begin(self.record, self._control, self._recorder)
@@ -256,6 +263,8 @@ class WorkerSession:
                 step = reached(step, event)
                 recorder.put(event)
         except BaseException as error:  # a mistake of the engine's, the configuration's or the person's code ends the run, not the app
+            if not isinstance(error, ConfigError):
+                control.raised(error)
             reason = clean_lines(str(error) if isinstance(error, ConfigError) else f"{type(error).__name__}: {error}")
             if run:
                 self._hold.end_state = "failed"

@@ -1,0 +1,39 @@
+"""Where in the person's own code an error came from: torch's files, in which most of them are raised, tell nobody what to change."""
+
+from __future__ import annotations
+
+import re
+import sysconfig
+import traceback
+from pathlib import Path
+
+import torch
+
+from tuitrain.engine.own_modules import INSTALLED
+from tuitrain.python import PACKAGES
+from tuitrain.text import clean
+
+_OTHERS = [Path(folder) for folder in (sysconfig.get_path("stdlib"), torch.__path__[0], f"{PACKAGES}/tuitrain")]
+# What comes from another thread or process is told by torch in the message, its whole traceback too.
+_TOLD = re.compile(r'^\s*File "(?P<file>.+)", line (?P<line>\d+)', re.MULTILINE)
+
+
+def own_place(error: BaseException) -> str:
+    """`nets.py, line 14`: the innermost line of a file that is neither installed nor Python's, torch's or ours; empty without one."""
+    frames = [(frame.filename, frame.lineno or 0) for frame in traceback.extract_tb(error.__traceback__)]
+    told = [(found["file"], int(found["line"])) for found in _TOLD.finditer(str(error))]
+    return next((_words(file, line) for file, line in reversed(frames + told) if _is_own(Path(file))), "")
+
+
+def place(error: BaseException) -> str:
+    """The same, or the innermost line of all where none is the person's own."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return own_place(error) or (_words(frames[-1].filename, frames[-1].lineno or 0) if frames else "")
+
+
+def _words(file: str, line: int) -> str:
+    return f"{clean(Path(file).name)}, line {line}"
+
+
+def _is_own(file: Path) -> bool:
+    return file.suffix == ".py" and INSTALLED.isdisjoint(file.parts) and not any(file.is_relative_to(folder) for folder in _OTHERS)
