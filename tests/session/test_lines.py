@@ -448,8 +448,18 @@ def test_a_run_that_cannot_be_reached_says_why(tmp_path: Path, heard: Heard, mon
     with monkeypatch.context() as patch:
         patch.setattr(commands, "OBEY_SECONDS", 0.05)
         patch.setattr(session, "_ask", lambda request: None)
-        with pytest.raises(RunError, match="has not after"):
+        with pytest.raises(RunError, match=r"has not after .* s; `tuitrain show .*` says when"):
             commands.stop(run)
+        with patch.context() as hanging:
+            stalled = msgspec.structs.replace(read_status(folder), stalled_seconds=75.2)
+            hanging.setattr(commands, "read_status", lambda path: stalled)
+            hanging.setattr(commands, "_SILENT_SECONDS", 0.0)
+            said: list[str] = []
+            hanging.setattr(commands, "passing_line", said.append)
+            way_out = f"no step for 75 s: `kill -9 {run.pid}` ends the run at once"
+            with pytest.raises(RunError, match=f"has not after 0 s; {way_out}"):
+                commands.stop(run)
+            assert said == [way_out, ""]
         patch.setattr(commands, "has_process", lambda status, now: False)
         with pytest.raises(RunError, match="went before it could stop"):
             commands.stop(run)

@@ -394,11 +394,16 @@ async def test_a_run_that_makes_no_steps_says_so_in_the_place_of_its_speed(
         await begun(pilot, session)
         assert session.record is not None
         session.record.stalled_seconds = seconds
-        text = await until_shown(pilot, words)
+        text = await until_shown(pilot, words, "space, c and x wait for the step to end · q leaves without it")
         assert "samples/s" not in text
         assert "ETA    -:--" in text
+        await pilot.press("q")
+        await until_shown(pilot, "A run hangs in a step", "▸ Stop and save when the step ends", "Leave now: what is not saved is lost")
         session.record.stalled_seconds = 0.0
-        await until_shown(pilot, "samples/s")
+        session.say(Notice(text="Steps come again."))
+        await until_shown(pilot, "A run is training", "▸ Stop and save")
+        await pilot.press("escape")
+        assert "wait for the step" not in await until_shown(pilot, "samples/s")
 
 
 async def test_a_run_whose_first_step_does_not_end_says_so(session: FakeSession, sampler: FakeSampler) -> None:
@@ -853,7 +858,7 @@ async def test_a_run_that_was_stopped_before_it_had_a_folder_is_not_said_to_go_o
 
 LOST = f"{RUN}: its curve, log and checkpoints are removed from disk. This cannot be undone."
 QUESTIONS: dict[str, Callable[[], Dialog[Any, Any]]] = {
-    "quit": lambda: QuitDialog("running"),
+    "quit": lambda: QuitDialog("running", stalled=True),
     "delete": lambda: Ask("Delete it?", LOST, yes="Delete it", no="Keep it"),
     "queue": lambda: QueueDialog(["cuda:0"], LOST),
     "more": lambda: MoreDialog(More(RUN, "epochs", done=10, proposed=10, steps_per_epoch=782, epochs=10)),

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tuitrain.events import LIVE_STATES
 from tuitrain.tui.browse.layout import arrange
 from tuitrain.tui.browse.opened_run import OpenedRun
-from tuitrain.tui.browse.steering import Steering, why_apart
+from tuitrain.tui.browse.steering import Steering, why_apart, why_late
 from tuitrain.tui.hosts.attachment import Attachment
 from tuitrain.tui.run_view import ENDED
 
@@ -61,6 +61,25 @@ def test_an_ended_run_goes_on_from_a_checkpoint_and_a_paused_one_where_it_is() -
 def test_why_keys_are_not_heard(fields: dict[str, object], missed: bool, said: str) -> None:
     opened = SimpleNamespace(**{"record": object(), "problem": None, "alive": True, "here": True, "host": "box\x1b", "pid": 7, **fields})
     assert why_apart(cast("OpenedRun", opened), cast("Attachment", SimpleNamespace(missed=missed))) == said
+
+
+@pytest.mark.parametrize(
+    ("stalled", "here", "said"),
+    [
+        (0.0, True, ""),
+        (35.0, True, "keys wait for the end of its step; `kill -9 7` ends the run without"),
+        (35.0, False, ""),
+    ],
+)
+def test_what_ends_a_run_that_hangs(stalled: float, here: bool, said: str) -> None:
+    opened = cast("OpenedRun", SimpleNamespace(record=SimpleNamespace(stalled_seconds=stalled), alive=True, here=here, pid=7))
+    assert why_late(opened) == said
+
+
+def test_a_run_that_hangs_is_not_said_to_obey_at_once() -> None:
+    hanging = run("running", heard=True, hangs=True)
+    assert hanging.answer("stop") == "It stops when the step ends in which it hangs."
+    assert hanging.answer("pause") == "It pauses when the step ends in which it hangs."
 
 
 def test_a_run_whose_folder_has_gone_goes_nowhere() -> None:

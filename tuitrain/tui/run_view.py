@@ -97,6 +97,11 @@ class RunView:
         return self.record is not None and self.record.started is None
 
     @property
+    def stalled(self) -> bool:
+        """Whether the run should make steps and makes none."""
+        return self.alive and self.record is not None and self.record.stalled_seconds > 0
+
+    @property
     def state(self) -> str:
         """One word: preparing, running, paused, stopping, or how the run ended; idle without one."""
         state = self.session.state
@@ -117,7 +122,7 @@ class RunView:
         if record is None:
             return self.state, self.alive
         phase = record.phase and record.phase.phase
-        return self.state, self.alive, record, record.run, phase, record.step > 0, record.replicas, len(record.evals)
+        return self.state, self.alive, self.stalled, record, record.run, phase, record.step > 0, record.replicas, len(record.evals)
 
     def takes(self, command: Command) -> bool:
         """Whether the session would do it now."""

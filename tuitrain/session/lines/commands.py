@@ -15,7 +15,7 @@ from tuitrain.runs.summary import RunSummary, summarize
 from tuitrain.session.lines import Command
 from tuitrain.session.lines.client import RunLine, Unanswered
 from tuitrain.session.resume import was_saved
-from tuitrain.text import clean
+from tuitrain.text import clean, passing_line
 
 OBEY_SECONDS = 60.0
 """How long a run may take to the end of a step."""
@@ -23,6 +23,8 @@ REACH_SECONDS = 10.0
 """How long a process that makes a run its own, as when it is handed over, may take until it listens."""
 CLOSE_SECONDS = 10.0
 """How long its process may take to let go of a run that has ended."""
+_SILENT_SECONDS = 2.0
+"""Steps that take longer are told of on a terminal."""
 _POLL_SECONDS = 0.05
 
 
@@ -108,11 +110,13 @@ def _obeyed(run: RunSummary, command: Command, states: Collection[RunState]) -> 
 
     A process to which the run is handed over meanwhile is told too: the one before may have ended without having obeyed.
     """
-    end = time.monotonic() + OBEY_SECONDS
+    begin, said = time.monotonic(), ""
     line, told = _told(run, command)
     try:
-        while time.monotonic() < end:
+        while (waited := time.monotonic() - begin) < OBEY_SECONDS:
             status = read_status(run.path)
+            if waited > _SILENT_SECONDS and said != (said := _way_out(status) or "it obeys at the end of a step"):
+                passing_line(said)
             if status.state in states:
                 return status, line
             if not has_process(status, time.time()):
@@ -126,10 +130,20 @@ def _obeyed(run: RunSummary, command: Command, states: Collection[RunState]) -> 
                 line.close()
                 line, told = _told(summarize(run.path, time.time()), command)
             time.sleep(_POLL_SECONDS)
-        raise RunError(f"RUN: {run.run} was told to {command} and has not after {OBEY_SECONDS:.0f} s; `tuitrain show {run.run}` says when.")
+        late = _way_out(read_status(run.path)) or f"`tuitrain show {run.run}` says when"
+        raise RunError(f"RUN: {run.run} was told to {command} and has not after {OBEY_SECONDS:.0f} s; {late}.")
     except BaseException:
         line.close()
         raise
+    finally:
+        passing_line("")
+
+
+def _way_out(status: RunStatus) -> str:
+    """What ends a run that hangs in a step; of any other nothing."""
+    if not status.stalled_seconds:
+        return ""
+    return f"no step for {status.stalled_seconds:.0f} s: `kill -9 {status.pid}` ends the run at once"
 
 
 def _told(run: RunSummary, command: Command) -> tuple[RunLine, int | None]:

@@ -29,6 +29,11 @@ _ANSWERS: Mapping[Command, str] = {
     "checkpoint": "A checkpoint is written at the next step.",
     "stop": "It stops at the next step, with a checkpoint.",
 }
+_LATE_ANSWERS: Mapping[str, str] = {
+    "pause": "It pauses when the step ends in which it hangs.",
+    "checkpoint": "A checkpoint is written when the step ends in which it hangs.",
+    "stop": "It stops when the step ends in which it hangs.",
+}
 _HINTS = {
     "failed": "o shows the log · R goes on",
     "stopped": "R goes on",
@@ -56,6 +61,8 @@ class Steering(msgspec.Struct, frozen=True):
     """It has a checkpoint."""
     gone: bool = False
     """Its folder was there, and is not any more or cannot be read."""
+    hangs: bool = False
+    """It should make steps and makes none."""
 
     def takes(self, command: str) -> bool:
         """Whether its process would do it now."""
@@ -73,6 +80,8 @@ class Steering(msgspec.Struct, frozen=True):
 
     def answer(self, command: Command) -> str:
         """What is said when its process has taken a command; empty where the state says it by itself."""
+        if self.hangs:
+            return _LATE_ANSWERS.get(command, "")
         return _ANSWERS_AT_ONCE.get(self.state, _ANSWERS).get(command, "")
 
     def hints(self) -> dict[str, str]:
@@ -95,6 +104,7 @@ def steering(run: OpenedRun, attachment: Attachment) -> Steering:
         heard=run.alive and attachment.attached,
         saved=bool(run.checkpoints),
         gone=run.record is not None and run.problem is not None,
+        hangs=_hangs(run),
     )
 
 
@@ -107,3 +117,12 @@ def why_apart(run: OpenedRun, attachment: Attachment) -> str:
     if run.alive and attachment.missed:
         return f"the process that trains it (pid {run.pid}) does not answer"
     return ""
+
+
+def why_late(run: OpenedRun) -> str:
+    """What ends a run that hangs in a step, for whose end its keys wait; empty for all others."""
+    return f"keys wait for the end of its step; `kill -9 {run.pid}` ends the run without" if run.here and _hangs(run) else ""
+
+
+def _hangs(run: OpenedRun) -> bool:
+    return run.alive and run.record is not None and run.record.stalled_seconds > 0

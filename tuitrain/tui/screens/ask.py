@@ -134,32 +134,35 @@ class QuitDialog(Question[str]):
 
     Args:
         state: the word for what the run does.
+        stalled: whether it makes no steps.
     """
 
-    def __init__(self, state: str) -> None:
-        title, answers = _about_leaving(state)
+    def __init__(self, state: str, *, stalled: bool) -> None:
+        title, answers = _about_leaving(state, stalled=stalled)
         super().__init__(title, answers, back="stay")
-        self._state = state
+        self._about = state, stalled
 
-    def follow(self, state: str) -> None:
+    def follow(self, state: str, *, stalled: bool) -> None:
         """The run does something else by now, or nothing any more."""
-        if state != self._state:
-            self._state = state
-            self.ask_instead(*_about_leaving(state))
+        if (state, stalled) != self._about:
+            self._about = state, stalled
+            self.ask_instead(*_about_leaving(state, stalled=stalled))
 
 
-def _about_leaving(state: str) -> tuple[str, Sequence[tuple[str, str]]]:
-    stay = ("Cancel", "stay")
+def _about_leaving(state: str, *, stalled: bool) -> tuple[str, Sequence[tuple[str, str]]]:
+    stay, at_once = ("Cancel", "stay"), ("Leave now: what is not saved is lost", "at once")
     if state == "idle" or state in ENDED:
         return "No run is training any more", (("Leave", "leave"), stay)
     if state == "stopping":
         # What it is in the midst of may never end, as in a model of one's own that waits for something.
-        return "A run is stopping", (("Leave when it has stopped", "stop"), ("Leave now: what is not saved is lost", "at once"), stay)
+        return "A run is stopping", (("Leave when it has stopped", "stop"), at_once, stay)
     if state == "preparing":
         answers = (("Stop: there is nothing to save yet", "stop"), ("Keep running in the background", "background"), stay)
         return "A run is being prepared", answers
     paused = state == "paused"
     keep = "Keep it paused in the background" if paused else "Keep running in the background"
+    if stalled:
+        return "A run hangs in a step", (("Stop and save when the step ends", "stop"), at_once, stay)
     return "A run is paused" if paused else "A run is training", (("Stop and save", "stop"), (keep, "background"), stay)
 
 

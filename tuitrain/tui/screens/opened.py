@@ -15,7 +15,7 @@ from tuitrain.config import ConfigError
 from tuitrain.recipes import command_line
 from tuitrain.tui.browse.opened_run import OpenedRun, Reading
 from tuitrain.tui.browse.pace import Pace
-from tuitrain.tui.browse.steering import Steering, steering, why_apart
+from tuitrain.tui.browse.steering import Steering, steering, why_apart, why_late
 from tuitrain.tui.curve.chart import load as load_plotext
 from tuitrain.tui.curve.later import Ahead
 from tuitrain.tui.hosts.attachment import Attachment
@@ -143,7 +143,7 @@ class OpenedScreen(PaneScreen):
         there = self.opened.record is not None
         self._waiting.display, self._body.display = not there, there
         self._waiting.styles.height = height
-        self._apart.display = bool(self._apart.sentence)
+        self._apart.display = bool(self._apart.sentence or self._apart.late)
         self._body.resize_panes(width, height - self._apart.display, devices=self.opened.alive and self.opened.here)
 
     # -- keeping up ---------------------------------------------------------------------------------------------------
@@ -261,6 +261,7 @@ class OpenedScreen(PaneScreen):
         self._devices.run_host = run.pid if run.alive and run.here else None
         self._progress.hints = self._steering.hints()
         self._apart.sentence = why_apart(run, self._attachment)
+        self._apart.late = why_late(run)
 
     @property
     def _steering(self) -> Steering:

@@ -43,16 +43,23 @@ class Waiting(Pane):
 
 
 class Apart(Lines):
-    """One line over a live run that cannot be told anything from here, or over one whose folder has gone; hidden for all others."""
+    """One line over a live run that cannot be told anything from here, or hangs, or over one whose folder has gone; hidden for all others.
+
+    Attributes:
+        sentence: why it hears no keys, or that it has gone.
+        late: where it hears them, why they do nothing yet.
+    """
 
     DEFAULT_CSS = "Apart { height: 1; display: none; }"
 
     def __init__(self) -> None:
         super().__init__(id="apart")
-        self.sentence = ""
+        self.sentence = self.late = ""
 
     def content(self, width: int, height: int) -> list[Strip]:
         """The sentence."""
+        if not self.sentence:
+            return [Row(" hangs ", self.palette.warn).add(self.late, self.palette.text).strip(width)]
         return [Row(" view only ", self.palette.warn).add(self.sentence, self.palette.text).strip(width)]
 
 

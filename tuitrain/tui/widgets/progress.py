@@ -55,7 +55,7 @@ class Progress(Pane):
     def notes(self, width: int) -> int:
         """Rows that the clock and the sentence under the two lines need in a pane `width` cells wide."""
         lines = len(self._sentence(max(width - 4, 10)))
-        return len(self._target()) + len(self._warning(width - 4)) + (lines + 1 if lines else 0)
+        return len(self._target()) + len(self._beside(width - 4)) + (lines + 1 if lines else 0)
 
     def heading(self) -> tuple[Row, Row]:
         """What is trained, on what, and the state where it is not simply running."""
@@ -85,7 +85,7 @@ class Progress(Pane):
             hint = self._next(record) or self._hints(record).get("failed", "")
             sentence.append(Row(hint, self.palette.dim).strip(width))
         first = self._phase_line(record, width) if self._in_phase(record) else self._step_line(record, width)
-        more = [row.strip(width) for row in (*self._target(), *self._warning(width))]
+        more = [row.strip(width) for row in (*self._target(), *self._beside(width))]
         return [first, self._numbers(record, width), *more, *sentence]
 
     def _next(self, record: RunRecord) -> str:
@@ -176,9 +176,12 @@ class Progress(Pane):
         row.add("target ", palette.dim).add(target, palette.strong)
         return [row.add(" not reached" if self._view.ended else " not reached yet", palette.dim)]
 
-    def _warning(self, width: int) -> list[Row]:
-        """A line with the newest warning of the log, where that does not show and nothing worse is said."""
+    def _beside(self, width: int) -> list[Row]:
+        """In a step that hangs what the keys do, and else a line with the newest warning of the log, where that does not show."""
         record, palette = self._view.record, self.palette
+        if self.hints is None and record is not None and record.stalled_seconds and self._view.alive:
+            row = Row("space, c and x wait for the step to end", palette.dim)
+            return [row.add(" · ", palette.faint).add("q ", palette.key).add("leaves without it", palette.dim)]
         if self.log_shows or record is None or record.error is not None or (line := record.log.warning) is None:
             return []
         row = Row(f"! {time.strftime('%H:%M', time.gmtime(line.time))} ", palette.warn)
