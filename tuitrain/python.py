@@ -52,15 +52,21 @@ def lasting_imports() -> Iterator[None]:
 
 def may_import(package: str) -> bool:
     """Whether a package or module of that name, without dots, is in the working directory or installed. Nothing is imported."""
-    from importlib.machinery import PathFinder
     from importlib.util import find_spec
 
     # One that was written a moment ago is not in the finder's cached folder listing.
     importlib.invalidate_caches()
     try:
-        return package in sys.modules or find_spec(package) is not None or PathFinder.find_spec(package, [str(Path.cwd())]) is not None
+        return package in sys.modules or find_spec(package) is not None or is_in(package, Path.cwd())
     except Exception:  # a finder of somebody's own: importing it will say more
         return True
+
+
+def is_in(package: str, folder: Path) -> bool:
+    """Whether a package or module of that name is in `folder`."""
+    from importlib.machinery import PathFinder
+
+    return PathFinder.find_spec(package, [str(folder)]) is not None
 
 
 def leave_at_once(code: int) -> NoReturn:

@@ -307,6 +307,51 @@ def test_what_the_engine_refuses_leaves_the_folder_as_it_was(tmp_path: Path, run
     assert make(tmp_path, Engine(20, 40), run.path)[1].refusal is None
 
 
+@pytest.fixture
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[RunSummary, Path]:
+    """A run with a model of one's own that was started in another folder, of which the working directory has none; and that folder."""
+    project, here = tmp_path / "project", tmp_path / "here"
+    for folder in (project, here):
+        folder.mkdir()
+    (project / "own_net_x.py").touch()
+    monkeypatch.chdir(project)
+    make(tmp_path / "runs", Engine(0, 20), config=with_changes(CONFIG, {"model": "own_net_x:make"}))
+    monkeypatch.chdir(here)
+    return the_run(tmp_path / "runs"), project
+
+
+def test_where_its_own_code_is_not_a_run_says_where_it_was_started(tmp_path: Path, elsewhere: tuple[RunSummary, Path]) -> None:
+    run, project = elsewhere
+    before = files(run.path)
+    _, session = make(tmp_path / "runs", Engine(20, 40), run.path, plan(run, {}))
+    here = f"there is no module own_net_x in {tmp_path / 'here'} or in the installed packages"
+    assert session.refusal == f"model: 'own_net_x:make': {here}; the run was started in {project}, and goes on from there."
+    assert files(run.path) == before
+
+
+def test_other_code_of_that_name_is_told_of_and_that_of_the_start_is_not(
+    tmp_path: Path, elsewhere: tuple[RunSummary, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, project = elsewhere
+    here = tmp_path / "here"
+    (here / "own_net_x.py").touch()
+    heard, _ = make(tmp_path / "runs", Engine(20, 30), run.path, plan(run, {}))
+    told = f"The module own_net_x is that of {here}; the run was started in {project}."
+    assert [event.text for event in heard.events if isinstance(event, Notice)] == [told]
+    # It goes on there from now on.
+    heard, session = make(tmp_path / "runs", Engine(30, 35), run.path, plan(the_run(tmp_path / "runs"), {}))
+    assert not [event for event in heard.events if isinstance(event, Notice)]
+    assert session.refusal is None
+
+
+def test_a_run_without_own_code_goes_on_anywhere(tmp_path: Path, run: RunSummary, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert environment_of(run.path) == {"threads": 2}
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path / "other")
+    heard, _ = make(tmp_path, Engine(20, 40), run.path)
+    assert not [event for event in heard.events if isinstance(event, Notice)]
+
+
 def test_a_run_that_fails_before_it_begins_keeps_its_state(tmp_path: Path, run: RunSummary) -> None:
     def fail(config: RunConfig, control: Control) -> Iterator[Event]:
         yield RunEnded(state="failed", step=0, error="no checkpoint")

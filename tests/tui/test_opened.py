@@ -17,13 +17,14 @@ from tuitrain.config import with_changes
 from tuitrain.devices import ProcessSample
 from tuitrain.events import GpuSample, Parameter, Parameters, Predictions
 from tuitrain.paths import METRICS
+from tuitrain.recipes import load_recipe
 from tuitrain.runs.label import annotate
 from tuitrain.runs.network import write_network
 from tuitrain.runs.process import _start_time
 from tuitrain.runs.store import MetricsWriter
 from tuitrain.tui.app import TuitrainApp
 from tuitrain.tui.browse.opened_run import OpenedRun
-from tuitrain.tui.differing import changed_fields
+from tuitrain.tui.differing import changed_fields, open_fields
 from tuitrain.tui.screens.help import HelpScreen
 from tuitrain.tui.screens.log import LogScreen
 from tuitrain.tui.screens.opened import OpenedScreen
@@ -53,13 +54,14 @@ async def open_first(pilot: Pilot[None], *texts: str) -> str:
 async def test_everything_that_is_known_of_the_run(
     session: FakeSession, sampler: FakeSampler, runs_dir: Path, size: tuple[int, int]
 ) -> None:
-    keep(runs_dir, ID, config=with_changes(seed_cnn(), {"name": "alpha", "lr": 0.05}))
+    keep(runs_dir, ID, config=with_changes(seed_cnn(), {"name": "alpha", "lr": 0.05, "device": "cpu"}))
     app = make(session, sampler, runs_dir)
     async with app.run_test(size=size) as pilot:
         text = await open_first(pilot, f"✓ {ID}  finished", "┤", "●")
         for words in ("alpha · built-in synthetic data (640)", "step 40/40", "accuracy 62.5 %", "[64, 3, 32, 32] → [64, 10]", "Loss"):
             assert words in text
-        for words in ("Changed from seed-cnn", "lr ", "0.05", "Checkpoints", "3.0 MiB", "finished at step 40", "s all of it"):
+        settings = ("Changed from seed-cnn", "lr ", "0.05", "Left open by seed-cnn", "s all of it")
+        for words in (*settings, "Checkpoints", "3.0 MiB", "finished at step 40"):
             assert (words in text) == (size[0] >= 100), words
         lines = text.splitlines()
         assert (len(lines), {len(line) for line in lines}) == (size[1], {size[0]})
@@ -254,6 +256,8 @@ def size_of(text: str) -> tuple[int, set[int]]:
 def test_what_auto_stood_for_is_no_change() -> None:
     resolved = with_changes(seed_cnn(), {"device": "cpu", "data": "synthetic", "strategy": "single", "epochs": 3})
     assert changed_fields(resolved) == ["epochs"]
+    assert open_fields(resolved) == ["data", "device", "strategy"]
+    assert open_fields(with_changes(load_recipe("multi-gpu"), {"device": "cuda:0,cuda:1"})) == ["device"]
     assert changed_fields(with_changes(resolved, {"epochs": seed_cnn().epochs})) == []
     assert "recipe" not in changed_fields(msgspec.structs.replace(resolved, recipe="custom"))
 

@@ -112,12 +112,13 @@ class Hold:
             ConfigError: it cannot be written.
         """
         from tuitrain.runs.stored import StoredRun
+        from tuitrain.session.own_code import place_of_code
         from tuitrain.session.owned import NewRun
 
         resolved = self._control.resolved or config
         listening = self._owned is not None
         self._owned = owned = self._owned or NewRun(self._runs_dir)
-        archive = owned.begin(resolved, started, self._control.environment)
+        archive = owned.begin(resolved, started, {**self._control.environment, **place_of_code(resolved)})
         folder, self._recorder.release = owned.folder, self._end
         self._control.folder = folder.path
         self._record.config, self._record.path = resolved, folder.path

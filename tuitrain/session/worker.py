@@ -234,7 +234,8 @@ class WorkerSession:
                 run = take() or ""
             if run and not self._hold.wait_for_turn():
                 return
-            check_own_code(config)
+            for notice in check_own_code(config, control.folder if control.folder.is_absolute() else None):
+                recorder.put(notice)
             recorder.put(Progress(phase="importing torch"))
             for event in self._engine()(config, control):
                 if control.lost is not None:

@@ -37,9 +37,22 @@ def compare(configs: Sequence[RunConfig]) -> Comparison:
 
 
 def changed_fields(config: RunConfig) -> list[str]:
-    """The fields in which a run differs from its recipe; what "auto" stood for is no difference."""
+    """The fields in which a run differs from its recipe, but those that the recipe leaves open."""
+    return [field for field in _differing(config) if not _is_open(config, field)]
+
+
+def open_fields(config: RunConfig) -> list[str]:
+    """The fields that its recipe leaves open ("auto") and the run does not: it was told, or has found, what to take."""
+    return [field for field in _differing(config) if _is_open(config, field)]
+
+
+def _differing(config: RunConfig) -> list[str]:
     base = recipe_of(config)
-    return [field for field in FIELDS if field != "recipe" and getattr(base, field) not in ("auto", getattr(config, field))]
+    return [field for field in FIELDS if field != "recipe" and getattr(base, field) != getattr(config, field)]
+
+
+def _is_open(config: RunConfig, field: str) -> bool:
+    return str(getattr(recipe_of(config), field)).startswith("auto")
 
 
 def changes_in_words(config: RunConfig) -> str:

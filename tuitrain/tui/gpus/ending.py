@@ -61,7 +61,7 @@ def _send(process: ProcessSample, what: signal.Signals) -> None:
             else:
                 signal.pidfd_send_signal(handle, what)
         except ProcessLookupError:
-            raise Refused(f"Process {process.pid} has ended already.") from None
+            raise _gone(process) from None
         except OSError as error:
             raise Refused(f"Process {process.pid} could not be signalled: {error.strerror}.") from None
 
@@ -76,7 +76,7 @@ def _held(process: ProcessSample) -> Iterator[int | None]:
         raise Refused(f"Process {process.pid} is another container's or the host's: it can only be ended there.")
     if os.name != "posix":
         raise Refused("Processes can be ended from here on Linux and macOS only.")
-    handle = _open(process.pid)
+    handle = _open(process)
     try:
         _check_owner(process)
         yield handle
@@ -85,13 +85,13 @@ def _held(process: ProcessSample) -> Iterator[int | None]:
             os.close(handle)
 
 
-def _open(pid: int) -> int | None:
+def _open(process: ProcessSample) -> int | None:
     if not hasattr(os, "pidfd_open") or not hasattr(signal, "pidfd_send_signal"):
         return None
     try:
-        return os.pidfd_open(pid)
+        return os.pidfd_open(process.pid)
     except ProcessLookupError:
-        raise Refused(f"Process {pid} has ended already.") from None
+        raise _gone(process) from None
     except OSError:
         return None
 
@@ -103,13 +103,19 @@ def _check_owner(process: ProcessSample) -> None:
         now = psutil.Process(process.pid)
         owner, same = now.uids().real, _same(now, process)
     except psutil.NoSuchProcess:
-        raise Refused(f"Process {process.pid} has ended already.") from None
+        raise _gone(process) from None
     except psutil.Error:
         raise Refused(f"Whose process {process.pid} is cannot be seen, so it is left alone.") from None
     if not same:
         raise Refused(f"Process {process.pid} is not the one that was seen on the card, so it is left alone.")
     if owner != os.getuid():
         raise Refused(f"Process {process.pid} is {process.user or 'somebody else'}'s: only {process.user or 'they'} can end it.")
+
+
+def _gone(process: ProcessSample) -> Refused:
+    if process.started is None:
+        return Refused(f"Process {process.pid} was never seen from here, as where /proc shows only one's own: it is left alone.")
+    return Refused(f"Process {process.pid} has ended already.")
 
 
 def _same(now: psutil.Process, process: ProcessSample) -> bool:

@@ -12,7 +12,7 @@ from tuitrain.config import FIELDS
 from tuitrain.text import clean
 from tuitrain.tui import format as words
 from tuitrain.tui.browse.opened_run import KeptCheckpoint, OpenedRun
-from tuitrain.tui.differing import changed_fields
+from tuitrain.tui.differing import changed_fields, open_fields
 from tuitrain.tui.widgets.lines import Pane
 from tuitrain.tui.widgets.scrolling import ScrollingView
 from tuitrain.tui.widgets.strips import Row
@@ -35,16 +35,18 @@ class _Facts(Pane):
         self.run = run
 
     def settings(self, width: int) -> list[Strip]:
-        """What differs from the recipe, then the rest, then the environment."""
+        """What differs from the recipe, what that leaves open, then the rest, then the environment."""
         record = self.run.record
         if record is None:
             return []
-        config, changed = record.config, changed_fields(record.config)
-        lines = [self.title(f"Changed from {config.recipe}" if changed else f"All as in {config.recipe}", width)]
-        lines += self._fields(config, changed, width, strong=True)
-        if changed:
-            lines.append(self.title(f"As in {config.recipe}", width))
-        lines += self._fields(config, [field for field in FIELDS if field not in changed], width, strong=False)
+        config = record.config
+        changed, left_open = changed_fields(config), open_fields(config)
+        same = [field for field in FIELDS if field not in (*changed, *left_open)]
+        groups = (("Changed from", changed), ("Left open by", left_open), ("As in", same))
+        lines: list[Strip] = []
+        for title, fields in groups:
+            if fields:
+                lines += [self.title(f"{title} {config.recipe}", width), *self._fields(config, fields, width, strong=fields is not same)]
         if self.run.environment:
             lines.append(self.title("Environment", width))
             for name, value in self.run.environment.items():
