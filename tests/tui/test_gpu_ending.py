@@ -118,7 +118,7 @@ def test_this_app_another_containers_and_the_ended_are_refused(polite: Child) ->
     assert not ending.alive(process)
     # Of one that the card lists and the system never showed nobody knows that.
     with pytest.raises(Refused, match="was never seen from here"):
-        ending.ask_to_end(sample_of(polite, started=None))
+        ending.ask_to_end(msgspec.structs.replace(process, started=None))
 
 
 def test_what_a_row_says_of_it(stubborn: Child, monkeypatch: pytest.MonkeyPatch) -> None:
