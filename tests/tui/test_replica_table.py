@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from fakes import GIB, RUN, FakeSession, cpu_sampler, screen_text, seed_cnn, settle, started
+from kept_runs import until, until_shown
 from textual.pilot import Pilot
 
 from tuitrain.config import RunConfig
@@ -183,6 +184,22 @@ async def test_an_uneven_last_batch_shows_as_such(app: TuitrainApp, session: Fak
         assert "last of the epoch, uneven · batch [15, 3, 32, 32]" in title
         assert "[8, 3, 32, 32]" in lines[0]
         assert "[7, 3, 32, 32]" in lines[1]
+
+
+async def test_numbers_that_are_no_longer_renewed_say_of_which_step_they_are(app: TuitrainApp, session: FakeSession) -> None:
+    async with app.run_test(size=(120, 40)) as pilot:
+        await train(pilot, session, replicas(["cpu"]), strategy="single")
+        session.steps(40)
+        await settle(pilot)
+        assert "numbers of" not in table(pilot)[0], "newer ones are on their way"
+        assert session.record is not None
+        session.record.stalled_seconds = 40.0
+        await until(pilot, lambda: "numbers of step 1 · batch" in table(pilot)[0])
+        session.record.stalled_seconds = 0.0
+        session.say(ReplicaStats(step=39, replicas=stats([0.1])))
+        session.end("stopped")
+        await until_shown(pilot, "■ stopped")
+        assert "numbers of" not in table(pilot)[0], "they are of almost the last step"
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,8 @@ from tuitrain.tui.widgets.strips import Row
 from tuitrain.tui.widgets.wrap import wrap
 
 _SLOWEST = "▾ slowest"
+_NEW_ENOUGH = 0.9
+"""Numbers come once a second, so that those of a run that has ended are hardly ever of its last step."""
 _FIRST_LEAST = 2
 """Rows of the table that words about its memory leave, where there are as many."""
 
@@ -82,10 +84,18 @@ class Replicas(Pane):
         if record and record.replicas:
             if special := batch_words(record.replicas, record.config):
                 right.add(special, palette.warn).add(" · ", palette.faint)
+            if (step := self._old(record)) is not None:
+                right.add(f"numbers of step {step:,}", palette.dim).add(" · ", palette.faint)
             right.add("batch ", palette.dim).add(words.shape(record.replicas.batch), palette.text)
             if record.replicas.gathered:
                 right.add(f" → {words.shape(record.replicas.gathered)}", palette.text)
         return Row("Replicas", palette.title), right
+
+    def _old(self, record: RunRecord) -> int | None:
+        """The step that the numbers are of, where that is long ago and no newer ones are on their way."""
+        told = [event.step for event in (record.replicas, record.replica_stats) if event is not None]
+        waits = self._view.ended or self._view.state == "paused" or record.stalled_seconds > 0
+        return max(told) if waits and told and max(told) < _NEW_ENOUGH * record.step else None
 
     def _why_empty(self, record: RunRecord | None) -> str:
         if record is None or not self._view.ended:
