@@ -182,6 +182,16 @@ async def test_x_does_not_stop_a_run_that_has_begun_meanwhile(app: TuitrainApp, 
         assert not outside.asked
 
 
+async def test_x_does_not_stop_a_run_that_begins_at_this_moment(app: TuitrainApp, outside: FakeOutside, runs_dir: Path) -> None:
+    path = waits(runs_dir, SECOND)
+    async with app.run_test(size=WIDE) as pilot:
+        await list_of(pilot, "○ queued, 1st")
+        change(path, queue={"since": 1.0, "turn": True})
+        await pilot.press("x")
+        await until_told(pilot, f"{SECOND} is not in the queue any more: it begins at this moment.")
+        assert not outside.asked
+
+
 async def test_d_takes_it_out_and_deletes_it_after_its_question(app: TuitrainApp, outside: FakeOutside, runs_dir: Path) -> None:
     path = waits(runs_dir, SECOND)
     async with app.run_test(size=(80, 24)) as pilot:

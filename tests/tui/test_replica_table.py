@@ -12,7 +12,7 @@ from kept_runs import until, until_shown
 from textual.pilot import Pilot
 
 from tuitrain.config import RunConfig
-from tuitrain.events import Replica, Replicas, ReplicaStat, ReplicaStats, State
+from tuitrain.events import Losses, Replica, Replicas, ReplicaStat, ReplicaStats, State, Step
 from tuitrain.tui.app import TuitrainApp
 from tuitrain.tui.balance import batch_words, imbalance, slowest
 from tuitrain.tui.widgets.replicas import Replicas as Table
@@ -189,7 +189,8 @@ async def test_an_uneven_last_batch_shows_as_such(app: TuitrainApp, session: Fak
 async def test_numbers_that_are_no_longer_renewed_say_of_which_step_they_are(app: TuitrainApp, session: FakeSession) -> None:
     async with app.run_test(size=(120, 40)) as pilot:
         await train(pilot, session, replicas(["cpu"]), strategy="single")
-        session.steps(40)
+        losses = Losses(first_step=1, epoch=1, losses=(1.0,) * 40, times=(0.0,) * 40)
+        session.say(losses, Step(step=40, epoch=1, loss=1.0, lr=0.01, samples_per_second=100.0))
         await settle(pilot)
         assert "numbers of" not in table(pilot)[0], "newer ones are on their way"
         assert session.record is not None

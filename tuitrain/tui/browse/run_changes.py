@@ -76,7 +76,8 @@ def take_out(run: RunSummary, outside: Outside, wait: Wait) -> Outcome:
 
     found = summarize(run.path, time.time())
     if not found.waits:
-        raise RunError(f"{run.run} is not in the queue any more: it is {found.state_words}.")
+        does = "begins at this moment" if found.queue is not None else f"is {found.state_words}"
+        raise RunError(f"{run.run} is not in the queue any more: it {does}.")
     outside.take_out(found, wait)
     return Outcome(f"{run.run} is taken out of the queue.")
 
