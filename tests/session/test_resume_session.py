@@ -462,7 +462,7 @@ def test_a_run_that_finished_and_whose_last_step_could_not_be_saved_goes_on_to_m
 
 def test_a_run_with_a_damaged_state_is_refused(tmp_path: Path, run: RunSummary) -> None:
     (run.path / "state.json").write_text("{")
-    with pytest.raises(ConfigError, match=f"RUN: {run.run} cannot go on: .*state.json is damaged"):
+    with pytest.raises(ConfigError, match=rf"^RUN: {run.run}: state.json is damaged: .*[^.]; it cannot go on\.$"):
         plan(the_run(tmp_path), {})
 
 

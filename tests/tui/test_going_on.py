@@ -122,6 +122,9 @@ async def test_a_finished_run_asks_how_many_epochs_more(
         await until_shown(pilot, "epochs more")
         await pilot.press("end", *["backspace"] * 4, "x", "enter")
         await until_shown(pilot, "It must be a whole number from 1.")
+        await pilot.press("backspace", *"9" * 12, "enter")
+        await until_shown(pilot, "It must be 1,000,000,000 at most.")
+        await pilot.press(*["backspace"] * 12, "x")
         await pilot.press("backspace", "5", "enter")
         await until(pilot, lambda: session.started == [with_changes(config, {"epochs": 8})])
 

@@ -59,7 +59,7 @@ def check_resumable(run: RunSummary) -> None:
         RunError: it has not, or cannot.
     """
     if run.broken:
-        raise RunError(f"RUN: {run.run} cannot go on: {run.broken}")
+        raise RunError(f"RUN: {run.broken.rstrip('.')}; it cannot go on.")
     if run.live and not may_be_gone(run):
         raise RunError(f"RUN: {run.run} is {run.state} (pid {run.pid} on {run.host}); stop it first, or attach to it.")
 

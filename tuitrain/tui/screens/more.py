@@ -83,7 +83,7 @@ class MoreDialog(Dialog["int | None", _Field]):
         if 1 <= count <= _MOST:
             self.dismiss(count)
         else:
-            self._say("It must be a whole number from 1.")
+            self._say(f"It must be {_MOST:,} at most." if count else "It must be a whole number from 1.")
 
     def action_leave(self) -> None:
         """Go back."""
