@@ -260,7 +260,7 @@ class Predictions(Event, frozen=True, kw_only=True, tag="predictions"):
     """How the network did on the test samples, after the evaluation at `step`.
 
     `confusion[truth][predicted]` counts test samples. `samples`: the worst mistakes first (the surest wrong answers), then right answers,
-    the least sure first.
+    the least sure first. `of_cells`: others in the same order, so that there are some of the cells of `confusion`.
     """
 
     step: int
@@ -268,6 +268,7 @@ class Predictions(Event, frozen=True, kw_only=True, tag="predictions"):
     classes: tuple[str, ...]
     confusion: tuple[tuple[int, ...], ...]
     samples: tuple[Prediction, ...]
+    of_cells: tuple[Prediction, ...] = ()
 
 
 class GpuSample(Event, frozen=True, kw_only=True, tag="gpu_sample"):

@@ -29,6 +29,16 @@ def test_the_newest_predictions_replace_the_ones_before(run_folder):
     assert not list(run_folder.path.glob(f".{PREDICTIONS}*"))
 
 
+def test_samples_of_the_cells_are_kept_and_a_file_of_before_has_none(run_folder):
+    cells = (msgspec.structs.replace(SAMPLE, index=9), msgspec.structs.replace(SAMPLE, index=7, predicted=0))
+    write_network(run_folder.path, msgspec.structs.replace(SAID, of_cells=cells))
+    assert read_predictions(run_folder.path).of_cells == cells
+    content = msgspec.msgpack.decode((run_folder.path / PREDICTIONS).read_bytes())
+    del content["of_cells"]
+    (run_folder.path / PREDICTIONS).write_bytes(msgspec.msgpack.encode(content))
+    assert read_predictions(run_folder.path) == SAID
+
+
 def test_a_run_without_them_loads(run_folder):
     record = load_record(run_folder.path)
     assert (record.parameters, record.predictions) == (None, None)
@@ -59,6 +69,7 @@ def test_damage_is_the_same_as_nothing(run_folder, damage):
         {"samples": (msgspec.structs.replace(SAMPLE, truth=2),)},
         {"samples": (msgspec.structs.replace(SAMPLE, predicted=-1),)},
         {"samples": (msgspec.structs.replace(SAMPLE, image=b"short"),)},
+        {"of_cells": (msgspec.structs.replace(SAMPLE, truth=2),)},
     ],
 )
 def test_numbers_that_do_not_fit_each_other_are_damage(run_folder, changes):

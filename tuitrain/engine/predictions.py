@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from tuitrain.engine.cells import of_cells
 from tuitrain.engine.data import Split
 from tuitrain.events import Prediction, Predictions
 from tuitrain.text import clean, plural
@@ -78,12 +79,15 @@ class Answers:
         if self._unanswered():
             predicted = predicted.masked_fill(predicted == _UNANSWERED, count)
             names, count = (*names, NO_ANSWER), count + 1
+        cells = truth * count + predicted if count <= LARGEST_MATRIX else None
+        samples, further = self._samples(predicted, cells, count)
         return Predictions(
             step=step,
             epoch=epoch,
             classes=names,
-            confusion=_confusion(truth, predicted, count) if count <= LARGEST_MATRIX else (),
-            samples=self._samples(predicted),
+            confusion=() if cells is None else _confusion(cells, count),
+            samples=samples,
+            of_cells=further,
         )
 
     def _digest(self) -> None:
@@ -101,26 +105,37 @@ class Answers:
             self._digest()
         return torch.cat(blocks)
 
-    def _samples(self, predicted: Tensor) -> tuple[Prediction, ...]:
-        """The surest mistakes, then the right answers that were least sure, each with its image."""
-        truth, confidence = self._split.labels, self._all(self._confidence)
-        wrong = predicted != truth
-        surest = confidence.argsort(descending=True, stable=True)
-        mistakes = surest[wrong[surest]][:SHOWN_MISTAKES]
-        least_sure = confidence.argsort(stable=True)
-        right = least_sure[~wrong[least_sure]][: SHOWN_SAMPLES - len(mistakes)]
-        chosen = torch.cat((mistakes, right))
-        columns = [column.tolist() for column in (chosen, truth[chosen], predicted[chosen], confidence[chosen])]
+    def _samples(self, predicted: Tensor, cells: Tensor | None, classes: int) -> tuple[tuple[Prediction, ...], tuple[Prediction, ...]]:
+        """The surest mistakes, then the right answers that were least sure; and in the same order further ones for the matrix's cells."""
+        confidence = self._all(self._confidence)
+        wrong = predicted != self._split.labels
+        surest, least_sure = confidence.argsort(descending=True, stable=True), confidence.argsort(stable=True)
+        mistakes, right = surest[wrong[surest]], least_sure[~wrong[least_sure]]
+        order = torch.cat((mistakes, right))
+        room = SHOWN_SAMPLES - min(len(mistakes), SHOWN_MISTAKES)
+        shown = torch.cat((_begin(mistakes, SHOWN_MISTAKES), _begin(right, room)))
+        first = torch.cat((mistakes[:SHOWN_MISTAKES], right[:room]))
+        further = first[:0] if cells is None else order[of_cells(cells[order], classes, shown)]
+        rows = self._rows(predicted, confidence, torch.cat((first, further)))
+        return rows[: len(first)], rows[len(first) :]
+
+    def _rows(self, predicted: Tensor, confidence: Tensor, chosen: Tensor) -> tuple[Prediction, ...]:
+        """The chosen samples, each with its image."""
+        columns = [column.tolist() for column in (chosen, self._split.labels[chosen], predicted[chosen], confidence[chosen])]
         rows = zip(*columns, _images(self._split.inputs, chosen), strict=True)
         return tuple(
             Prediction(index=index, truth=label, predicted=said, confidence=sure, image=image) for index, label, said, sure, image in rows
         )
 
 
-def _confusion(truth: Tensor, predicted: Tensor, count: int) -> tuple[tuple[int, ...], ...]:
+def _begin(samples: Tensor, count: int) -> Tensor:
+    """Whether each sample is one of the first `count`."""
+    return torch.arange(len(samples), device=samples.device) < count
+
+
+def _confusion(cells: Tensor, count: int) -> tuple[tuple[int, ...], ...]:
     """How often each class [row] was taken for each class [column]."""
-    cells = torch.bincount(truth * count + predicted, minlength=count * count)
-    return tuple(map(tuple, cells.view(count, count).tolist()))
+    return tuple(map(tuple, torch.bincount(cells, minlength=count * count).view(count, count).tolist()))
 
 
 def _images(inputs: Tensor, chosen: Tensor) -> list[bytes | None]:

@@ -55,5 +55,5 @@ def _is_whole(found: Predictions) -> bool:
     matrix = not found.confusion or [len(row) for row in found.confusion] == [count] * count
     return matrix and all(
         0 <= sample.truth < count and 0 <= sample.predicted < count and (sample.image is None or len(sample.image) == _IMAGE_BYTES)
-        for sample in found.samples
+        for sample in (*found.samples, *found.of_cells)
     )
