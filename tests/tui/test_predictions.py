@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
+import msgspec
 import pytest
 from fakes import FakeSampler, FakeSession, said, screen_text, seed_cnn, settle, started
 from kept_runs import resize
@@ -360,6 +361,104 @@ async def test_a_cell_without_samples_says_so(session: FakeSession, sampler: Fak
         await pilot.press("enter")
         await pilot.pause()
         assert "airplane taken for bird: no sample of these 16 is kept." in said(app)
+
+
+def of_two_cells() -> Predictions:
+    """Beside the usual samples three of a class taken for the one after the next, and one that was recognised."""
+    further = [
+        Prediction(index=index, truth=truth, predicted=predicted, confidence=0.5, image=picture(index))
+        for index, truth, predicted in ((900, 0, 2), (901, 0, 2), (902, 0, 2), (903, 4, 4))
+    ]
+    return msgspec.structs.replace(evaluation(), of_cells=tuple(further))
+
+
+async def test_samples_of_the_cells_show_in_their_cells_alone(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await opened(pilot, session, of_two_cells())
+        assert "1–6 of 64 · worst first" in screen_text(app)
+        for which in ("40 · mistakes", "24 · right ones", "64 · worst first"):
+            await pilot.press("f")
+            await pilot.pause()
+            assert f"of {which}" in screen_text(app)
+        await pilot.press("m", "right")
+        await pilot.pause()
+        assert "airplane taken for bird: 16 of 100 (16.0 %)" in screen_text(app)
+        assert "Enter shows 3 of them" in screen_text(app)
+        await pilot.press("enter")
+        await pilot.pause()
+        assert "1–3 of 3 · in this cell" in screen_text(app)
+        assert "test sample 900 · 50 % sure · 3 of 16 kept · truth airplane · prediction bird" in selected(app)
+        await pilot.press("escape")
+        await pilot.pause()
+        assert "1–6 of 64 · worst first" in screen_text(app)
+        assert "kept" not in selected(app)
+
+
+async def test_a_cell_counts_the_samples_of_both_kinds(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await opened(pilot, session, of_two_cells())
+        shown = sum((one.truth, one.predicted) == (4, 4) for one in evaluation().samples)
+        await pilot.press("m", "home", *["down", "right"] * 4)
+        await pilot.pause()
+        assert f"Enter shows {shown + 1} of them" in screen_text(app)
+        await pilot.press("enter")
+        await pilot.pause()
+        assert f"{shown + 1} of 54 kept · deer" in selected(app).replace("truth ", "")
+
+
+async def test_enter_is_offered_on_cells_alone_that_have_something(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await opened(pilot, session, evaluation())
+
+        def offered() -> bool:
+            return "Enter" in screen_text(app).splitlines()[-1]
+
+        await pilot.press("m")
+        await pilot.pause()
+        assert offered()
+        await pilot.press("right")
+        await pilot.pause()
+        assert not offered()
+        assert "none of them was kept to look at" in screen_text(app)
+        await pilot.press("left")
+        await pilot.pause()
+        assert offered()
+        lines = screen_text(app).splitlines()
+        row = next(y for y, line in enumerate(lines) if "  cat " in line and "54.0 %" in line)
+        await pilot.click(Matrix, offset=(lines[row].index("·"), row - 1))
+        await pilot.pause()
+        assert not offered()
+        assert "there is no such sample" in screen_text(app)
+        session.say(msgspec.structs.replace(of_two_cells(), step=3128, confusion=confusion(10, 30)))
+        await settle(pilot)
+        assert not offered()
+        await pilot.press("home", "right", "right")
+        await pilot.pause()
+        assert offered()
+        session.say(evaluation(step=3910))
+        await settle(pilot)
+        assert not offered()
+
+
+@pytest.mark.parametrize(
+    ("kept", "count", "words"), [(1, 1, "Enter shows it"), (2, 2, "Enter shows all of them"), (2, 3, "Enter shows 2 of them")]
+)
+async def test_a_cell_says_how_many_of_its_samples_there_are(
+    session: FakeSession, sampler: FakeSampler, kept: int, count: int, words: str
+) -> None:
+    event = evaluation(classes=("cat", "dog"), mistakes=2 * kept, right=0)
+    app = make(session, sampler)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await opened(pilot, session, msgspec.structs.replace(event, confusion=((5, count), (0, 5))))
+        await pilot.press("m")
+        await pilot.pause()
+        assert words in screen_text(app)
+        await pilot.press("enter")
+        await pilot.pause()
+        assert f"{kept} of {count} kept" in selected(app)
 
 
 async def test_a_cell_that_never_happened_says_so(session: FakeSession, sampler: FakeSampler) -> None:

@@ -230,7 +230,12 @@ def _predictions() -> Predictions:
         Prediction(index=index, truth=index % 10, predicted=(index * 3 + 1) % 10, confidence=0.99 - index / 100, image=_image(index))
         for index in range(24)
     )
-    return Predictions(step=1173, epoch=3, classes=CLASSES, confusion=confusion, samples=samples)
+    beside = [(truth, predicted) for truth in range(10) for predicted in range(10) if truth != predicted]
+    truth, predicted = max(beside, key=lambda cell: confusion[cell[0]][cell[1]])
+    of_cells = tuple(
+        Prediction(index=100 + place, truth=truth, predicted=predicted, confidence=0.5, image=_image(place)) for place in range(6)
+    )
+    return Predictions(step=1173, epoch=3, classes=CLASSES, confusion=confusion, samples=samples, of_cells=of_cells)
 
 
 def _image(index: int) -> bytes:

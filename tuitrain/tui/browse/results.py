@@ -28,6 +28,7 @@ class Results:
         self.step = predictions.step
         self.epoch = predictions.epoch
         self.samples = predictions.samples
+        self._of_all = (*predictions.samples, *predictions.of_cells)
         self._confusion = predictions.confusion
         self.classes = max(len(predictions.classes), len(predictions.confusion))
         self._names = tuple(clean(name).strip() for name in predictions.classes)
@@ -68,7 +69,7 @@ class Results:
     def chosen(self, which: Which, cell: Cell | None) -> list[Prediction]:
         """The samples that are kept of a cell, or, without one, all, the mistakes or the right ones; in the order of the event."""
         if cell is not None:
-            return [sample for sample in self.samples if (sample.truth, sample.predicted) == cell]
+            return [sample for sample in self._of_all if (sample.truth, sample.predicted) == cell]
         if which == "all":
             return list(self.samples)
         return [sample for sample in self.samples if is_right(sample) == (which == "right")]

@@ -34,7 +34,7 @@ class PredictionsScreen(PaneScreen):
         ("Home  End", "first and last"),
         ("m  Tab", "between the pictures and the confusion matrix"),
         ("f", "all, only mistakes, only right answers"),
-        ("Enter  space", "in the matrix: the pictures of one cell"),
+        ("Enter  space", "in the matrix: pictures of one cell"),
         ("Esc", "from one cell back to all pictures; close"),
     )
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -48,6 +48,7 @@ class PredictionsScreen(PaneScreen):
         Binding("end", "jump(True)", show=False),
         Binding("enter", "open_cell", "Open cell"),
         Binding("space", "open_cell", show=False),
+        Binding("enter,space", "open_empty_cell", show=False),
         Binding("m", "matrix", "Matrix"),
         Binding("m", "pictures", "Pictures"),
         Binding("tab,shift+tab", "switch", show=False),
@@ -112,12 +113,13 @@ class PredictionsScreen(PaneScreen):
 
     def _show_pictures(self, results: Results) -> None:
         samples, cell = results.chosen(self._which, self._cell), self._cell
-        about, sentence = _ABOUT[self._which], _NONE[self._which]
+        about, sentence, kept = _ABOUT[self._which], _NONE[self._which], ""
         if cell is not None:
             about, count = "in this cell", results.count(cell)
+            kept = f"{len(samples):,} of {count:,} kept"
             why = f"no sample of these {count:,} is kept" if count else "there is no such sample"
             sentence = f"{results.verdict(cell)}: {why}. Esc shows all pictures, m the matrix."
-        self._images.show(results, samples, about, sentence)
+        self._images.show(results, samples, about, sentence, kept)
 
     def _look(self, *, matrix: bool) -> None:
         self._in_matrix = matrix
@@ -130,12 +132,14 @@ class PredictionsScreen(PaneScreen):
         """Which keys mean something now."""
         there = self._results is not None
         one_cell = there and not self._in_matrix and self._cell is not None
+        in_cells = self._in_matrix and self._results is not None and self._results.counted
         works = {
             "move": there,
             "matrix": there and not self._in_matrix,
             "pictures": self._in_matrix,
             "switch": there,
-            "open_cell": self._in_matrix and self._results is not None and self._results.counted,
+            "open_cell": in_cells and self._matrix.kept,
+            "open_empty_cell": in_cells and not self._matrix.kept,
             "filter": there and not self._in_matrix and self._cell is None,
             "all_pictures": one_cell,
             "back": not one_cell,
@@ -174,6 +178,10 @@ class PredictionsScreen(PaneScreen):
         """Look at the pictures of the cell under the cursor."""
         self._choose(self._which, self._matrix.cursor)
         self._images.jump(last=False)
+
+    def action_open_empty_cell(self) -> None:
+        """Say at length why there are none; no key is offered for that."""
+        self.action_open_cell()
 
     def action_all_pictures(self) -> None:
         """Look at the pictures of all cells again."""

@@ -50,7 +50,7 @@ class Images(Pane):
         """Place of the selected sample in what is shown."""
         self._results: Results | None = None
         self._samples: Sequence[Prediction] = ()
-        self._about = ""
+        self._about = self._kept = ""
         self._sentence = ""
         self._top = 0
         self._grid = _Grid(1, 1, 0, 1, 0)
@@ -61,7 +61,7 @@ class Images(Pane):
             self._results, self._samples, self._sentence = None, (), sentence
             self.redraw()
 
-    def show(self, results: Results, samples: Sequence[Prediction], about: str, sentence: str) -> None:
+    def show(self, results: Results, samples: Sequence[Prediction], about: str, sentence: str, kept: str = "") -> None:
         """Show samples; the one that was selected stays so where it is among them.
 
         Args:
@@ -69,11 +69,12 @@ class Images(Pane):
             samples: what to show.
             about: says in the heading which ones these are.
             sentence: stands in their place where there are none.
+            kept: says of how many these are kept; for where one may take them for all.
         """
         selected = self._samples[self.cursor].index if self._samples else None
         places = (place for place, sample in enumerate(samples) if sample.index == selected)
         self.cursor = next(places, min(self.cursor, max(len(samples) - 1, 0)))
-        self._results, self._samples, self._about, self._sentence = results, samples, about, sentence
+        self._results, self._samples, self._about, self._sentence, self._kept = results, samples, about, sentence, kept
         self.redraw()
 
     def move(self, columns: int, rows: int) -> None:
@@ -207,6 +208,8 @@ class Images(Pane):
         palette = self.palette
         row = Row(f" test sample {sample.index:,}", palette.strong).add(" · ", palette.faint)
         row.add(f"{confidence(sample)} sure", palette.text).add(" · ", palette.faint)
+        if self._kept:
+            row.add(self._kept, palette.text).add(" · ", palette.faint)
         truth, predicted = results.name(sample.truth), results.name(sample.predicted)
         spoken = Row("truth ", palette.dim).add(truth, palette.text).add(" · ", palette.faint)
         spoken.add("prediction ", palette.dim).add(predicted, palette.text)

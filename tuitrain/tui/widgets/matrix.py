@@ -78,6 +78,13 @@ class Matrix(Pane):
         if cursor != self.cursor:
             self.cursor = cursor
             self.redraw()
+            # Of some cells there is nothing that Enter could show.
+            self.refresh_bindings()
+
+    @property
+    def kept(self) -> bool:
+        """Whether a sample of the selected cell is kept to look at."""
+        return self._results is not None and bool(self._results.chosen("all", self.cursor))
 
     def page(self, pages: int) -> None:
         """Move the cursor by the rows that one sees."""
@@ -220,10 +227,9 @@ class Matrix(Pane):
     def _in_words(self, results: Results, width: int) -> list[Strip]:
         count, samples = results.count(self.cursor), results.in_class(self.cursor[0])
         part = f"{count / samples * 100:.1f} %" if samples else "n/a"
-        kept = len(results.chosen("all", self.cursor))
-        hint = f"Enter shows {kept} of them" if kept else "none of them was kept to look at"
+        hint = _kept_in_words(len(results.chosen("all", self.cursor)), count)
         first = Row(results.verdict(self.cursor), self.palette.strong).add(f": {count:,} of {samples:,} ({part})", self.palette.text)
-        return [first.strip(width), Row(hint if count else "", self.palette.dim).strip(width)]
+        return [first.strip(width), Row(hint, self.palette.dim).strip(width)]
 
     # -- mouse --------------------------------------------------------------------------------------------------------
 
@@ -248,6 +254,15 @@ class Matrix(Pane):
 def _in_view(first: int, cursor: int, room: int, count: int) -> int:
     """The first of `room` shown ones, moved as little as the cursor needs."""
     return min(max(min(first, cursor), cursor - room + 1), max(count - room, 0))
+
+
+def _kept_in_words(kept: int, count: int) -> str:
+    """What there is to look at of a cell's `count` samples."""
+    if not count:
+        return "there is no such sample"
+    if not kept:
+        return "none of them was kept to look at"
+    return f"Enter shows {kept:,} of them" if kept < count else "Enter shows all of them" if count > 1 else "Enter shows it"
 
 
 def _percent(share: float | None) -> str:
