@@ -408,13 +408,15 @@ async def test_a_run_that_makes_no_steps_says_so_in_the_place_of_its_speed(
 
 async def test_a_run_whose_first_step_does_not_end_says_so(session: FakeSession, sampler: FakeSampler) -> None:
     app = make(session, sampler)
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with app.run_test(size=(120, 40)) as pilot:
         await pilot.press("enter")
         session.begin()
-        await until_shown(pilot, "preparing…", "the first steps come when this is done")
+        assert "z Zoom" not in await until_shown(pilot, "preparing…", "the first steps come when this is done")
         assert session.record is not None
         session.record.stalled_seconds = 61.0
         await until_shown(pilot, "preparing…", "no step for 61 s")
+        session.steps(40)
+        await until_shown(pilot, "← → Read", "z Zoom")
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -81,7 +81,7 @@ class Curve(Pane, can_focus=True):
         self._foot = Foot(self._later)
         self._marked: tuple[Picture, Picture] | None = None
         self._lines_before: list[Strip] | None = None
-        self._keeps_picture = False
+        self._keeps_picture = self._readable = False
 
     # -- what is shown ------------------------------------------------------------------------------------------------
 
@@ -122,6 +122,9 @@ class Curve(Pane, can_focus=True):
         """The frame with the chart in it; the view is brought up to date first, because the heading tells it too."""
         record = self._view.record
         self._notice_run(record)
+        if self._readable != (self._newest > 0):
+            self._readable = not self._readable
+            self.call_later(self.refresh_bindings)
         self.viewport = self.viewport.following(self._newest)
         return super().content(width, height)
 
@@ -203,6 +206,7 @@ class Curve(Pane, can_focus=True):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Which keys mean something now."""
         works = {
+            **dict.fromkeys(("move", "move_far", "go", "zoom"), self._newest > 0),
             "put_away": self.viewport.cursor is not None,
             "zoom_out": self.viewport.span is not None,
             "pan": self.viewport.span is not None,
