@@ -88,7 +88,7 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     dropout: Annotated[float, Meta(ge=0, lt=1, description="a number from 0 up to, not including, 1")] = 0.1
     seed: Annotated[int, Meta(ge=0, lt=2**32, description="a whole number from 0 to 4294967295")] = 0
     deterministic: Annotated[bool, Meta(description="true or false")] = True
-    precision: Annotated[Literal["fp32", "bf16", "fp64"], Meta(description="one of fp32, bf16, fp64")] = "fp32"
+    precision: Annotated[Literal["fp32", "bf16", "fp64", "tf32"], Meta(description="one of fp32, bf16, fp64, tf32")] = "fp32"
     compile: Annotated[bool, Meta(description="true or false")] = False
     batch_dim: Annotated[int, Meta(ge=0, le=1, description="0 or 1")] = 0
     """The input's batch axis; labels and outputs have theirs at 0."""

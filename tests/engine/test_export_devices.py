@@ -69,6 +69,12 @@ def gpus(**changes: Any) -> RunConfig:
     return small_config(device="cuda:0,cuda:1", strategy="dp", **changes)
 
 
+def test_tf32_is_set_where_there_are_gpus() -> None:
+    line = 'torch.set_float32_matmul_precision("high")'
+    for config, there in ((gpus(precision="tf32"), True), (gpus(), False), (small_config(precision="tf32"), False)):
+        assert (line in export.script(config, STARTED)) == there
+
+
 @pytest.mark.skipif(torch.cuda.is_available(), reason="what the script does where there is no GPU")
 @pytest.mark.parametrize(
     ("changes", "line"),

@@ -188,6 +188,18 @@ def test_cudnn_tries_its_algorithms_where_what_it_finds_lasts(device: str, strat
         assert torch.backends.cudnn.benchmark is False
 
 
+@pytest.mark.usefixtures("cards")
+@pytest.mark.parametrize(
+    ("device", "precision", "inside"), [("cuda:0", "tf32", "high"), ("cuda:0", "fp32", "highest"), ("cpu", "tf32", "highest")]
+)
+def test_matrices_are_multiplied_in_tf32_where_that_is_asked_for(device: str, precision: str, inside: str) -> None:
+    config = small_config(device=device, precision=precision)
+    for _ in range(2):
+        with run_settings(config, [torch.device(device)]):
+            assert torch.get_float32_matmul_precision() == inside
+        assert torch.get_float32_matmul_precision() == "highest"
+
+
 @pytest.mark.parametrize("device", ["cpu,cuda:1", "cuda:1,cpu,cuda:1"])
 def test_a_card_beside_the_cpu(tmp_path: Path, cards: Cards, device: str) -> None:
     """What is read on the CPU has landed there."""

@@ -82,6 +82,16 @@ def test_each_gpu_is_asked_for_bf16_itself(monkeypatch: pytest.MonkeyPatch) -> N
     assert [notice.text for notice in second] == ["cuda:1 has no bf16 instructions: bf16 is emulated there, and slower than fp32."]
 
 
+def test_where_there_is_no_tf32_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.version, "hip", None)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: SimpleNamespace(major=8 - device.index))
+    config = with_changes(DEFAULTS, {"precision": "tf32"})
+    assert precision_notices(config, torch.device("cuda", 0)) == []
+    for name in ("cuda:1", "cpu"):
+        (notice,) = precision_notices(config, torch.device(name))
+        assert (notice.level, notice.text) == ("warning", f"{name} has no TF32: matrices are multiplied in fp32 there.")
+
+
 # -- devices ----------------------------------------------------------------------------------------------------------
 
 

@@ -292,6 +292,13 @@ def test_a_raise_in_evaluation_names_it(tmp_path: Path) -> None:
     assert sorted(losses_of(events)) == list(range(1, 8))
 
 
+def test_tf32_on_a_cpu_is_fp32_and_says_so(tmp_path: Path) -> None:
+    plain = run(small_config(), FakeControl(tmp_path / "a"))
+    asked = run(small_config(precision="tf32"), FakeControl(tmp_path / "b"))
+    assert losses_of(asked) == losses_of(plain)
+    assert "cpu has no TF32: matrices are multiplied in fp32 there." in [notice.text for notice in of(Notice, asked)]
+
+
 def test_flags_are_put_back_at_the_end_and_when_a_run_is_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.backends.cudnn, "deterministic", False)
     monkeypatch.setattr(torch.backends.cudnn, "benchmark", True)

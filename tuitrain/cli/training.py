@@ -41,7 +41,7 @@ def _run_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--batch-size", metavar="N", help="The global batch."),
         click.option("--lr", metavar="X", help="Learning rate."),
         click.option("--seed", metavar="N", help="Where random numbers begin; the same seed gives the same losses."),
-        click.option("--precision", metavar="fp32|bf16|fp64", help="What kind of numbers to compute with."),
+        click.option("--precision", metavar="fp32|bf16|fp64|tf32", help="What kind of numbers to compute with."),
         click.option("--name", metavar="TEXT", help="What the run is called."),
     ]
     for option in reversed(options):

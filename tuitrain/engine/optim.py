@@ -98,6 +98,8 @@ def precision_notices(config: RunConfig, device: torch.device) -> list[Notice]:
     if config.precision == "bf16" and not _has_bf16(device):
         text = f"{device} has no bf16 instructions: bf16 is emulated there, and slower than fp32."
         notices.append(Notice(level="warning", text=text))
+    if config.precision == "tf32" and not _has_tf32(device):
+        notices.append(Notice(level="warning", text=f"{device} has no TF32: matrices are multiplied in fp32 there."))
     if config.compile:
         # The clock of a run with a target accuracy starts when that is done.
         when = "in" if config.target_accuracy is None else "before"
@@ -108,9 +110,14 @@ def precision_notices(config: RunConfig, device: torch.device) -> list[Notice]:
 def _has_bf16(device: torch.device) -> bool:
     if device.type == "cuda":
         # torch's own question for this is about the current device only.
-        return torch.version.hip is not None or bool(torch.cuda.get_device_properties(device).major >= 8)
+        return _has_tf32(device)
     try:
         words = set(Path("/proc/cpuinfo").read_text(encoding="utf-8").split())
     except OSError:
         return True  # nobody knows: no warning
     return not words.isdisjoint({"avx512_bf16", "amx_bf16", "bf16"})
+
+
+def _has_tf32(device: torch.device) -> bool:
+    """NVIDIA's cards have it, and bf16, since Ampere."""
+    return device.type == "cuda" and (torch.version.hip is not None or bool(torch.cuda.get_device_properties(device).major >= 8))

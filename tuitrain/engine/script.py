@@ -28,6 +28,8 @@ def header(config: RunConfig, kind: DataKind, threads: int | None) -> str:
     lines += [f"seed = {config.seed}", *device_lines(config)]
     if on_gpu and config.deterministic:
         lines.append("torch.backends.cudnn.deterministic = True  # the same seed gives the same losses")
+    if on_gpu and config.precision == "tf32":
+        lines.append('torch.set_float32_matmul_precision("high")  # products of matrices in TF32')
     if not on_gpu and threads is not None:
         lines.append(f"torch.set_num_threads({threads})  # another number of threads rounds sums differently")
     if _is_own(config):

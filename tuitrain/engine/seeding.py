@@ -7,7 +7,7 @@ import hashlib
 import os
 import random
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from typing import Any
 
 import numpy as np
@@ -62,8 +62,8 @@ def seed_rank(seed: int, rank: int, step: int) -> None:
 
 @contextmanager
 def run_settings(config: RunConfig, devices: Sequence[torch.device], *, alone: bool = True) -> Iterator[None]:
-    """Seeds, cuDNN's flags, torch's threads, the current CUDA device and the C library's way with memory for one run; as before afterwards,
-    with what a person's own code has set for all of the process.
+    """Seeds, cuDNN's flags, TF32 for products of matrices, torch's threads, the current CUDA device and the C library's way with memory for
+    one run; as before afterwards, with what a person's own code has set for all of the process.
 
     The first of the run's devices, where it is a CUDA device, is the current one.
 
@@ -86,10 +86,13 @@ def run_settings(config: RunConfig, devices: Sequence[torch.device], *, alone: b
     # The current device decides where contexts are made: nothing may touch cuda:0 while a run is on cuda:1.
     current = _current(devices[0]) if devices[0].type == "cuda" else kept_memory()
     gives_back = any(device.type == "cuda" for device in devices)
+    # A CPU that is told so may multiply in bfloat16.
+    products = _in_tf32() if config.precision == "tf32" and gives_back else nullcontext()
     try:
         with ExitStack() as settings:
             with reaching(devices[:1]):
                 settings.enter_context(current)
+            settings.enter_context(products)
             yield
     except BaseException as error:
         # Else what was made on the devices is still held when their memory is given back.
@@ -102,6 +105,18 @@ def run_settings(config: RunConfig, devices: Sequence[torch.device], *, alone: b
         _set_again(others)
         if gives_back:
             _give_memory_back()
+
+
+@contextmanager
+def _in_tf32() -> Iterator[None]:
+    """Products of matrices in TF32. That convolutions are in it is torch's own choice."""
+    before = _asked(torch.get_float32_matmul_precision)
+    torch.set_float32_matmul_precision("high")
+    try:
+        yield
+    finally:
+        if before is not None and _asked(torch.get_float32_matmul_precision) == "high":
+            torch.set_float32_matmul_precision(before)
 
 
 def _give_memory_back() -> None:

@@ -255,6 +255,8 @@ def _precision(config: RunConfig, machine: Machine) -> Hint:
         return Hint("slow, for comparing results")
     if config.precision == "fp32":
         return Hint("the plain way")
+    if config.precision == "tf32":
+        return Hint("the plain way: a cpu has no TF32" if "cpu" in machine.takes(config) else "fp32, multiplied in TF32")
     if "cpu" in machine.takes(config):
         return Hint("slower on a cpu without bf16 built in")
     return Hint("autocast: fast on newer GPUs")
