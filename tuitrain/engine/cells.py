@@ -36,5 +36,5 @@ def of_cells(cells: Tensor, classes: int, shown: Tensor) -> Tensor:
 
 def _largest(counts: Tensor, classes: int) -> Tensor:
     """Whether a cell is one of the largest confusions; of equal ones the first are."""
-    diagonal = torch.arange(len(counts), device=counts.device) % (classes + 1) == 0
+    diagonal = torch.eye(classes, dtype=torch.bool, device=counts.device).flatten()
     return counts.masked_fill(diagonal, -1).argsort(descending=True, stable=True).argsort() < LARGEST_CONFUSIONS
