@@ -10,6 +10,7 @@ from engine_small import small_config
 from torch import nn
 
 from tuitrain.config import DEFAULTS, ConfigError, with_changes
+from tuitrain.devices.installed import cpu_only_torch
 from tuitrain.engine.models import build_model, linear, seed_cnn
 from tuitrain.engine.optim import precision_notices
 from tuitrain.engine.placement import place
@@ -113,6 +114,10 @@ def test_without_a_gpu_auto_is_the_cpu_and_says_why() -> None:
     assert placement.device == torch.device("cpu")
     assert placement.notices[0].text.startswith("Training on the CPU: ")
     assert place("cpu", lambda: []).notices == ()
+
+
+def test_the_files_of_torch_say_of_its_build_what_it_says_itself() -> None:
+    assert cpu_only_torch() is (torch.version.cuda is None and torch.version.hip is None)
 
 
 NO_DRIVER = "Found no NVIDIA driver on your system.\nPlease check"

@@ -28,6 +28,7 @@ SCREEN = {"textual", "plotext", "textual_plotext"}
         ("import tuitrain.runs.catalogue, tuitrain.runs.record, tuitrain.runs.store, tuitrain.runs.report", HEAVY | SCREEN | {"pynvml"}),
         ("import tuitrain.session, tuitrain.session.worker", HEAVY | SCREEN | {"pynvml"}),
         ("import tuitrain.devices.sampler, tuitrain.devices.inventory", HEAVY | SCREEN | {"pynvml"}),
+        ("from tuitrain.devices.installed import cpu_only_torch; cpu_only_torch()", HEAVY | SCREEN | {"pynvml"}),
         ("import tuitrain.console", HEAVY | SCREEN | {"pynvml"}),
         ("import tuitrain.tui.app", HEAVY | {"pynvml", "plotext"}),
         ("import tuitrain.engine", HEAVY | SCREEN),

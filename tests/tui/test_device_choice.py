@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import threading
 from pathlib import Path
 
 import msgspec
@@ -24,6 +26,7 @@ from tuitrain.tui.launch.strategies import about, fitting, why_not
 from tuitrain.tui.widgets.devices import Devices
 
 SIZES = [(80, 24), (120, 40), (200, 60)]
+WIDE = (120, 40)
 TWO = ("cuda:0", "cuda:1")
 
 
@@ -34,6 +37,12 @@ def make(session: FakeSession, *cards: DeviceSample, launch: RunConfig | None = 
 def to_devices(size: tuple[int, int]) -> list[str]:
     """A narrow terminal has no pane of strategies between."""
     return ["shift+tab"] * (2 if size[0] >= 100 else 1)
+
+
+def words_of(app: TuitrainApp) -> str:
+    """What the device list and the launcher say, with sentences that were broken made whole again."""
+    lines = [strip.text.strip("│ ") for pane in (app.main._devices, app.main._launcher) for strip in pane._shown]
+    return " ".join(" ".join(lines).split())
 
 
 async def device(pilot: Pilot[None]) -> str:
@@ -325,6 +334,48 @@ def words_beside(field: str, config: RunConfig, *cards: DeviceSample) -> Hint:
 def test_the_device_row_says_what_several_mean(spec: str, text: str, bad: bool) -> None:
     config = msgspec.structs.replace(seed_cnn(), device=spec)
     assert words_beside("device", config, card(0), card(1), card(2), card(3, memory_free=None)) == Hint(text, bad=bad)
+
+
+# -- a torch that can use no GPU ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_a_torch_for_the_cpu_only_is_told_as_soon_as_its_files_are_read(session: FakeSession, size: tuple[int, int]) -> None:
+    read = threading.Event()
+    launch, sampler = msgspec.structs.replace(seed_cnn(), device="auto:2"), FakeSampler(card(0), card(1))
+    app = TuitrainApp(session, sampler, launch, Path("runs"), cpu_only=lambda: read.wait(60))
+    async with app.run_test(size=size) as pilot:
+        # The disk takes its time, and no key waits for it.
+        await until(pilot, lambda: "Enter trains seed-cnn on cuda:0, cuda:1" in words_of(app))
+        read.set()
+        await until(pilot, lambda: "no run takes a GPU: torch is built for the CPU only; d explains" in words_of(app))
+        assert "Enter trains seed-cnn on cpu with" in words_of(app)
+        assert "takes cpu: torch is built" in words_of(app)
+        assert app.main._devices.taken == ("cpu",)
+        await pilot.press(*to_devices(size), "up", "up", "space")
+        assert await device(pilot) == "auto:2"
+        assert [one.message for one in app._notifications] == ["cuda:0: torch is built for the CPU only"]
+        # What others do there is seen all the same.
+        assert re.search(r"· cuda:0 H100 80GB.*(61 °C|7.0/80 GiB)", screen_text(app))
+
+
+async def test_a_torch_for_the_cpu_only_is_no_news_without_a_gpu(session: FakeSession) -> None:
+    app = TuitrainApp(session, cpu_sampler(), seed_cnn(), Path("runs"), cpu_only=lambda: True)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: bool(app.main._devices.barred))
+        assert "takes the cpu: no usable GPU is here" in screen_text(app)
+        assert "torch" not in screen_text(app)
+
+
+async def test_what_a_run_has_found_out_about_the_gpus_is_not_promised_again(session: FakeSession) -> None:
+    app = make(session, card(0), card(1))
+    async with app.run_test(size=WIDE) as pilot:
+        await pilot.press("enter")
+        session.begin(device=("cpu",))
+        await until(pilot, lambda: "no run takes a GPU: torch cannot use the GPUs here; d explains" in words_of(app))
+        session.end()
+        await pilot.press("n")
+        await until(pilot, lambda: "Enter trains seed-cnn on cpu with" in words_of(app))
 
 
 @pytest.mark.parametrize(

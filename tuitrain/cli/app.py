@@ -45,6 +45,7 @@ def open_app(
 
     share_the_lock()
     with lasting_imports():
+        from tuitrain.devices.installed import cpu_only_torch
         from tuitrain.session.unseen import go_on_unseen
         from tuitrain.session.warming import Warming
         from tuitrain.tui.app import TuitrainApp
@@ -69,6 +70,7 @@ def open_app(
             capture=capture,
             download=download_cifar10,
             write_script=write_script,
+            cpu_only=cpu_only_torch,
         )
         if not start_at_once and attach is None:
             # Not before the first frame.

@@ -20,18 +20,25 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
     """One row of the picker.
 
     `name` is what `--device` takes ("cuda:0", "cpu"), or "gpu N" (NVML's number) or "mig N.K" (instance K of that card) for one that cannot
-    be chosen; `reason` then says why. `device` is the card or instance, `None` for the cpu.
+    be chosen; `reason` then says why. `device` is the card or instance, `None` for the cpu. `well` says that nothing is wrong with it, also
+    where it cannot be chosen.
     """
 
     name: str
     title: str
     selectable: bool
+    well: bool
     reason: str | None = None
     device: DeviceSample | None = None
 
 
-def choices(snapshot: DeviceSnapshot) -> tuple[Choice, ...]:
-    """Every card with its MIG instances under it, those of CUDA in CUDA's order first, then the others; the cpu last."""
+def choices(snapshot: DeviceSnapshot, barred: str = "") -> tuple[Choice, ...]:
+    """Every card with its MIG instances under it, those of CUDA in CUDA's order first, then the others; the cpu last.
+
+    Args:
+        snapshot: what the devices say.
+        barred: why no run can take any card, where that is so.
+    """
     # A card or one of its instances, never both.
     offered = {row.nvml_index: row.cuda_index for row in snapshot.devices if row.cuda_index is not None}
 
@@ -39,8 +46,8 @@ def choices(snapshot: DeviceSnapshot) -> tuple[Choice, ...]:
         ordinal = offered.get(row.nvml_index)
         return ordinal is None, ordinal or 0, row.nvml_index, -1 if row.instance is None else row.instance
 
-    cpu = Choice(name=CPU, title=snapshot.host.name, selectable=True)
-    return (*(_card_choice(row) for row in sorted(snapshot.devices, key=order)), cpu)
+    cpu = Choice(name=CPU, title=snapshot.host.name, selectable=True, well=True)
+    return (*(_card_choice(row, barred) for row in sorted(snapshot.devices, key=order)), cpu)
 
 
 def device_name(card: DeviceSample) -> str:
@@ -50,11 +57,11 @@ def device_name(card: DeviceSample) -> str:
     return f"gpu {card.nvml_index}" if card.instance is None else f"mig {card.nvml_index}.{card.instance}"
 
 
-def _card_choice(card: DeviceSample) -> Choice:
-    selectable = card.cuda_index is not None and _computes(card)
+def _card_choice(card: DeviceSample, barred: str) -> Choice:
+    well = card.cuda_index is not None and _computes(card)
     why = f"its compute mode lets nobody compute ({default_mode(str(card.nvml_index))})" if card.status == "ok" else card.status
-    reason = None if selectable else card.reason or why
-    return Choice(name=device_name(card), title=card.name, selectable=selectable, reason=reason, device=card)
+    reason = (barred or None) if well else card.reason or why
+    return Choice(name=device_name(card), title=card.name, selectable=reason is None, well=well, reason=reason, device=card)
 
 
 def _computes(card: DeviceSample) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -22,6 +22,7 @@ from tuitrain.text import clean
 from tuitrain.tui import kept_theme
 from tuitrain.tui.code.writer import Writer
 from tuitrain.tui.hosts.beside import Beside
+from tuitrain.tui.hosts.in_thread import in_thread
 from tuitrain.tui.hosts.outside import OtherProcesses, Outside
 from tuitrain.tui.launch.fetch import Download, Fetch
 from tuitrain.tui.leaving import Leaving
@@ -57,6 +58,8 @@ class TuitrainApp(NavigatedApp):
         capture: where the process's prints come from; it must be entered around `run`.
         download: fetches CIFAR-10; without it the app offers no download. Its thread is cancelled when the app closes: `fetch.join` waits.
         write_script: writes a run as a script; without it the app shows no code. `scripts.join` waits for its threads.
+        cpu_only: says, after a look at the disk, whether torch is built for the CPU only; without it the GPUs are offered until a run has
+            found that out.
         outside: other processes; the real ones where nothing else is given.
     """
 
@@ -83,6 +86,7 @@ class TuitrainApp(NavigatedApp):
         capture: Capture | None = None,
         download: Download | None = None,
         write_script: WriteScript | None = None,
+        cpu_only: Callable[[], bool] | None = None,
         outside: Outside | None = None,
     ) -> None:
         self._ascii = [] if speaks_utf8(os.environ, getattr(sys.__stdout__, "encoding", None)) else [AsciiFilter()]
@@ -95,6 +99,7 @@ class TuitrainApp(NavigatedApp):
         self._resume = resume
         self._open_first = attach
         self._capture = capture
+        self._cpu_only = cpu_only
         self._log_before = LogTail()
         self._announced: RunRecord | None = None
         for theme in (DARK, LIGHT):
@@ -125,8 +130,13 @@ class TuitrainApp(NavigatedApp):
             self.call_after_refresh(lambda: self.main.start(self._launch, resume=self._resume))
         # Not before the first frame.
         self.call_after_refresh(self.run_worker, self.beside.revive)
+        self.call_after_refresh(self.run_worker, self._ask_for_what_torch_is_built)
         if self._open_first is not None:
             self.post_message(OpenRun(self._open_first, clean(self._open_first.name)))
+
+    async def _ask_for_what_torch_is_built(self) -> None:
+        if self._cpu_only is not None and await in_thread(self._cpu_only):
+            self.main.take_no_gpu("torch is built for the CPU only")
 
     def on_unmount(self) -> None:
         """Let a download end."""

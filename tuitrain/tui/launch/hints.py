@@ -29,11 +29,12 @@ class Hint(msgspec.Struct, frozen=True):
 
 
 class Machine(msgspec.Struct, frozen=True):
-    """The devices, the GPUs in the order in which `auto` takes them now, and the processor's cores."""
+    """The devices, the GPUs in the order in which `auto` takes them now, the processor's cores, and why no run can take a GPU, if so."""
 
     choices: tuple[Choice, ...]
     freest: tuple[str, ...]
     cores: int
+    barred: str = ""
 
     @property
     def usable(self) -> tuple[str, ...]:
@@ -139,7 +140,8 @@ def _device(config: RunConfig, machine: Machine) -> Hint:
     cards = len(machine.cards)
     if not isinstance(wanted, tuple):
         if not cards:
-            return Hint("takes the cpu: no usable GPU is here")
+            idle = machine.barred != "" and any(choice.well and choice.device for choice in machine.choices)
+            return Hint(f"takes cpu: {machine.barred}" if idle else "takes the cpu: no usable GPU is here")
         short = f"; {wanted} are not here" if wanted is not None and wanted > len(taken) else ": most free memory"
         named = in_words(taken) if len(taken) <= 2 else f"{len(taken)} GPUs"
         return Hint(f"takes {named}{short if wanted is not None else ''}")

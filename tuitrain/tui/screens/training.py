@@ -10,7 +10,6 @@ from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
 from tuitrain.config import ConfigError, RunConfig
-from tuitrain.devices.inventory import free_cuda_devices
 from tuitrain.recipes import command_line
 from tuitrain.runs.logtail import LogTail
 from tuitrain.tui.curve.chart import load as load_plotext
@@ -94,7 +93,6 @@ class TrainingScreen(PaneScreen):
         self._log_before = log
         self._seen: object = None
         self.own_cards = OwnCards(view)
-        self._sampler = sampler
         self._devices = Devices(sampler, self.own_cards)
         self._strategy = Strategy()
         self._log = LogPane(self.current_log)
@@ -294,7 +292,7 @@ class TrainingScreen(PaneScreen):
             return
         from tuitrain.tui.screens.preflight import PreflightScreen
 
-        free = free_cuda_devices(self._sampler.latest())
+        free = [int(name.removeprefix("cuda:")) for name in self._devices.machine.freest]
         self.app.push_screen(PreflightScreen(self._run, self._launcher.form.config, free, self._take_plan))
 
     def _take_plan(self, plan: Plan) -> None:
@@ -354,6 +352,16 @@ class TrainingScreen(PaneScreen):
     def on_launcher_changed(self, event: Launcher.Changed) -> None:
         """What the keys can do may have changed, and what the panes on the left show as chosen."""
         self._show_choices()
+
+    def on_launcher_no_gpu(self, event: Launcher.NoGpu) -> None:
+        """The launcher promises none any more."""
+        self.take_no_gpu("torch cannot use the GPUs here")
+
+    def take_no_gpu(self, reason: str) -> None:
+        """Offer no GPU from now on, and say why."""
+        self._devices.barred = reason
+        self._choices.redraw()
+        self.rearrange()
 
     def on_devices_picked(self, event: Devices.Picked) -> None:
         """The launcher takes the devices, and with them a strategy that fits."""

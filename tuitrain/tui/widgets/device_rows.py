@@ -63,7 +63,7 @@ class DeviceRows:
 
     def split(self, choice: Choice, width: int) -> list[Strip]:
         """Who holds the memory, where our run does."""
-        split = self.own.of(choice.device) if choice.selectable and choice.device is not None else None
+        split = self.own.of(choice.device) if choice.well and choice.device is not None else None
         if split is None:
             return []
         lines = split_words(split, width - 3, self.palette)
@@ -73,14 +73,14 @@ class DeviceRows:
 
     def height(self, choice: Choice) -> int:
         """How many lines `tall` has without the split."""
-        if not choice.selectable:
+        if not choice.well:
             return 2
         return 3 if choice.device is not None or self.bare else 1
 
     def tall(self, choice: Choice, width: int, *, split: bool = False) -> list[Strip]:
         """With its bars; `split` says who holds the memory too."""
         card = choice.device
-        if not choice.selectable:
+        if not choice.well:
             reason = Row(" " * (_MARK + self.name_width)).add(choice.reason or "", self.palette.dim)
             return [self._mark(choice).add(short_name(choice.title), self.palette.dim).strip(width), reason.strip(width)]
         if card is None:
@@ -147,7 +147,7 @@ class DeviceRows:
         """In one line."""
         palette, card, host = self.palette, choice.device, self.host
         row = self._mark(choice)
-        if not choice.selectable:
+        if not choice.well:
             return row.add(choice.reason or "", palette.dim).strip(width)
         if card is None:
             ram = words.filled(host.ram_used, host.ram_total)

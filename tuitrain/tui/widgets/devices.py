@@ -70,6 +70,8 @@ class Devices(Pane, can_focus=True):
         """The devices of the run that is shown, which are then the ones marked."""
         self.run_host: int | None = None
         """The process that trains the run that is shown, where that is not this one."""
+        self.barred = ""
+        """Why no run can take any GPU, where that is known."""
         self.cursor = 0
         self._shown_rows: list[int] = []
         """Which device each line is about, for the mouse."""
@@ -77,7 +79,7 @@ class Devices(Pane, can_focus=True):
     @property
     def choices(self) -> tuple[Choice, ...]:
         """The rows."""
-        return choices(self._snapshot)
+        return choices(self._snapshot, self.barred)
 
     @property
     def chosen(self) -> Names:
@@ -87,8 +89,8 @@ class Devices(Pane, can_focus=True):
     @property
     def machine(self) -> Machine:
         """What there is to choose from."""
-        freest = tuple(f"cuda:{ordinal}" for ordinal in free_cuda_devices(self._snapshot, training=self._own.training))
-        return Machine(self.choices, freest, self._snapshot.host.cores)
+        free = [] if self.barred else free_cuda_devices(self._snapshot, training=self._own.training)
+        return Machine(self.choices, tuple(f"cuda:{ordinal}" for ordinal in free), self._snapshot.host.cores, self.barred)
 
     def look(self) -> None:
         """Take in the newest sample, for whoever then says what a start would take of it and redraws."""
@@ -210,7 +212,7 @@ class Devices(Pane, can_focus=True):
 
     def _window(self, rows: Sequence[Choice], draw: DeviceRows, width: int, height: int, problem: list[Strip]) -> list[Strip]:
         """One line each: the chosen ones first, or those around the cursor; the others are counted."""
-        sentence = problem_of(self._snapshot)
+        sentence = self._sentence()
         if len(rows) + min(len(problem), 1) <= height:
             self._shown_rows = list(range(len(rows)))
             lines = [draw.compact(choice, width) for choice in rows]
@@ -230,8 +232,13 @@ class Devices(Pane, can_focus=True):
         return lines
 
     def _problem(self, width: int) -> list[str]:
-        sentence = problem_of(self._snapshot)
+        sentence = self._sentence()
         return wrap(sentence, width) if sentence else []
+
+    def _sentence(self) -> str | None:
+        """What is wrong with the cards as a whole."""
+        unused = self.barred and any(choice.well and not choice.selectable for choice in self.choices)
+        return problem_of(self._snapshot) or (f"no run takes a GPU: {self.barred}; d explains" if unused else None)
 
     def _rows(self) -> DeviceRows:
         rows, replicas = self.choices, Counter(self.chosen)

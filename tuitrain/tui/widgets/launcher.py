@@ -57,6 +57,9 @@ class Launcher(FormPane, can_focus=True):
     class FetchChanged(Message):
         """The download is in another state or phase."""
 
+    class NoGpu(Message):
+        """A run has found that torch can use none of the GPUs."""
+
     def __init__(self, config: RunConfig, *, machine: Callable[[], Machine], busy: Callable[[], bool], fetch: Fetch) -> None:
         super().__init__(config, machine=machine, busy=busy, fetch=fetch)
         self._looked_behind = ""
@@ -221,9 +224,10 @@ class Launcher(FormPane, can_focus=True):
         self.run_worker(partial(_keep, config), thread=True, group="last launch")
 
     def took(self, config: RunConfig, devices: Sequence[str]) -> None:
-        """Where the run takes no GPU and one was promised, say so."""
+        """Where the run takes no GPU and one was promised, say so, and promise none from then on."""
         if set(devices) == {"cpu"} and "cpu" not in self._machine().takes(config):
             self.notify("It trains on the CPU: torch cannot use the GPUs of this machine. d says why.", severity="warning", timeout=10)
+            self.post_message(self.NoGpu())
 
     def refuse(self, config: RunConfig | None, reason: str, sentence: str) -> None:
         """Say why a start was refused: `reason` beside its field, or `sentence` where the rows hold something else than `config` by now."""
