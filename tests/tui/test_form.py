@@ -170,6 +170,14 @@ def test_larger_terminals_give_the_curve_and_the_log_more() -> None:
     assert large.log > small.log
 
 
+def test_devices_have_their_bars_in_one_column_where_the_form_keeps_its_room() -> None:
+    rows = [
+        arrange(width, height, "launch", devices_full=10, devices_tall=7, devices=3, replicas=1, notes=0).devices
+        for width, height in ((80, 22), (119, 30), (119, 31), (119, 34))
+    ]
+    assert rows == [3, 4, 8, 11]
+
+
 def test_the_least_size() -> None:
     assert fits(80, 24)
     assert not fits(79, 24)

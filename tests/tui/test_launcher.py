@@ -94,6 +94,59 @@ async def test_all_rows_and_the_command_fit(session: FakeSession, sampler: FakeS
         assert "…" not in text.replace("looking for GPUs…", "")
 
 
+@pytest.mark.parametrize("size", [(80, 24), (90, 30), (100, 30), (110, 30), (119, 24), (120, 40), (200, 60)])
+@pytest.mark.parametrize(
+    ("cards", "config"),
+    [
+        ((), seed_cnn()),
+        ((), load_recipe("transformer")),
+        ((), load_recipe("transformer-batch-first")),
+        (tuple(card(index) for index in range(8)), load_recipe("multi-gpu")),
+        (tuple(busy_card(index) for index in range(8)), changed(device="cuda:0,cuda:1", data="cifar10", batch_size=1000)),
+        ((card(0), card(1)), changed(device="cpu,cpu")),
+    ],
+    ids=["first", "axis", "long-name", "eight-gpus", "busy", "replicas"],
+)
+async def test_nothing_of_the_form_is_cut_at_any_size(
+    session: FakeSession, cards: tuple[DeviceSample, ...], config: RunConfig, size: tuple[int, int]
+) -> None:
+    app = make(session, FakeSampler(*cards) if cards else cpu_sampler(), config)
+    async with app.run_test(size=size) as pilot:
+        await looked(pilot)
+        for _ in ROWS:
+            assert "…" not in "\n".join(strip.text for strip in launcher(app)._shown)
+            await pilot.press("down")
+
+
+@pytest.mark.parametrize("size", [*SIZES, (100, 30)])
+async def test_of_a_long_path_the_end_is_seen(session: FakeSession, sampler: FakeSampler, size: tuple[int, int]) -> None:
+    data = f"./projects/{'older' * 9}/animals"
+    for part in ("train", "test"):
+        Path(data, part).mkdir(parents=True)
+    last.keep(changed(data=f"{data}2", lr=0.05, seed=7))
+    app = make(session, sampler, changed(data=data))
+    async with app.run_test(size=size) as pilot:
+        await looked(pilot)
+        assert re.search(r"…?\S*/animals +a folder with train/ and test/ +│", screen_text(app))
+        await pilot.press("down")
+        await until(pilot, lambda: re.search(r"‹ …?\S*/animals ›", screen_text(app)) is not None)
+        assert re.search(r"u uses the last launch: seed-cnn · …?\S*/animals2 .*just now", screen_text(app))
+
+
+@pytest.mark.parametrize(("width", "columns"), [(119, 1), (120, 2)])
+async def test_the_launcher_has_two_columns_where_both_are_wide_enough(session: FakeSession, width: int, columns: int) -> None:
+    app = make(session, FakeSampler(card(0)))
+    async with app.run_test(size=(width, 30)) as pilot:
+        await looked(pilot)
+        assert app.main.query_one(Strategy).display is (columns == 2)
+        await pilot.press("enter")
+        session.begin()
+        await until(pilot, lambda: app.main.query_one(Strategy).display)
+        assert "31.0/512 GiB" in screen_text(app)
+        await pilot.press("n")
+        await until(pilot, lambda: app.main.query_one(Strategy).display is (columns == 2))
+
+
 async def test_a_long_command_keeps_its_place_at_the_smallest_size(session: FakeSession, sampler: FakeSampler) -> None:
     config = changed(name="n" * 30, data="/a/very/long/path/" * 8, lr=0.5, seed=3, epochs=99, max_steps=1000, batch_size=7, device="cpu")
     app = make(session, sampler, config)

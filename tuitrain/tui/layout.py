@@ -9,10 +9,13 @@ import msgspec
 View = Literal["launch", "run"]
 
 LEAST = (80, 24)
-_WIDE = 100
+_WIDE: dict[View, int] = {"launch": 120, "run": 100}
+"""Columns from which on there are two: what stands beside each row of the form takes more than the numbers of a run."""
 _CURVE_LEAST = 9
 # The form, what Enter will do with what is offered beside it, and the command line.
 _LAUNCHER_ROWS = 1 + 11 + 6 + 1
+_LAUNCHER_SPARE = 4
+"""Rows more, for longer sentences, that it keeps before the devices get their bars."""
 _DEVICES_LEAST = 3
 
 
@@ -35,9 +38,9 @@ def fits(width: int, height: int) -> bool:
     return width >= LEAST[0] and height >= LEAST[1]
 
 
-def left_width(width: int) -> int:
+def left_width(width: int, view: View = "run") -> int:
     """Columns of the left column at a terminal of `width`; 0 where there is only one column."""
-    return min(max(width * 3 // 8, 42), 64) if width >= _WIDE else 0
+    return min(max(width * 3 // 8, 42), 64) if width >= _WIDE[view] else 0
 
 
 def arrange(width: int, height: int, view: View, *, devices_full: int, devices_tall: int, devices: int, replicas: int, notes: int) -> Sizes:
@@ -53,13 +56,13 @@ def arrange(width: int, height: int, view: View, *, devices_full: int, devices_t
         replicas: rows of the replica table.
         notes: rows of sentences under the progress lines.
     """
-    if left_width(width):
-        return _two_columns(width, height, view, heights=(devices_full, devices_tall, devices), replicas=replicas, notes=notes)
-    return _one_column(height, view, devices=devices, replicas=replicas, notes=notes)
+    heights = devices_full, devices_tall, devices
+    if left := left_width(width, view):
+        return _two_columns(left, height, view, heights=heights, replicas=replicas, notes=notes)
+    return _one_column(height, view, heights=heights, replicas=replicas, notes=notes)
 
 
-def _two_columns(width: int, height: int, view: View, *, heights: tuple[int, int, int], replicas: int, notes: int) -> Sizes:
-    left = left_width(width)
+def _two_columns(left: int, height: int, view: View, *, heights: tuple[int, int, int], replicas: int, notes: int) -> Sizes:
     strategy = 3
     room = height - strategy - 6
     wanted = next((rows for rows in heights if rows < room), heights[-1])
@@ -73,10 +76,12 @@ def _two_columns(width: int, height: int, view: View, *, heights: tuple[int, int
     return Sizes(left, device_rows, strategy, log, 0, progress, height - progress - table, table)
 
 
-def _one_column(height: int, view: View, *, devices: int, replicas: int, notes: int) -> Sizes:
+def _one_column(height: int, view: View, *, heights: tuple[int, int, int], replicas: int, notes: int) -> Sizes:
+    devices = heights[-1]
     if view == "launch":
         # The strategy has a row in the form.
-        device_rows = max(min(devices + 1, height - _LAUNCHER_ROWS), _DEVICES_LEAST)
+        wanted = next((rows for rows in heights if rows + 1 <= height - _LAUNCHER_ROWS - _LAUNCHER_SPARE), devices)
+        device_rows = max(min(wanted + 1, height - _LAUNCHER_ROWS), _DEVICES_LEAST)
         return Sizes(0, device_rows, 0, 0, height - device_rows, 0, 0, 0)
     progress = 3 + notes
     most = 4 if height < 30 else 8

@@ -112,7 +112,9 @@ def hint(field: str, config: RunConfig, now: Situation) -> Hint:
 def _recipe(config: RunConfig) -> Hint:
     order = "shuffled" if config.shuffle else "not shuffled"
     axis = f" · batch axis {config.batch_dim}" if config.batch_dim else ""
-    return Hint(f"{config.model} · {config.optimizer} · {order}{axis}")
+    # Most recipes are called by their network.
+    model = "" if config.recipe.startswith(config.model) else f"{config.model} · "
+    return Hint(f"{model}{config.optimizer} · {order}{axis}")
 
 
 def _data(config: RunConfig, now: Situation) -> Hint:
@@ -147,7 +149,8 @@ def _device(config: RunConfig, machine: Machine) -> Hint:
         return Hint(f"takes {named}{short if wanted is not None else ''}")
     for name in dict.fromkeys(taken):
         if problem := _problem(name, machine):
-            return Hint(problem if len(set(taken)) == 1 or name in problem else f"{name}: {problem}", bad=True)
+            alone = len(set(taken)) == 1 or name in problem or problem == machine.barred
+            return Hint(problem if alone else f"{name}: {problem}", bad=True)
     if set(taken) == {"cpu"}:
         unused = "" if not cards else f", {cards} {plural('GPU', cards)} not used"
         cores = f"{machine.cores} {plural('core', machine.cores)}"

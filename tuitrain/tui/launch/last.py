@@ -12,10 +12,13 @@ from tuitrain.config import FIELDS, ConfigError, RunConfig
 from tuitrain.files import write_atomically
 from tuitrain.recipes import load_recipe, recipe_of, to_toml
 from tuitrain.tui import format as words
+from tuitrain.tui.widgets.strips import end_of
 
 _BARE = ("data", "device", "precision", "strategy")
 """Fields whose value says by itself what it is."""
 _UNTOLD = ("recipe", "name", "note")
+_LEAST_DATA = 12
+"""Cells of a path's end that still say which one it is."""
 
 
 class LastLaunch(msgspec.Struct, frozen=True):
@@ -50,14 +53,17 @@ def describe(last: LastLaunch, width: int) -> str:
     config = last.config
     base = recipe_of(config)
     changed = [field for field in FIELDS if getattr(config, field) != getattr(base, field) and field not in (*_UNTOLD, "data")]
-    pieces = [config.title(), config.data, *(_piece(config, field) for field in changed)]
     age = words.ago(time.time() - last.time)
-    whole = " · ".join([*pieces, age])
-    for left_out in range(1, len(pieces) - 1):
-        if cell_len(whole) <= width:
-            break
-        whole = " · ".join([*pieces[:-left_out], f"{left_out} more", age])
-    return whole
+
+    def told(data: str, left_out: int) -> str:
+        pieces = [_piece(config, field) for field in changed[: len(changed) - left_out]]
+        return " · ".join([config.title(), data, *pieces, *([f"{left_out} more"] if left_out else []), age])
+
+    for left_out in range(len(changed) + 1):
+        if cell_len(told(config.data, left_out)) <= width:
+            return told(config.data, left_out)
+    over = cell_len(told(config.data, len(changed))) - width
+    return told(end_of(config.data, max(cell_len(config.data) - over, _LEAST_DATA)), len(changed))
 
 
 def _piece(config: RunConfig, field: str) -> str:

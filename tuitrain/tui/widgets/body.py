@@ -54,7 +54,7 @@ class Body(Container):
             height: rows between the header and the keys.
             view: what the right side shows.
         """
-        left = left_width(width)
+        left = left_width(width, view)
         self._progress.log_shows = left > 0
         full, tall, short = self._devices.rows_wanted((left or width) - 4)
         sizes = arrange(

@@ -150,8 +150,9 @@ class DeviceRows:
         if not choice.well:
             return row.add(choice.reason or "", palette.dim).strip(width)
         if card is None:
-            ram = words.filled(host.ram_used, host.ram_total)
-            return row.add(f"{self._cores()} · {words.percent(host.cpu_percent):>5} · {ram}", self._tone(palette.text)).strip(width)
+            use = f"{words.percent(host.cpu_percent):>5} · {words.filled(host.ram_used, host.ram_total)}"
+            whole = f"{self._cores()} · {use}"
+            return row.add(whole if row.width + len(whole) <= width else use, self._tone(palette.text)).strip(width)
         if busy := busy_words(card, self.run_host):
             row.add(busy, palette.warn)
             return spread(row, Row(words.percent(card.utilization), self._tone(palette.text)), width)

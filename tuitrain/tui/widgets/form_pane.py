@@ -14,7 +14,7 @@ from tuitrain.tui.launch.hints import Machine
 from tuitrain.tui.launch.last import LastLaunch
 from tuitrain.tui.widgets import offers
 from tuitrain.tui.widgets.lines import Pane
-from tuitrain.tui.widgets.strips import Row
+from tuitrain.tui.widgets.strips import Row, end_of
 from tuitrain.tui.widgets.wrap import wrap
 
 LABEL = 15
@@ -106,14 +106,16 @@ class FormPane(Pane):
         here = index == self.cursor and (self.has_focus or self.editing)
         error, hint = form.errors.get(field.name), form.hint(field.name, machine, fetching=self._fetch.active)
         row = Row("▸" if here else " ", palette.cursor).add(f"{field.label:<{LABEL}}", palette.strong if here else palette.dim)
-        text = form.text(field.name) or "-"
-        if here and form.options(field.name):
-            text = f"‹ {text} ›"
+        text, arrows = form.text(field.name) or "-", here and bool(form.options(field.name))
         style = palette.bad if error else palette.dim if hint.idle and not here else palette.strong if here else palette.text
         note = _allowed(error) if error else hint.text
         mark = "✗ " if error else "! " if hint.bad else ""
-        room = width - row.width - 1 - cell_len(mark + note)
-        row.left(text, min(max(cell_len(text), VALUE), max(room, VALUE)) if field.name in LONG else VALUE, style).add(" ")
+        needs, room = cell_len(text) + 4 * arrows, width - row.width - 1 - cell_len(mark + note)
+        # What stands beside a short value may begin earlier than in other rows, so that nothing of it is cut.
+        cells = min(max(needs, VALUE) if field.name in LONG else VALUE, max(room, min(needs, VALUE)))
+        if field.name == "data":
+            text = end_of(text, cells - 4 * arrows)
+        row.left(f"‹ {text} ›" if arrows else text, cells, style).add(" ")
         if error and cell_len(note) > width - row.width - 2:
             note = "see the sentence below"
         return row.add(mark + note, palette.bad if error else palette.warn if hint.bad else palette.dim).strip(width)

@@ -14,7 +14,7 @@ from tuitrain.text import clean, plural
 from tuitrain.tui import format as words
 from tuitrain.tui.run_view import RunLike
 from tuitrain.tui.widgets.scrolling import ScrollingView
-from tuitrain.tui.widgets.strips import PLAIN, Row, bar
+from tuitrain.tui.widgets.strips import PLAIN, Row, bar, end_of
 from tuitrain.tui.widgets.wrap import wrap
 
 _GAP = 2
@@ -130,7 +130,7 @@ class ParameterTable(ScrollingView):
     def _line(self, parameter: Parameter, columns: _Columns, share: float, device: str) -> Row:
         palette = self.palette
         style = palette.text if parameter.trainable else palette.dim
-        row = Row(_end_of(clean(parameter.name), columns.name), style).pad_to(columns.name).add(" " * _GAP)
+        row = Row(end_of(clean(parameter.name), columns.name), style).pad_to(columns.name).add(" " * _GAP)
         row.left(words.shape(parameter.shape), columns.shape, style).add(" " * _GAP)
         row.right(f"{parameter.count:,}", columns.count, style).add(" " * _GAP)
         if columns.bar:
@@ -189,16 +189,6 @@ def _columns(rows: tuple[Parameter, ...], width: int) -> _Columns:
         spare, share = spare + share + _GAP, 0
     bars = min(spare, _BAR) if share and spare >= _LEAST_BAR else 0
     return _Columns(max(name + min(spare, 0), min(name, _LEAST_NAME)), shape, count, bars, share, device, trained)
-
-
-def _end_of(text: str, width: int) -> str:
-    """The end of a name that is too long: the beginning is what it shares with its neighbours."""
-    if cell_len(text) <= width:
-        return text
-    first, room = len(text), width - 1
-    while (room := room - cell_len(text[first - 1])) >= 0:
-        first -= 1
-    return f"…{text[first:]}"
 
 
 def _shares(rows: tuple[Parameter, ...]) -> list[float]:

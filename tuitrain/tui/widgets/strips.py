@@ -99,6 +99,16 @@ def fit(text: str, width: int) -> str:
     return set_cell_size(text, width - 1) + "…" if width > 0 else ""
 
 
+def end_of(text: str, width: int) -> str:
+    """The end of a text that is too long, as a path or a name whose beginning is what it shares with others."""
+    if cell_len(text) <= width:
+        return text
+    first, room = len(text), width - 1
+    while (room := room - cell_len(text[first - 1])) >= 0:
+        first -= 1
+    return f"…{text[first:]}"
+
+
 def spread(left: Row, right: Row, width: int) -> Strip:
     """`left` and `right` at the two ends; the left one is cut where both do not fit."""
     room = width - right.width - 1
