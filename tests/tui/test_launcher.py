@@ -278,6 +278,55 @@ async def test_a_folder_is_looked_into_as_one_types(session: FakeSession, sample
         await until(pilot, lambda: "a folder with train/ and test/" in row(app, "data"))
 
 
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize(
+    ("field", "config", "wanted"),
+    [
+        ("data", changed(data="synthetic"), "auto, cifar10, synthetic or the path of a folder"),
+        ("data", load_recipe("random-linear"), "random or the path of a folder"),
+        ("device", changed(device="cpu"), "auto, auto:2, cpu, cuda:0, or several with commas"),
+    ],
+)
+async def test_an_empty_field_says_what_goes_there_and_that_it_changes_nothing(
+    session: FakeSession, sampler: FakeSampler, field: str, config: RunConfig, wanted: str, size: tuple[int, int]
+) -> None:
+    app, before = make(session, sampler, config), getattr(config, field)
+    stays = f"{field}: stays {before} as long as nothing is typed"
+    async with app.run_test(size=size) as pilot:
+        await pilot.press(*go_to(field), "space")
+        await until_shown(pilot, f"▸{field}", wanted, stays)
+        await pilot.press("/")
+        await until(pilot, lambda: wanted not in screen_text(app) and stays not in screen_text(app))
+        await pilot.press("backspace")
+        await until_shown(pilot, wanted, stays)
+        assert f"Enter trains {config.recipe} on cpu with" in screen_text(app)
+        await pilot.press("enter")
+        assert [getattr(one, field) for one in session.started] == [before]
+
+
+async def test_while_a_field_is_edited_the_footer_says_what_enter_does(session: FakeSession, sampler: FakeSampler) -> None:
+    def footer() -> str:
+        return " ".join(screen_text(app).splitlines()[-1].split())
+
+    app = make(session, sampler)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press(*go_to("epochs"), "3")
+        await until(pilot, lambda: footer() == "Enter Start Esc Undo")
+        await pilot.press("x")
+        await until(pilot, lambda: footer() == "Enter Keep Esc Undo")
+        await pilot.press("enter")
+        assert not session.started
+        assert "3x" in row(app, "epochs")
+        await pilot.press("space", "backspace")
+        await until(pilot, lambda: footer() == "Enter Start Esc Undo")
+        await pilot.press("enter")
+        assert [config.epochs for config in session.started] == [3]
+        session.begin()
+        await until(pilot, lambda: app.main.view == "run")
+        await pilot.press("n", "4")
+        await until(pilot, lambda: footer() == "Enter Start in background Esc Undo")
+
+
 @pytest.mark.parametrize(
     ("data", "said", "bad"),
     [

@@ -67,14 +67,18 @@ class Form:
             return RECIPES if self._first.recipe in RECIPES else (self._first.recipe, *RECIPES)
         current = self.text(field)
         if field == "data":
-            # What the built-in models cannot take is not offered.
-            images = tuple(data for data in DATA if data != "random")
-            offered = ("random",) if self.config.model == "linear" else images if self.config.model in MODELS else DATA
+            offered = self._offered_data()
             return (*offered, *(() if current in offered else (current,)), FOLDER)
         if field == "device":
             offered = ("auto", *self.devices)
             return (*(() if current in offered else (current,)), *offered, TYPED)
         return choices(field)
+
+    def wanted(self, field: str) -> str:
+        """What may be typed where a value is not chosen; nothing for a row of numbers or of a name."""
+        if field == "data":
+            return f"{', '.join(self._offered_data())} or the path of a folder"
+        return "auto, auto:2, cpu, cuda:0, or several with commas" if field == "device" else ""
 
     def cycle(self, field: str, by: int) -> str:
         """The option `by` places on."""
@@ -93,6 +97,11 @@ class Form:
     def choose_devices(self, names: tuple[str, ...], strategy: str) -> bool:
         """Take devices from their list, `()` for auto, with a strategy that fits them; whether that is allowed."""
         return self._change("device", {"device": ",".join(names) or "auto", "strategy": strategy})
+
+    def _offered_data(self) -> tuple[str, ...]:
+        """What the built-in models cannot take is not offered."""
+        images = tuple(data for data in DATA if data != "random")
+        return ("random",) if self.config.model == "linear" else images if self.config.model in MODELS else DATA
 
     def _change(self, field: str, texts: dict[str, str]) -> bool:
         try:

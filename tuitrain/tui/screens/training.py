@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from textual.binding import Binding, BindingType
+from textual.binding import ActiveBinding, Binding, BindingType
 from textual.widget import Widget
 
 from tuitrain.config import ConfigError, RunConfig
@@ -182,6 +183,14 @@ class TrainingScreen(PaneScreen):
             "log_scale": run and self._curve.check_action("log_scale", ()) is True,
         }
         return works.get(action, True)
+
+    @property
+    def active_bindings(self) -> dict[str, ActiveBinding]:
+        """While a field of the launcher is edited, Enter with the word for what it does then."""
+        bindings = super().active_bindings
+        if self._launcher.editing and (enter := bindings.get("enter")) is not None:
+            bindings["enter"] = enter._replace(binding=replace(enter.binding, description=self._launcher.enter_does, show=True))
+        return bindings
 
     def action_start(self) -> None:
         """Start what the launcher holds: here, or beside the run that trains here."""

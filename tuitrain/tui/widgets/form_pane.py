@@ -54,6 +54,11 @@ class FormPane(Pane):
         return False
 
     @property
+    def blank(self) -> bool:
+        """Whether the field that has the keys is empty, and so changes nothing."""
+        return False
+
+    @property
     def offers_fetch(self) -> bool:
         """Whether `f` does something: begins the download where the form could train on it, or cancels it."""
         wanted = self.form.wants_cifar10 and not self.form.cifar10_on_disk
@@ -153,6 +158,8 @@ class FormPane(Pane):
         field = FIELDS[self.cursor].name
         if not (self.editing and field in ("data", "device")) or field in self.form.errors:
             return []
+        if self.blank:
+            return [Row(f"{field}: stays {self.form.text(field)} as long as nothing is typed", self.palette.dim).strip(width)]
         hint = self.form.hint(field, machine, fetching=self._fetch.active)
         style = self.palette.warn if hint.bad else self.palette.dim
         return [Row(f"{'! ' if hint.bad else ''}{field}: {hint.text}", style).strip(width)] if hint.text else []

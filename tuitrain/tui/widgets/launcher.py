@@ -24,6 +24,7 @@ from tuitrain.tui.widgets.line_editor import LineEditor
 if TYPE_CHECKING:
     from textual.widgets import Input
 
+_NEVER_EMPTY = ("data", "device")
 _NUMERIC = ("epochs", "max_steps", "batch_size", "lr", "seed")
 
 
@@ -76,6 +77,18 @@ class Launcher(FormPane, can_focus=True):
     def editing(self) -> bool:
         """Whether a text field has the keys."""
         return self._editor.active
+
+    @property
+    def blank(self) -> bool:
+        """Whether the field that has the keys is empty, and so changes nothing."""
+        return self.editing and FIELDS[self.cursor].name in _NEVER_EMPTY and not self._editor.text.strip()
+
+    @property
+    def enter_does(self) -> str:
+        """What Enter does while a field is edited, in the footer's words."""
+        if not self.form.ready or self.waits_for_data:
+            return "Keep"
+        return "Start in background" if self._busy() else "Start"
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Esc has something to leave only while a field is edited; space is a letter then."""
@@ -243,7 +256,7 @@ class Launcher(FormPane, can_focus=True):
             return
         field = FIELDS[self.cursor].name
         self._before = self.form.text(field)
-        self._editor.open("" if text == "none" and field != "name" else text)
+        self._editor.open("" if text == "none" and field != "name" else text, self.form.wanted(field))
 
     def _editor_place(self) -> tuple[int, int, int]:
         long = FIELDS[self.cursor].name in LONG
@@ -252,11 +265,8 @@ class Launcher(FormPane, can_focus=True):
     def _close_editor(self) -> None:
         if not self.editing:
             return
-        field = FIELDS[self.cursor].name
-        if field in ("data", "device") and not self._editor.text.strip():
-            self.form.drop_draft(field)
-            if not self.form.set_text(field, self._before):
-                self.form.drop_draft(field)
+        if self.blank:
+            self._take_back()
         self._editor.close()
         self.focus()
         self._changed()
@@ -269,13 +279,23 @@ class Launcher(FormPane, can_focus=True):
             self.form.set_text(field, self._before)
             self._close_editor()
 
+    def _take_back(self) -> None:
+        """The field is empty: it keeps what it had, if that was right."""
+        field = FIELDS[self.cursor].name
+        self.form.drop_draft(field)
+        if not self.form.set_text(field, self._before):
+            self.form.drop_draft(field)
+
     def on_input_changed(self, event: Input.Changed) -> None:
         """Check what is typed as it is typed."""
         event.stop()
         if self._editor.owns(event.input):
             field = FIELDS[self.cursor].name
             text = event.value
-            self.form.set_text(field, "none" if field == "max_steps" and not text.strip() else text)
+            if self.blank:
+                self._take_back()
+            else:
+                self.form.set_text(field, "none" if field == "max_steps" and not text.strip() else text)
             self._changed()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:

@@ -41,13 +41,13 @@ class LineEditor:
         """Whether `widget` is the field; a message of one that was closed may still be on its way."""
         return widget is self._input
 
-    def open(self, text: str) -> None:
-        """Give the keys to a field that holds `text`."""
+    def open(self, text: str, wanted: str = "") -> None:
+        """Give the keys to a field that holds `text`, and while it is empty says what is `wanted`."""
         from textual.widgets import Input  # 20 ms that the first frame does not need
 
         if self._input is not None:
             return
-        self._input = Input(text, compact=True, select_on_focus=False, classes="editor")
+        self._input = Input(text, wanted, compact=True, select_on_focus=False, classes="editor")
         # Over SSH nothing is sent while nobody types.
         self._input.cursor_blink = False
         self.place()
