@@ -125,7 +125,16 @@ def on_devices(runs_dir: Path, devices: Sequence[str]) -> list[RunSummary]:
     Raises:
         RunError: the folder cannot be read.
     """
-    runs = [run for run in _marked(runs_dir, _LIVE) if run.live and run.here and _meet(run.device, devices)]
+    return [run for run in live_here(runs_dir) if _meet(run.device, devices)]
+
+
+def live_here(runs_dir: Path) -> list[RunSummary]:
+    """The live runs of this host, those that train first.
+
+    Raises:
+        RunError: the folder cannot be read.
+    """
+    runs = [run for run in _marked(runs_dir, _LIVE) if run.live and run.here]
     return sorted(runs, key=lambda run: run.waits)
 
 

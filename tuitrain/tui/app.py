@@ -112,7 +112,9 @@ class TuitrainApp(NavigatedApp):
 
     def get_default_screen(self) -> Screen[None]:
         """The main screen is the first one, so that the first frame is its."""
-        return TrainingScreen(self.view, self._sampler, self._launch, fetch=self.fetch, log=self._log_before, utf8=not self._ascii)
+        return TrainingScreen(
+            self.view, self._sampler, self._launch, self._runs_dir, fetch=self.fetch, log=self._log_before, utf8=not self._ascii
+        )
 
     def get_line_filters(self) -> Sequence[LineFilter]:
         """Textual's own, and ASCII for terminals that need it."""

@@ -16,6 +16,7 @@ from tuitrain.runs.logtail import LogTail
 from tuitrain.tui.curve.chart import load as load_plotext
 from tuitrain.tui.launch.fetch import Fetch
 from tuitrain.tui.launch.hints import Machine
+from tuitrain.tui.launch.neighbours import Neighbours
 from tuitrain.tui.launch.starts import Start, Starts
 from tuitrain.tui.layout import View
 from tuitrain.tui.messages import GoOn, StartBeside
@@ -43,6 +44,7 @@ class TrainingScreen(PaneScreen):
         view: the run.
         sampler: the devices.
         launch: what the launcher begins with.
+        runs_dir: where the runs are kept.
         fetch: downloads CIFAR-10.
         log: the log to show now.
         utf8: whether the terminal shows braille.
@@ -87,7 +89,9 @@ class TrainingScreen(PaneScreen):
         Binding("y", "copy", "Copy command"),
     ]
 
-    def __init__(self, view: RunView, sampler: SamplerLike, launch: RunConfig, *, fetch: Fetch, log: LogTail, utf8: bool) -> None:
+    def __init__(
+        self, view: RunView, sampler: SamplerLike, launch: RunConfig, runs_dir: Path, *, fetch: Fetch, log: LogTail, utf8: bool
+    ) -> None:
         super().__init__(view)
         self.view: View = "launch"
         self._run = view
@@ -97,7 +101,9 @@ class TrainingScreen(PaneScreen):
         self._devices = Devices(sampler, self.own_cards)
         self._strategy = Strategy()
         self._log = LogPane(self.current_log)
-        self._launcher = Launcher(launch, machine=lambda: self._devices.machine, busy=lambda: view.alive, fetch=fetch)
+        self._launcher = Launcher(
+            launch, machine=lambda: self._devices.machine, busy=lambda: view.alive, fetch=fetch, neighbours=Neighbours(runs_dir)
+        )
         self._choices = Choices(self._devices, self._strategy, self._launcher)
         self._starts = Starts(view, self._launcher)
         self._progress = Progress(view)
@@ -116,7 +122,9 @@ class TrainingScreen(PaneScreen):
     # -- keeping up ---------------------------------------------------------------------------------------------------
 
     def beat(self) -> None:
-        """What the devices do, and the run."""
+        """What the devices do, and the run; for the launcher, which others train."""
+        if self.view == "launch":
+            self._launcher.look_around()
         self._devices.look()
         self._choices.follow()
         # The threads of a run end a moment after its last word, and say nothing more.

@@ -12,6 +12,7 @@ from tuitrain.tui.launch.fetch import Fetch
 from tuitrain.tui.launch.form import FIELDS, Form
 from tuitrain.tui.launch.hints import Machine
 from tuitrain.tui.launch.last import LastLaunch
+from tuitrain.tui.launch.neighbours import Neighbours
 from tuitrain.tui.widgets import offers
 from tuitrain.tui.widgets.lines import Pane
 from tuitrain.tui.widgets.strips import Row, end_of
@@ -36,15 +37,19 @@ class FormPane(Pane):
         machine: says what devices there are.
         busy: says whether a run is in the way.
         fetch: downloads CIFAR-10.
+        neighbours: the runs of other processes.
     """
 
-    def __init__(self, config: RunConfig, *, machine: Callable[[], Machine], busy: Callable[[], bool], fetch: Fetch) -> None:
+    def __init__(
+        self, config: RunConfig, *, machine: Callable[[], Machine], busy: Callable[[], bool], fetch: Fetch, neighbours: Neighbours
+    ) -> None:
         super().__init__(id="launcher")
         self.form = Form(config)
         self.cursor = 0
         self._machine = machine
         self._busy = busy
         self._fetch = fetch
+        self._neighbours = neighbours
         self._last_launch: LastLaunch | None = None
         self._apart = False
 
@@ -139,8 +144,9 @@ class FormPane(Pane):
         lines += self._about_edited(machine, width)
         if form.ready:
             data = "CIFAR-10, when it has come" if self.waits_for_data else form.data_words()
-            beside = " in the background" if self._busy() else ""
-            sentence = f"Enter trains {form.config.title()}{beside} on {machine.words(form.config)} with {data}"
+            # Beside the app's own run Enter asks, as b does.
+            background, beside = (" in the background", "") if self._busy() else ("", self._neighbours.words(machine.takes(form.config)))
+            sentence = f"Enter trains {form.config.title()}{background} on {machine.words(form.config)}{beside} with {data}"
             lines += [Row(line, palette.good).strip(width) for line in wrap(sentence, width)]
         if self._busy():
             row = Row("a run is training: ", palette.warn).add("t ", palette.key).add("shows it, ", palette.text)

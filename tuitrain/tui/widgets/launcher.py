@@ -18,6 +18,7 @@ from tuitrain.tui.launch.disk import Disk, look
 from tuitrain.tui.launch.fetch import Fetch
 from tuitrain.tui.launch.form import FIELDS, FOLDER, TYPED
 from tuitrain.tui.launch.hints import Machine
+from tuitrain.tui.launch.neighbours import Neighbours
 from tuitrain.tui.widgets.form_pane import CHOICE, LABEL, LONG, VALUE, FormPane
 from tuitrain.tui.widgets.line_editor import LineEditor
 
@@ -61,8 +62,10 @@ class Launcher(FormPane, can_focus=True):
     class NoGpu(Message):
         """A run has found that torch can use none of the GPUs."""
 
-    def __init__(self, config: RunConfig, *, machine: Callable[[], Machine], busy: Callable[[], bool], fetch: Fetch) -> None:
-        super().__init__(config, machine=machine, busy=busy, fetch=fetch)
+    def __init__(
+        self, config: RunConfig, *, machine: Callable[[], Machine], busy: Callable[[], bool], fetch: Fetch, neighbours: Neighbours
+    ) -> None:
+        super().__init__(config, machine=machine, busy=busy, fetch=fetch, neighbours=neighbours)
         self._looked_behind = ""
         self._editor = LineEditor(self, self._editor_place)
         self._before = ""
@@ -72,6 +75,7 @@ class Launcher(FormPane, can_focus=True):
         """The disk is asked when the first frame is painted."""
         self._fetch.listen(self._fetch_changed)
         self.call_after_refresh(self.look_at_disk)
+        self.call_after_refresh(self.look_around)
 
     @property
     def editing(self) -> bool:
@@ -181,6 +185,15 @@ class Launcher(FormPane, can_focus=True):
         data = self._looked_behind = self.form.config.data
         self.run_worker(partial(self._look, data), thread=True, exclusive=True, group="disk")
 
+    def look_around(self) -> None:
+        """Look, in a thread, which other runs train here, where it is time for that."""
+        if self._neighbours.due:
+            self.run_worker(self._look_around(), group="neighbours")
+
+    async def _look_around(self) -> None:
+        await self._neighbours.look()
+        self.redraw()
+
     def _look(self, data: str) -> None:
         self.post_message(self.Looked(look(data)))
 
@@ -233,6 +246,7 @@ class Launcher(FormPane, can_focus=True):
 
     def launched(self, config: RunConfig) -> None:
         """Remember a launch, for this app and, in a thread, for the next one."""
+        self._neighbours.expire()
         self._last_launch = last.LastLaunch(config, time.time())
         self.run_worker(partial(_keep, config), thread=True, group="last launch")
 
