@@ -276,7 +276,9 @@ def test_compute_mode_exclusive_and_held(tmp_path: Path) -> None:
     assert "python (PID" in named(report_on(tmp_path, ours, machines.torch_with(1)), "compute-mode").found
     mps = ProcessSample(pid=4712, name="nvidia-cuda-mps-server", user="root", memory=1)
     shared = machines.snapshot(card(0, compute_mode="exclusive process", processes=(mps,)))
-    assert named(report_on(tmp_path, shared, machines.torch_with(1)), "compute-mode").verdict == "ok"
+    served = named(report_on(tmp_path, shared, machines.torch_with(1)), "compute-mode")
+    assert served.verdict == "ok"
+    assert served.found.endswith("exclusive, one process at a time, which is that of MPS: through it several may compute")
     free = machines.snapshot(card(0, compute_mode="exclusive process", processes=()))
     assert wrong(report_on(tmp_path, free, machines.torch_with(1))) == {}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import threading
@@ -167,6 +168,21 @@ def test_writing_leaves_nothing_behind_and_makes_no_folder(tmp_path: Path) -> No
     found = read_storage(tmp_path / "not" / "there", tmp_path)
     assert (found.error, found.exists, found.hung) == (None, False, False)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("out", "err"), [(True, True), (True, False), (False, True), (False, False)])
+def test_the_terminal_is_that_of_either_stream(monkeypatch: pytest.MonkeyPatch, out: bool, err: bool) -> None:
+    class Stream(io.StringIO):
+        def __init__(self, terminal: bool) -> None:
+            super().__init__()
+            self._terminal = terminal
+
+        def isatty(self) -> bool:
+            return self._terminal
+
+    monkeypatch.setattr(sys, "__stdout__", Stream(out))
+    monkeypatch.setattr(sys, "__stderr__", Stream(err))
+    assert surroundings.read_terminal({"TERM": "xterm"}).is_one == (out or err)
 
 
 def test_a_disk_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,8 +25,9 @@ LOGIND_FOLDERS = ("usr/lib/systemd", "run/systemd", "etc/systemd")
 
 def read_terminal(environ: Mapping[str, str]) -> TerminalFacts:
     """The terminal of this process: the one that the app would draw on."""
-    stream = sys.__stderr__
-    if stream is None or not stream.isatty():
+    # It draws on standard output where standard error is kept in a file.
+    stream = next((stream for stream in (sys.__stderr__, sys.__stdout__) if stream is not None and stream.isatty()), None)
+    if stream is None:
         return TerminalFacts(is_one=False)
     try:
         columns, rows = os.get_terminal_size(stream.fileno())
