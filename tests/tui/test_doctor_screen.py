@@ -22,6 +22,7 @@ from tuitrain.tui.examination import MachineDoctor
 from tuitrain.tui.screens import doctor as doctor_screen
 from tuitrain.tui.screens.ask import Question
 from tuitrain.tui.screens.doctor import DoctorScreen
+from tuitrain.tui.screens.parameters import ParametersScreen
 from tuitrain.tui.widgets.doctor_report import DoctorReport
 
 SIZES = [(80, 24), (120, 40), (200, 60)]
@@ -428,6 +429,8 @@ async def test_it_works_while_a_run_trains_and_d_opens_it_from_anywhere(app: Tui
         await pilot.press("o", "d")
         await until_shown(pilot, "counted by torch")
         assert sum(isinstance(screen, DoctorScreen) for screen in app.screen_stack) == 1
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, ParametersScreen))
         await pilot.press("escape")
         await until(pilot, lambda: app.screen is app.main)
 

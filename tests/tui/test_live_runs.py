@@ -46,6 +46,22 @@ async def key(pilot: Pilot[None], outside: FakeOutside, name: str, command: str)
     await until(pilot, lambda: outside.asked[-1:] == [(ID, command)])
 
 
+@pytest.mark.parametrize(("keys", "over"), [("g", 1), ("d", 1), ("gd", 2), ("dgd", 1)])
+async def test_a_look_at_the_machine_leads_back_to_the_run(
+    session: FakeSession, sampler: FakeSampler, runs_dir: Path, outside: FakeOutside, keys: str, over: int
+) -> None:
+    outside.answers = True
+    live(runs_dir)
+    app = attached_app(session, sampler, runs_dir, outside)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until_shown(pilot, "space Pause")
+        await pilot.press(*keys)
+        await until(pilot, lambda: len(app.screen_stack) == 2 + over)
+        await pilot.press(*["escape"] * over)
+        await until_shown(pilot, f"● {ID}  running", "space Pause")
+        await key(pilot, outside, "space", "pause")
+
+
 @pytest.mark.parametrize("size", SIZES)
 async def test_a_live_run_is_watched_and_steered(
     session: FakeSession, sampler: FakeSampler, runs_dir: Path, outside: FakeOutside, size: tuple[int, int]

@@ -584,6 +584,23 @@ async def test_marked_runs_are_compared(
         await until_shown(pilot, "▣ 1 marked")
 
 
+@pytest.mark.parametrize("away", [("v", "r"), ("v", "g", "escape", "r"), ("g", "escape"), ("d", "r")])
+async def test_marks_and_filter_outlast_a_look_elsewhere(
+    session: FakeSession, sampler: FakeSampler, runs_dir: Path, three: list[Path], away: tuple[str, ...]
+) -> None:
+    app = make(session, sampler, runs_dir)
+    async with app.run_test(size=WIDE) as pilot:
+        await opened(pilot, "Runs 3")
+        screen = app.screen
+        await pilot.press("space", "space", "slash", *"a", "enter")
+        await until_shown(pilot, "▣ 2 marked")
+        for key in away:
+            await pilot.press(key)
+        await until_shown(pilot, "▣ 2 marked", "Selected")
+        assert app.screen is screen
+        assert len(app.screen_stack) == 2
+
+
 async def test_the_keys_are_where_they_were_after_the_terminal_was_too_small(
     session: FakeSession, sampler: FakeSampler, runs_dir: Path, three: list[Path]
 ) -> None:
@@ -781,7 +798,7 @@ async def test_a_live_run_is_not_deleted(session: FakeSession, sampler: FakeSamp
     path = keep(runs_dir, FIRST, **here())
     app = make(session, sampler, runs_dir)
     async with app.run_test(size=(80, 24)) as pilot:
-        await opened(pilot, "● running")
+        assert "D Delete" not in await opened(pilot, "● running")
         await pilot.press("D")
         await until_told(pilot, f"{FIRST} is running (pid {os.getpid()} on {socket.gethostname()}); stop it first.")
         assert not isinstance(app.screen, Ask)

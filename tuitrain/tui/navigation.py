@@ -87,6 +87,14 @@ class NavigatedApp(LateKeysApp[None], ToastingApp[None], LastingApp[None]):
         while self.screen is not self.main:
             self.pop_screen()
 
+    def _back_to(self, kind: type[PaneScreen]) -> bool:
+        """Close what lies over the screen of that kind; whether there is one."""
+        if not any(isinstance(screen, kind) for screen in self.screen_stack):
+            return False
+        while not isinstance(self.screen, kind):
+            self.pop_screen()
+        return True
+
     # -- keys ---------------------------------------------------------------------------------------------------------
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
@@ -126,22 +134,24 @@ class NavigatedApp(LateKeysApp[None], ToastingApp[None], LastingApp[None]):
         """Show the runs that are kept."""
         from tuitrain.tui.screens.runs import RunsScreen
 
-        self.to_main()
-        self.push_screen(RunsScreen(self.view, self._runs_dir, outside=self.outside))
+        # With its marks and its filter, where it was left for another screen.
+        if not self._back_to(RunsScreen):
+            self.to_main()
+            self.push_screen(RunsScreen(self.view, self._runs_dir, outside=self.outside))
 
     def action_gpus(self) -> None:
         """Show what the cards do, and who is on them."""
         from tuitrain.tui.screens.gpus import GpusScreen
 
-        self.to_main()
-        self.push_screen(GpusScreen(self.view, self._sampler, self.main.own_cards))
+        if not self._back_to(GpusScreen):
+            self.push_screen(GpusScreen(self.view, self._sampler, self.main.own_cards))
 
     def action_doctor(self) -> None:
         """Say what is wrong with this machine's GPUs."""
         from tuitrain.tui.screens.doctor import DoctorScreen
 
-        self.to_main()
-        self.push_screen(DoctorScreen(self.view, self._sampler, self._runs_dir))
+        if not self._back_to(DoctorScreen):
+            self.push_screen(DoctorScreen(self.view, self._sampler, self._runs_dir))
 
     def action_parameters(self) -> None:
         """Show what the network of the run is made of."""

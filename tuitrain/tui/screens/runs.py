@@ -67,6 +67,7 @@ class RunsScreen(PaneScreen):
         Binding("e", "edit('name')", "Rename"),
         Binding("a", "edit('note')", "Note"),
         Binding("D", "delete", "Delete"),
+        Binding("D", "say_why_kept", show=False),
         Binding("y", "copy", "Copy command"),
         Binding("o", "look('log')", "Log"),
         Binding("w", "look('parameters')", "Parameters"),
@@ -204,13 +205,19 @@ class RunsScreen(PaneScreen):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """What needs a run needs one; nothing but typing while something is typed."""
         row = self._table.list.selected
-        if action in ("overlay", "look", "edit", "delete", "copy"):
+        if action in ("overlay", "look", "edit", "copy"):
             return row is not None and not self._typing
+        if action in ("delete", "say_why_kept"):
+            return row is not None and self._trains(row) == (action == "say_why_kept") and not self._typing
         if action in ("resume", "say_why_not"):
             return row is not None and (row.resumable and row.key != self._unsaved) == (action == "resume") and not self._typing
         if action == "take_out":
             return row is not None and row.summary.waits and not self._typing
         return not self._typing if action == "leave" else True
+
+    def _trains(self, row: RunRow) -> bool:
+        """Whether all that would be deleted is a run that trains."""
+        return row.summary.live and not row.summary.waits and not any(one is not row for one in self._table.list.chosen)
 
     @property
     def _typing(self) -> bool:
@@ -240,6 +247,10 @@ class RunsScreen(PaneScreen):
     def action_say_why_not(self) -> None:
         """Going on with a run that trains or waits is refused with a sentence."""
         self.action_resume()
+
+    def action_say_why_kept(self) -> None:
+        """Deleting a run that trains is refused with a sentence."""
+        self.action_delete()
 
     def action_overlay(self) -> None:
         """Lay the curves of the marked runs over each other."""
