@@ -49,9 +49,10 @@ def compare(output: str, losses: dict[int, float], evals: list[Eval], relative: 
     assert sorted(told) == sorted(losses)
     for step, loss in losses.items():
         assert abs(told[step] - loss) <= relative * max(loss, floor), f"step {step}"
-    tested = re.findall(r"^epoch (\d+) test loss (\S+) accuracy (\S+)$", output, re.MULTILINE)
-    assert [int(epoch) for epoch, _, _ in tested] == [told.epoch for told in evals]
-    for (_, loss_sum, accuracy), told_eval in zip(tested, evals, strict=True):
+    tested = re.findall(r"^epoch (\d+) test loss (\S+) \(sum over batches (\S+)\) accuracy (\S+)$", output, re.MULTILINE)
+    assert [int(epoch) for epoch, *_ in tested] == [told.epoch for told in evals]
+    for (_, mean, loss_sum, accuracy), told_eval in zip(tested, evals, strict=True):
+        assert abs(float(mean) - told_eval.loss) <= relative * max(told_eval.loss, floor)
         assert abs(float(loss_sum) - told_eval.loss_sum) <= relative * max(told_eval.loss_sum, floor)
         assert float(accuracy) == pytest.approx(told_eval.accuracy, abs=1e-9)
 

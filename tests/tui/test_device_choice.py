@@ -384,7 +384,8 @@ async def test_what_a_run_has_found_out_about_the_gpus_is_not_promised_again(ses
         ("auto", "cpu,cpu", Hint("takes split: 2 replicas")),
         ("split", "cpu,cpu", Hint("2 replicas")),
         ("dp", "cpu,cpu", Hint("dp needs GPUs: on the CPU use split", bad=True)),
-        ("split", "cpu", Hint("split needs two devices: + adds one")),
+        ("split", "cpu", Hint("one replica: + adds a device")),
+        ("ddp", "cpu", Hint("one replica: + adds a device")),
         ("auto", "cpu", Hint("split, dp, ddp need two devices", idle=True)),
     ],
 )

@@ -265,6 +265,22 @@ async def test_hints_say_what_a_value_means_here(session: FakeSession, config: R
         assert said in row(app, label)
 
 
+@pytest.mark.parametrize(
+    ("strategy", "said", "not_said"),
+    [
+        ("split", "Enter trains seed-cnn on cpu", "cannot train"),
+        ("dp", "Enter cannot train this: dp needs GPUs: on the CPU use split", "Enter trains"),
+    ],
+)
+async def test_enter_is_not_said_to_train_what_is_refused(session: FakeSession, strategy: str, said: str, not_said: str) -> None:
+    app = make(session, cpu_sampler(), changed(strategy=strategy))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await looked(pilot)
+        text = screen_text(app)
+        assert said in text
+        assert not_said not in text
+
+
 async def test_a_folder_is_looked_into_as_one_types(session: FakeSession, sampler: FakeSampler, tmp_path: Path) -> None:
     for name in ("ab/train", "ab/test"):
         (tmp_path / name).mkdir(parents=True)

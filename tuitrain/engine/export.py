@@ -27,7 +27,7 @@ _HAS_TEST: dict[DataKind, bool | None] = {"random": False, "custom": None}
 def script(config: RunConfig, started: RunStarted | None = None, environment: Mapping[str, Any] = NOTHING_KNOWN) -> str:
     """The run as a standalone script: the same batches, the same arithmetic, the same losses.
 
-    It prints `step N loss X` for every step and, where there is test data, `epoch E test loss SUM accuracy A`.
+    It prints `step N loss X` for every step and, where there is test data, `epoch E test loss MEAN (sum over batches SUM) accuracy A`.
 
     Args:
         config: the configuration of the run as in its `run.toml`: devices and strategy are named.

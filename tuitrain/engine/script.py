@@ -259,14 +259,14 @@ _SPLIT_UPDATE = (
 _TEST_BEFORE = (
     "    # How good is the model on samples that it was not trained on?",
     "    model.eval()",
-    "    loss_sum, right = 0.0, 0",
+    "    mean, loss_sum, right = 0.0, 0.0, 0",
     "    with torch.no_grad():",
     "        for start in range(0, len(test_inputs), batch_size):",
     "            inputs, labels = batch(test_inputs, test_labels, slice(start, start + batch_size))",
 )
 
 _TEST_AFTER = (
-    "            loss_sum += loss.item()",
+    "            mean, loss_sum = mean + loss.item() * len(labels) / len(test_inputs), loss_sum + loss.item()",
     "            right += (outputs.argmax(1) == labels).sum().item()",
-    '    print(f"epoch {epoch} test loss {loss_sum} accuracy {right / len(test_inputs)}")',
+    '    print(f"epoch {epoch} test loss {mean} (sum over batches {loss_sum}) accuracy {right / len(test_inputs)}")',
 )

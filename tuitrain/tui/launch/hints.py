@@ -10,11 +10,11 @@ from tuitrain.config import DATA, MODELS, RECIPES, RunConfig, parse_device
 from tuitrain.device_names import in_words
 from tuitrain.devices import Choice, busy_words
 from tuitrain.recipes import load_recipe
-from tuitrain.strategies import STRATEGIES, misfit, stands_for
+from tuitrain.strategies import STRATEGIES, stands_for
 from tuitrain.text import plural
 from tuitrain.tui import format as words
 from tuitrain.tui.launch.disk import Folder
-from tuitrain.tui.launch.strategies import why_not
+from tuitrain.tui.launch.strategies import misfit_in_words
 
 CIFAR10_DOWNLOAD = "170 MB download"
 _SAMPLES = {"cifar10": 50_000, "synthetic": 12_800, "random": 100}
@@ -186,9 +186,10 @@ def _problem(name: str, machine: Machine) -> str | None:
 
 def _strategy(config: RunConfig, machine: Machine) -> Hint:
     devices = machine.takes(config)
-    if reason := why_not(config.strategy, devices):
-        # A strategy for several devices that has one is no mistake.
-        return Hint(reason, bad=misfit(config.strategy, devices) is not None)
+    if reason := misfit_in_words(config.strategy, devices):
+        return Hint(reason, bad=True)
+    if len(devices) == 1 and config.strategy not in ("auto", "single"):
+        return Hint("one replica: + adds a device")
     if len(devices) == 1:
         others = ", ".join(name for name in STRATEGIES if name != "single")
         return Hint(f"{others} need two devices", idle=True)

@@ -28,9 +28,14 @@ _ON_ONE_DEVICE = {
 
 def why_not(strategy: str, devices: Sequence[str]) -> str | None:
     """Why `strategy` is not offered for these devices, in one line of the pane; `None` where it is, and for `auto`."""
-    if reason := misfit(strategy, devices):
-        return _MISFITS[strategy, reason]
-    return _ON_ONE_DEVICE.get(strategy) if len(devices) == 1 else None
+    alone = _ON_ONE_DEVICE.get(strategy) if len(devices) == 1 else None
+    return misfit_in_words(strategy, devices) or alone
+
+
+def misfit_in_words(strategy: str, devices: Sequence[str]) -> str | None:
+    """Why `strategy` cannot train on these devices; `None` where it can, be it with one replica."""
+    reason = misfit(strategy, devices)
+    return None if reason is None else _MISFITS[strategy, reason]
 
 
 def about(strategy: str) -> str:

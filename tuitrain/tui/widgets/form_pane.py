@@ -13,6 +13,7 @@ from tuitrain.tui.launch.form import FIELDS, Form
 from tuitrain.tui.launch.hints import Machine
 from tuitrain.tui.launch.last import LastLaunch
 from tuitrain.tui.launch.neighbours import Neighbours
+from tuitrain.tui.launch.strategies import misfit_in_words
 from tuitrain.tui.widgets import offers
 from tuitrain.tui.widgets.lines import Pane
 from tuitrain.tui.widgets.strips import Row, end_of
@@ -142,7 +143,9 @@ class FormPane(Pane):
         wrong = [f"✗ {field}: {error}" if field else f"✗ {error}" for field, error in errors]
         lines = [Row(line, palette.bad).strip(width) for sentence in wrong for line in wrap(sentence, width)]
         lines += self._about_edited(machine, width)
-        if form.ready:
+        if form.ready and (misfit := misfit_in_words(form.config.strategy, machine.takes(form.config))):
+            lines += [Row(line, palette.warn).strip(width) for line in wrap(f"Enter cannot train this: {misfit}", width)]
+        elif form.ready:
             data = "CIFAR-10, when it has come" if self.waits_for_data else form.data_words()
             # Beside the app's own run Enter asks, as b does.
             background, beside = (" in the background", "") if self._busy() else ("", self._neighbours.words(machine.takes(form.config)))
