@@ -214,6 +214,12 @@ class Stays(Event, frozen=True, kw_only=True, tag="stays"):
     text: str
 
 
+class Printed(Event, frozen=True, kw_only=True, tag="printed"):
+    """A line for the run's log alone, such as one of a traceback: it belongs between what was told before and after it."""
+
+    text: str
+
+
 BYTES = "B"
 
 

@@ -197,8 +197,8 @@ def test_what_a_model_raises_is_in_the_log_and_on_stderr_where_that_is_seen(
     assert session.record is not None
     assert session.record.path is not None
     logged = [line.split(" ", 1)[1] for line in (session.record.path / "log.txt").read_text().splitlines()]
-    assert [line for line in logged if line.startswith("output")][-1] == "output ZeroDivisionError: oops ·[31m"
-    assert logged[-1] == "error failed: step 1: oops"
+    assert logged[-2:] == ["output ZeroDivisionError: oops ·[31m", "error failed: step 1: oops"]
+    assert logged[0].startswith("info custom on cpu"), "what came before stands before it"
     assert (capsys.readouterr().err.splitlines()[-1:] == ["ZeroDivisionError: oops ·[31m"]) == prints
 
 

@@ -16,7 +16,7 @@ import msgspec
 import pexpect
 import pytest
 from fakes import FakeSampler, FakeSession, busy_card, card, cpu_sampler, said, screen_text, seed_cnn, settle
-from kept_runs import until, until_shown
+from kept_runs import until, until_shown, until_told
 from textual.pilot import Pilot
 from textual.widget import Widget
 
@@ -30,6 +30,7 @@ from tuitrain.tui.app import TuitrainApp
 from tuitrain.tui.launch import last
 from tuitrain.tui.launch.disk import Folder, look
 from tuitrain.tui.launch.form import FIELDS
+from tuitrain.tui.launch.recipe_file import RecipeFile
 from tuitrain.tui.widgets.devices import Devices
 from tuitrain.tui.widgets.launcher import Launcher
 from tuitrain.tui.widgets.strategy import Strategy
@@ -673,3 +674,24 @@ async def test_sentences_without_room_end_with_a_sign(session: FakeSession, samp
         command = next(index for index, line in enumerate(lines) if "$ tuitrain" in line)
         assert "images" not in said(app).partition("Enter trains")[2].partition("$ tuitrain")[0]
         assert lines[command - 1].endswith(" … │")
+
+
+async def test_a_recipe_that_was_edited_since_it_was_read_is_named_once(session: FakeSession, sampler: FakeSampler, tmp_path: Path) -> None:
+    path = tmp_path / "mine\x1b.toml"
+    path.write_text("epochs = 2\n")
+    app = TuitrainApp(session, sampler, seed_cnn(), tmp_path / "runs", start_at_once=True, recipe_file=RecipeFile(path))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, lambda: len(session.started) == 1)
+        session.end()
+        path.write_text("epochs = 33\n")
+        await pilot.press("n", "enter")
+        await until_told(pilot, "mine·.toml was edited since tuitrain read it: this run has what the launcher shows.")
+        session.end()
+        app.clear_notifications()
+        await pilot.press("n", "enter")
+        await until(pilot, lambda: len(session.started) == 3)
+        path.unlink()
+        session.end()
+        await pilot.press("n", "enter")
+        await until(pilot, lambda: len(session.started) == 4)
+        assert not [toast for toast in app._notifications if "edited" in toast.message]

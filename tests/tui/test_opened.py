@@ -258,6 +258,9 @@ def test_what_auto_stood_for_is_no_change() -> None:
     assert changed_fields(resolved) == ["epochs"]
     assert open_fields(resolved) == ["data", "device", "strategy"]
     assert open_fields(with_changes(load_recipe("multi-gpu"), {"device": "cuda:0,cuda:1"})) == ["device"]
+    for data in ("/data/animals", "my_data:make"):
+        assert changed_fields(with_changes(resolved, {"data": data})) == ["data", "epochs"]
+        assert open_fields(with_changes(resolved, {"data": data})) == ["device", "strategy"]
     assert changed_fields(with_changes(resolved, {"epochs": seed_cnn().epochs})) == []
     assert "recipe" not in changed_fields(msgspec.structs.replace(resolved, recipe="custom"))
 

@@ -24,7 +24,13 @@ _WITHOUT_A_CURSOR = ("dumb", "unknown")
 
 
 def open_app(
-    config: RunConfig | None, runs_dir: Path, *, start_at_once: bool = False, resume: Path | None = None, attach: Path | None = None
+    config: RunConfig | None,
+    runs_dir: Path,
+    *,
+    start_at_once: bool = False,
+    recipe: str | None = None,
+    resume: Path | None = None,
+    attach: Path | None = None,
 ) -> int:
     """The app, until it is left; the exit code.
 
@@ -32,6 +38,7 @@ def open_app(
         config: what the launcher holds; `None` for the first recipe.
         runs_dir: where the runs are kept.
         start_at_once: `config` starts at once, or the run in folder `resume` goes on with it.
+        recipe: the name or file that `config` was read from.
         resume: the folder of that run.
         attach: the folder of the run that is shown first.
 
@@ -49,6 +56,7 @@ def open_app(
         from tuitrain.session.unseen import go_on_unseen
         from tuitrain.session.warming import Warming
         from tuitrain.tui.app import TuitrainApp
+        from tuitrain.tui.launch.recipe_file import RecipeFile
         from tuitrain.tui.terminal.capture import Capture
         from tuitrain.tui.terminal.keyboard import Keyboard
         from tuitrain.tui.terminal.signals import signals_to
@@ -65,6 +73,7 @@ def open_app(
             config or load_recipe(RECIPES[0]),
             runs_dir,
             start_at_once=start_at_once,
+            recipe_file=None if recipe is None or recipe in RECIPES else RecipeFile(Path(recipe)),
             resume=resume,
             attach=attach,
             capture=capture,

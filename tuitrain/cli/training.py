@@ -104,7 +104,7 @@ def run(
                 raise click.UsageError(f"--tui, --detach and --queue do not go with {world.launcher}: it has the processes in its hands.")
             _run_as_rank(world, fitted, runs_dir, as_json=as_json)
     if tui:
-        return open_app(config, runs_dir, start_at_once=True)
+        return open_app(config, runs_dir, start_at_once=True, recipe=recipe)
     from tuitrain import console
     from tuitrain.session import detached
 

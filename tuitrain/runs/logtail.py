@@ -80,6 +80,8 @@ def describe(event: events.Event, train_loss: float | None = None) -> tuple[LogL
     match event:
         case events.Notice():
             return event.level, event.text
+        case events.Printed():
+            return "output", event.text
         case events.RunStarted():
             samples = f"{event.train_samples:,} training and {event.test_samples:,} test samples"
             again = f"; going on after step {event.resumed_from:,}" if event.resumed_from is not None else ""

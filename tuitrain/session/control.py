@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tuitrain.config import RunConfig
-from tuitrain.events import Request
+from tuitrain.events import Event, Printed, Request
 from tuitrain.session.threads import yield_to_the_screen
 from tuitrain.text import print_error, traceback_of
 
@@ -28,6 +28,8 @@ class Control:
         self.free_cuda_devices = free_cuda_devices
         self.output: Callable[[str], object] = lambda line: None
         """Takes what processes of the run printed, a line at a time; the host sets it."""
+        self.tell: Callable[[Event], object] = lambda event: None
+        """Takes events that the engine does not yield; the host sets it."""
         self.prints_errors = False
         """Whether what is raised goes to stderr too: where that is not what fills the log."""
         self.recorded: Callable[[], object] = lambda: None
@@ -47,7 +49,7 @@ class Control:
     def raised(self, error: BaseException) -> None:
         """See `engine.control.Control`."""
         for line in traceback_of(error).splitlines():
-            self.output(line)
+            self.tell(Printed(text=line))
         if self.prints_errors:
             print_error(error)
 

@@ -116,6 +116,7 @@ class WorkerSession:
         self._control.output = partial(log.add, "output")
         self._control.prints_errors = self.prints_errors
         self._recorder = Recorder(self.record, (*self._listeners, self._endpoint.tell))
+        self._control.tell = self._recorder.put
         self._control.recorded = partial(self._recorder.wait_until_written, RECORDED_SECONDS)
         self._hold.begin(self.record, self._control, self._recorder)
         take: _Take | None = None if resume is None else partial(self._hold.take, resume, heir_of)

@@ -27,7 +27,7 @@ from tuitrain.tui.hosts.outside import OtherProcesses, Outside
 from tuitrain.tui.launch.fetch import Download, Fetch
 from tuitrain.tui.leaving import Leaving
 from tuitrain.tui.look import DARK, LIGHT, for_terminal
-from tuitrain.tui.messages import GoOn, OpenRun, RunChanged, StartBeside
+from tuitrain.tui.messages import GoOn, Launched, OpenRun, RunChanged, StartBeside
 from tuitrain.tui.navigation import NavigatedApp
 from tuitrain.tui.run_view import RunView
 from tuitrain.tui.screens.base import PaneScreen
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from tuitrain.session import Session
     from tuitrain.tui.code.script import WriteScript
     from tuitrain.tui.hosts.going_on import More
+    from tuitrain.tui.launch.recipe_file import RecipeFile
 
 
 class TuitrainApp(NavigatedApp):
@@ -53,6 +54,7 @@ class TuitrainApp(NavigatedApp):
         launch: what the launcher begins with.
         runs_dir: where the runs are kept.
         start_at_once: start `launch` without waiting for Enter.
+        recipe_file: what `launch` was read from.
         resume: with `start_at_once`, the folder of the run that goes on with `launch`.
         attach: the folder of a kept or live run to open at once.
         capture: where the process's prints come from; it must be entered around `run`.
@@ -81,6 +83,7 @@ class TuitrainApp(NavigatedApp):
         runs_dir: Path,
         *,
         start_at_once: bool = False,
+        recipe_file: RecipeFile | None = None,
         resume: Path | None = None,
         attach: Path | None = None,
         capture: Capture | None = None,
@@ -96,6 +99,7 @@ class TuitrainApp(NavigatedApp):
         self.leaving = Leaving(self, self.beside, self.outside)
         self._launch = launch
         self._start_at_once = start_at_once
+        self._recipe_file = recipe_file
         self._resume = resume
         self._open_first = attach
         self._capture = capture
@@ -221,6 +225,15 @@ class TuitrainApp(NavigatedApp):
         """Start a run in a process of its own."""
         refused = partial(self.main.refused_beside, message.config)
         self.run_worker(self.beside.start(message.config, message.devices, self.main.began_beside, refused))
+
+    async def on_launched(self, message: Launched) -> None:
+        """Say so where the recipe's file was edited meanwhile."""
+        if (file := self._recipe_file) is not None:
+            self.run_worker(self._look_at(file))
+
+    async def _look_at(self, file: RecipeFile) -> None:
+        if sentence := await in_thread(file.edited):
+            self.say(sentence, wrong=True)
 
     def on_go_on(self, message: GoOn) -> None:
         """Go on with a kept run, or one that is paused."""

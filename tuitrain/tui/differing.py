@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from tuitrain.config import FIELDS, RunConfig
+from tuitrain.config import DATA, FIELDS, RunConfig
 from tuitrain.recipes import recipe_of
 from tuitrain.text import clean
 
@@ -52,7 +52,9 @@ def _differing(config: RunConfig) -> list[str]:
 
 
 def _is_open(config: RunConfig, field: str) -> bool:
-    return str(getattr(recipe_of(config), field)).startswith("auto")
+    """Whether the recipe leaves a field open, and its value is one that "auto" may have stood for: that is no folder and no function."""
+    own_data = field == "data" and config.data not in DATA
+    return str(getattr(recipe_of(config), field)).startswith("auto") and not own_data
 
 
 def changes_in_words(config: RunConfig) -> str:

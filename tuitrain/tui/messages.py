@@ -46,3 +46,7 @@ class GoOn(Message):
     def __init__(self, path: Path) -> None:
         super().__init__()
         self.path = path
+
+
+class Launched(Message):
+    """A person starts what the launcher holds, here or in the background."""

@@ -19,7 +19,7 @@ from tuitrain.tui.launch.hints import Machine
 from tuitrain.tui.launch.neighbours import Neighbours
 from tuitrain.tui.launch.starts import Start, Starts
 from tuitrain.tui.layout import View
-from tuitrain.tui.messages import GoOn, StartBeside
+from tuitrain.tui.messages import GoOn, Launched, StartBeside
 from tuitrain.tui.own_memory import OwnCards
 from tuitrain.tui.run_view import RunView
 from tuitrain.tui.screens.base import Help, PaneScreen
@@ -225,6 +225,7 @@ class TrainingScreen(PaneScreen):
             self.notify("CIFAR-10 is still on its way: Enter starts when it is there.", severity="warning")
             return False
         form.accept()
+        self.post_message(Launched())
         return True
 
     def _fields_are_right(self) -> bool:
