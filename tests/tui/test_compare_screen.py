@@ -146,6 +146,16 @@ async def test_curves_over_the_table(session: FakeSession, sampler: FakeSampler,
             seen += text.splitlines()
         assert "same in all: recipe seed-cnn, model seed-cnn" in "\n".join(seen)
         assert any(line.startswith("│ lr ") and "0.01" in line and "0.5" in line for line in seen)
+        rows = [line.strip("│ ").split("  ")[0] for line in seen]
+        assert rows.index("last loss") < rows.index("lr") < rows.index("steps"), "what may be why stands under what came of it"
+
+
+async def test_a_loss_that_is_no_finite_number_is_not_called_another(session: FakeSession, sampler: FakeSampler, tmp_path: Path) -> None:
+    paths = [keep(tmp_path, "well"), keep(tmp_path, "gone", [2.0, math.inf], accuracies=())]
+    async with make(session, sampler).run_test(size=WIDE) as pilot:
+        text = await compared(pilot, paths, "2 gone")
+        (line,) = [line for line in text.splitlines() if line.startswith("│ last loss")]
+        assert line.split() == ["│", "last", "loss", "0.568", "not", "finite", "│"]
 
 
 async def test_equal_configurations(session: FakeSession, sampler: FakeSampler, runs_dir: Path) -> None:

@@ -152,18 +152,18 @@ class Differences(ScrollingPane):
         return self._layout[1]
 
     def _lines_below(self, label: int, columns: Sequence[int], width: int) -> list[Strip]:
-        """Everything under the names."""
+        """Everything under the names: what came of the runs, what may be why, and the rest, which fewer ask for."""
         if not self._entrants or width < _NARROWEST:
             return []
-        palette, entries = self.palette, self._entries()
-        lines = [strip for entry in entries for strip in self._drawn(entry, label, columns, width)]
-        if len(self._entrants) == 1:
-            return lines
-        if self._comparison.equal:
+        palette, alone = self.palette, len(self._entrants) == 1
+        differing = [_Entry(_name(field), values, (palette.text,) * len(values)) for field, values in self._comparison.differing]
+        before, after = ([*self._results(), *([] if alone else differing)], self._extents())
+        lines = [strip for entry in before for strip in self._drawn(entry, label, columns, width)]
+        if not alone and self._comparison.equal:
             lines.append(Row("the configurations are equal", palette.dim).strip(width))
-        for field, values in self._comparison.differing:
-            entry = _Entry(_name(field), values, (palette.text,) * len(values))
-            lines += self._drawn(entry, label, columns, width)
+        lines += [strip for entry in after for strip in self._drawn(entry, label, columns, width)]
+        if alone:
+            return lines
         same = ", ".join(f"{_name(field)} {value}" for field, value in self._comparison.same if value != "none")
         return [*lines, *(Row(line, palette.dim).strip(width) for line in wrap(f"same in all: {same}", width))]
 
@@ -184,7 +184,7 @@ class Differences(ScrollingPane):
         """Cells of the labels, and of as many runs' columns as fit; narrower than their texts where that lets all of them fit."""
         if not self._entrants:
             return 0, []
-        entries, differing = self._entries(), self._comparison.differing
+        entries, differing = [*self._results(), *self._extents()], self._comparison.differing
         most = _LABEL_WIDE if width >= _WIDE else _LABEL_NARROW
         label = min(max(map(cell_len, [*(entry.label for entry in entries), *(_name(field) for field, _ in differing)])), most)
         rows = [*(entry.texts for entry in entries), *(values for _, values in differing)]
@@ -205,8 +205,8 @@ class Differences(ScrollingPane):
     def _records(self) -> list[RunRecord]:
         return [entrant.record for entrant in self._entrants if entrant.record is not None]
 
-    def _entries(self) -> list[_Entry]:
-        """How the runs went; the best of a row is strong."""
+    def _results(self) -> list[_Entry]:
+        """What came of the runs; the best of a row is strong."""
         palette, records = self.palette, self._records()
         looks = [state_look(record.state, palette) for record in records]
         words_ = (entrant.state or record.state for entrant, record in zip(self._entrants, records, strict=True))
@@ -216,7 +216,13 @@ class Differences(ScrollingPane):
         return [
             _Entry("state", states, tuple(style for _, style in looks)),
             _Entry("best accuracy", tuple(_accuracy(record) for record in records), self._best(accuracies, greatest=True)),
-            _Entry("last loss", tuple(words.number(record.last_loss) for record in records), self._best(losses, greatest=False)),
+            _Entry("last loss", tuple(map(_last_loss, records)), self._best(losses, greatest=False)),
+        ]
+
+    def _extents(self) -> list[_Entry]:
+        """How far the runs went, and what they are called on disk."""
+        palette, records = self.palette, self._records()
+        return [
             _Entry("steps", tuple(map(_steps, records)), (palette.text,) * len(records)),
             _Entry("running time", tuple(words.clock(record.running_seconds) for record in records), (palette.text,) * len(records)),
             _Entry("run", tuple(record.run for record in records), (palette.dim,) * len(records)),
@@ -232,6 +238,11 @@ def _accuracy(record: RunRecord) -> str:
     if record.best_accuracy is not None:
         return f"{100 * record.best_accuracy:.1f} %"
     return "no test data" if record.started is not None and not record.started.test_samples else words.NONE
+
+
+def _last_loss(record: RunRecord) -> str:
+    """What is kept of a loss that is no finite number does not say which."""
+    return words.number(record.last_loss) if record.last_loss is None or math.isfinite(record.last_loss) else "not finite"
 
 
 def _steps(record: RunRecord) -> str:
