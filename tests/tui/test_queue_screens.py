@@ -65,6 +65,8 @@ async def test_b_asks_where_the_device_is_in_use_and_queues(
         assert {len(line) for line in text.splitlines()} == {size[0]}
         await pilot.press("enter")
         await until_told(pilot, f"Queued {RUN}: r shows what it waits for.")
+        # One sentence takes the place of the other.
+        await until(pilot, lambda: [one.message.split()[0] for one in app._notifications] == ["Queued"])
     assert outside.queued == [(seed_cnn(), None)]
     assert not outside.started
 

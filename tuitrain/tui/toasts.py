@@ -16,7 +16,13 @@ class ToastingApp(App[Result]):
 
     def on_notify(self, event: Notify) -> None:
         """One that still stands there makes way for the newer. Textual calls this before its own handler, which adds that one."""
-        message = event.notification.message
+        self._take_away(event.notification.message)
+
+    def unsay(self, message: str) -> None:
+        """Take a sentence away that does not hold any more, behind all that is yet to be put up."""
+        self.call_later(self._take_away, message)
+
+    def _take_away(self, message: str) -> None:
         for toast in self.screen.query(Toast) if self.screen_stack else ():
             if toast._notification.message == message:
                 toast._expire()

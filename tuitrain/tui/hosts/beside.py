@@ -26,6 +26,10 @@ class Front(Protocol):
         """Tell the person."""
         ...
 
+    def unsay(self, message: str) -> None:
+        """What was told does not hold any more."""
+        ...
+
     def go_on_here(self, config: RunConfig, path: Path) -> None:
         """Go on with the run in folder `path` in this app, and show it."""
         ...
@@ -85,8 +89,8 @@ class Beside:
             if answer is None:
                 return
             waits = answer == "queue"
-            self._front.say(f"{'Queueing' if waits else 'Starting'} {config.title()} in the background…")
-            run = await self._started(config, None, queue=waits)
+            with self._saying(f"{'Queueing' if waits else 'Starting'} {config.title()} in the background…"):
+                run = await self._started(config, None, queue=waits)
         except ConfigError as error:
             self._front.say(f"{config.title()} was not started: {error.reason}", wrong=True)
             refused(str(error))
@@ -149,9 +153,18 @@ class Beside:
         if not self._view.alive:
             self._front.go_on_here(plan.config, path)
             return
-        self._front.say(f"Going on with {plan.run} in the background…")
-        await self._started(plan.config, path)
+        with self._saying(f"Going on with {plan.run} in the background…"):
+            await self._started(plan.config, path)
         self._front.say(f"{plan.run} goes on in the background.")
+
+    @contextmanager
+    def _saying(self, sentence: str) -> Iterator[None]:
+        """Say what is being done, until it is."""
+        self._front.say(sentence)
+        try:
+            yield
+        finally:
+            self._front.unsay(sentence)
 
     @contextmanager
     def _once(self, asked: RunConfig | Path) -> Iterator[None]:
