@@ -162,7 +162,7 @@ _OURS = """
 from tuitrain.devices.cards import CardReader
 from tuitrain.devices.nvml import Nvml
 reader = CardReader(Nvml())
-take = reader.sample
+take = lambda: (reader.glance(), reader.sample())
 """
 _PEER = """
 from nvitop import Device, take_snapshots

@@ -9,13 +9,14 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from typing import Any, cast
 
 import pytest
 from nvml_stub.fixture import write
 
 from tuitrain.devices import DeviceSnapshot, Sampler
 from tuitrain.devices.host import HostReader
-from tuitrain.devices.samples import HostSample
+from tuitrain.devices.samples import CardsSample, HostSample
 
 Load = Callable[[str], dict[str, str]]
 
@@ -119,6 +120,23 @@ def test_an_unforeseen_failure_is_shown_and_sampling_goes_on(monkeypatch: pytest
     assert sampler.latest().error == "reading the GPUs failed (TypeError: surprise ·[2J)"  # also between two tries
     monkeypatch.undo()
     assert wait_for(lambda: "TypeError" not in str(sampler.latest().error))
+
+
+def test_a_round_waits_as_long_as_its_glance_asks_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    sampler, done = Sampler(interval=1.0), list[object]()
+    monkeypatch.setattr(sampler._stop, "wait", done.append)
+
+    class Reader:
+        def glance(self) -> float:
+            done.append("glance")
+            return 0.02
+
+        def sample(self) -> CardsSample:
+            done.append("sample")
+            return CardsSample(devices=(), driver_version=None, error=None)
+
+    sampler._sample_cards(cast(Any, Reader()))
+    assert done == ["glance", 0.02, "sample"]
 
 
 def test_the_beat_is_fixed_and_missed_beats_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:

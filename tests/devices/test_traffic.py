@@ -10,9 +10,10 @@ import pytest
 from nvml_stub.fixture import write
 
 from tuitrain.devices import cards, traffic
+from tuitrain.devices.card import Card
 from tuitrain.devices.cards import CardReader
 from tuitrain.devices.questions import Questions
-from tuitrain.devices.traffic import Meter, TrafficReader, _value
+from tuitrain.devices.traffic import GLANCE_SECONDS, Meter, Traffic, TrafficReader, _value
 
 Load = Callable[[str], dict[str, str]]
 
@@ -47,11 +48,16 @@ class BusyLink:
         self.rates = {197: sent, 198: received}
         self.counts = {197: 4e9, 198: 1e9}
         monkeypatch.setattr(traffic.time, "monotonic", lambda: self.now)
-        monkeypatch.setattr(traffic.time, "sleep", self.wait)
 
     def wait(self, seconds: float) -> None:
         self.now += seconds
         self.counts = {field: count + self.rates[field] * seconds for field, count in self.counts.items()}
+
+    def read(self, reader: TrafficReader) -> Traffic:
+        """A glance and a reading, as in each round."""
+        if reader.glance(cast(Questions, self.ask)):
+            self.wait(GLANCE_SECONDS)
+        return reader.read(cast(Questions, self.ask))
 
     def ask(self, function: str, *arguments: Any) -> Any:
         if function != "nvmlDeviceGetFieldValues":
@@ -65,33 +71,30 @@ def test_a_link_that_takes_its_counters_round_many_times_a_second_has_its_true_r
     monkeypatch: pytest.MonkeyPatch, sent: float, received: float
 ) -> None:
     link, reader = BusyLink(monkeypatch, sent, received), TrafficReader()
-    ask = cast(Questions, link.ask)
-    assert reader.read(ask).pcie_sent is None
+    assert link.read(reader).pcie_sent is None
     for _ in range(5):
         link.wait(0.98)
-        rates = reader.read(ask)
+        rates = link.read(reader)
         assert (rates.pcie_sent, rates.pcie_received) == (pytest.approx(sent, abs=2), pytest.approx(received, abs=2))
 
 
 def test_what_a_link_did_since_the_last_reading_counts_also_where_it_rests_now(monkeypatch: pytest.MonkeyPatch) -> None:
     link, reader = BusyLink(monkeypatch, 3e9, 0), TrafficReader()
-    ask = cast(Questions, link.ask)
-    reader.read(ask)
+    link.read(reader)
     link.wait(0.98)
     link.rates[197] = 0
-    assert reader.read(ask).pcie_sent == pytest.approx(0.98 * 3e9, abs=2)
+    assert link.read(reader).pcie_sent == pytest.approx(0.98 * 3e9, abs=2)
 
 
 def test_a_burst_in_the_moment_of_a_reading_is_not_taken_for_the_whole_second(monkeypatch: pytest.MonkeyPatch) -> None:
     link, reader = BusyLink(monkeypatch, 0.5e9, 0), TrafficReader()
-    ask = cast(Questions, link.ask)
-    reader.read(ask)
+    link.read(reader)
     link.wait(0.98)
-    reader.read(ask)
+    link.read(reader)
     link.wait(0.88)
     link.rates[197] = 12e9
     link.wait(0.1)
-    assert reader.read(ask).pcie_sent == pytest.approx(0.88 * 0.5e9 + 0.12 * 12e9, abs=2)
+    assert link.read(reader).pcie_sent == pytest.approx(0.88 * 0.5e9 + 0.12 * 12e9, abs=2)
 
 
 def test_traffic_of_pcie_and_of_all_nvlinks(nvml_here: Load, monkeypatch: pytest.MonkeyPatch, reader: CardReader) -> None:
@@ -127,3 +130,42 @@ def test_energy_has_a_call_of_its_own_on_drivers_without_the_field(nvml_here: Lo
     nvml_here("count 1\nerror field-83 3\ncard 0 energy 2500\n")
     (card,) = reader.sample().devices
     assert card.energy == 2.5
+
+
+def test_all_cards_are_looked_at_and_counted_before_any_says_the_rest(
+    nvml_here: Load, monkeypatch: pytest.MonkeyPatch, reader: CardReader
+) -> None:
+    """Each would have to be waited for alone else, and the last be counted long after the glance at it."""
+    nvml_here("count 3\n")
+    assert reader.glance() == 0.0, "no card is open"
+    reader.sample()
+    done: list[str] = []
+    for name in ("glance", "count", "read"):
+        plain = getattr(Card, name)
+
+        def noted(card: Card, *arguments: Any, name: str = name, plain: Callable[..., Any] = plain) -> Any:
+            done.append(f"{name} {card.handle.index}")
+            return plain(card, *arguments)
+
+        monkeypatch.setattr(Card, name, noted)
+    assert reader.glance() == GLANCE_SECONDS
+    reader.sample()
+    assert done == [f"{name} {index}" for name in ("glance", "count", "read") for index in range(3)]
+
+
+def test_where_nothing_counts_fast_there_is_nothing_to_wait_for(nvml_here: Load, reader: CardReader) -> None:
+    nvml_here("count 1\nerror field-197 3\nerror field-198 3\n")
+    reader.sample()
+    assert reader.glance() == 0.0
+
+
+def test_a_glance_that_fails_is_told_by_the_round_after_it(nvml_here: Load, monkeypatch: pytest.MonkeyPatch, reader: CardReader) -> None:
+    nvml_here("count 1\n")
+    reader.sample()
+
+    def fail(card: Card) -> bool:
+        raise OSError("no more")
+
+    monkeypatch.setattr(Card, "glance", fail)
+    assert reader.glance() == 0.0
+    assert [card.status for card in reader.sample().devices] == ["ok"]

@@ -32,7 +32,7 @@ def gpus(as_json: bool) -> None:
 @json_option
 @click.option("--all-reduce", is_flag=True, help="Also let two GPUs (or two processes on the CPU) add numbers up, 30 s at most.")
 def doctor(runs_dir: Path, as_json: bool, all_reduce: bool) -> None:
-    """Say what is wrong with the GPUs here. And the command that mends it."""
+    """Say what is wrong with the GPUs here. And the command that mends it. The exit code is 0 whatever is found; --json has the verdict."""
     from tuitrain.devices.doctor import command
 
     click.echo(command.run(runs_dir, as_json=as_json, all_reduce=all_reduce), nl=False)

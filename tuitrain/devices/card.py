@@ -101,6 +101,15 @@ class Card:
         self._instances: tuple[Handle, ...] = ()
         self._steady_until: float | None = None
         self._traffic = TrafficReader()
+        self._counted: Traffic | None = None
+
+    def glance(self) -> bool:
+        """Look at what counts fast, shortly before the next round; whether there is anything that does."""
+        return self._traffic.glance(Questions(self._nvml, self.handle.handle))
+
+    def count(self) -> None:
+        """Read the counters for this round, before all else: all cards' stand in it as soon after the glance."""
+        self._counted = self._traffic.read(Questions(self._nvml, self.handle.handle))
 
     def read(self, table: ProcessTable) -> tuple[DeviceSample, ...]:
         """The card and its instances. A card whose `status` is not "ok" stands alone, without values."""
@@ -125,7 +134,8 @@ class Card:
     def _sample(self, ask: Questions, table: ProcessTable) -> DeviceSample:
         memory = fields.memory(ask)
         rates = ask("nvmlDeviceGetUtilizationRates")
-        traffic, known = self._traffic.read(ask), self._steady
+        traffic, known = self._counted or self._traffic.read(ask), self._steady
+        self._counted = None
         pcie, nvlink = self._links(traffic)
         return self.handle.sample(
             memory_total=memory.total,

@@ -11,6 +11,7 @@ from tuitrain.devices.nvml import Nvml, NvmlFault
 from tuitrain.devices.processes import ProcessTable
 from tuitrain.devices.questions import card_reason, card_status
 from tuitrain.devices.samples import CardsSample, DeviceSample, Status
+from tuitrain.devices.traffic import GLANCE_SECONDS
 from tuitrain.devices.visible import with_cuda_indexes
 from tuitrain.text import clean
 
@@ -40,6 +41,14 @@ class CardReader:
         self._error: str | None = None
         self._retry_at = 0.0
         self._retry_after = FIRST_RETRY_SECONDS
+
+    def glance(self) -> float:
+        """Look at what counts so fast that two rounds alone do not tell its rate; in how many seconds the next round is to follow."""
+        try:
+            looked = [card.glance() for card in self._cards.values()]
+        except Exception:  # whatever it is, the round that follows at once says it
+            return 0.0
+        return GLANCE_SECONDS if any(looked) else 0.0
 
     def sample(self) -> CardsSample:
         """One round. What a driver does is never raised; NVML is started anew, with growing pauses, where it or a card does not answer."""
@@ -88,6 +97,8 @@ class CardReader:
         return None
 
     def _read_all(self) -> tuple[tuple[DeviceSample, ...], str | None]:
+        for card in self._cards.values():
+            card.count()
         count = self._nvml.ask("nvmlDeviceGetCount")
         rows = [row for index in range(count) for row in self._read(index)]
         self._table.end_round()

@@ -145,6 +145,7 @@ class Sampler:
             self._stop.wait(due - time.monotonic())
 
     def _sample_cards(self, reader: CardReader) -> None:
+        self._stop.wait(reader.glance())
         cards = reader.sample()
         now = time.time()
         with self._lock:

@@ -39,8 +39,11 @@ def check_own_code(config: RunConfig, folder: Path | None = None) -> Iterator[No
 
 
 def place_of_code(config: RunConfig) -> dict[str, str]:
-    """What the run's environment tells of its own code; nothing where it has none."""
-    return {STARTED_IN: readable(Path.cwd())} if _packages(config) else {}
+    """What the run's environment tells of its own code; nothing where it has none, or the folder has gone since."""
+    try:
+        return {STARTED_IN: readable(Path.cwd())} if _packages(config) else {}
+    except OSError:
+        return {}
 
 
 def _packages(config: RunConfig) -> dict[str, str]:
