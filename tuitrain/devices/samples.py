@@ -58,7 +58,12 @@ class ProcessSample(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         which others compute."""
         if self.kind == "G":
             return (self.memory or 0) > _OF_A_DESKTOP
-        return not (self.name or "").startswith(MPS_PROGRAMS)
+        return not self.serves_mps
+
+    @property
+    def serves_mps(self) -> bool:
+        """Whether it is MPS's server or daemon."""
+        return (self.name or "").startswith(MPS_PROGRAMS)
 
     @property
     def short_command(self) -> str | None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
 
 from tuitrain.config import ConfigError
-from tuitrain.engine.places import place
+from tuitrain.engine.places import own_place, place
 from tuitrain.text import clean
 
 _LONGEST = 300
@@ -90,6 +90,13 @@ def _message(error: BaseException) -> str:
     return str(error) if there is None else there["message"] or ""
 
 
+def first_line_and_place(error: BaseException, find: Callable[[BaseException], str] = own_place) -> str:
+    """`first_line`, and where that was, if `find` knows it: in the person's own code, where nothing else is given."""
+    # A GPU says later than the line that asked for it that something cannot be computed.
+    where = "" if breaks_cuda(error) else find(error)
+    return f"{first_line(error)} ({where})" if where else first_line(error)
+
+
 def is_out_of_memory(error: BaseException) -> bool:
     """Whether `error` says that a device, or the machine, has no memory left."""
     return isinstance(error, (torch.OutOfMemoryError, MemoryError)) or _NO_MEMORY.search(str(error)) is not None
@@ -159,6 +166,4 @@ def describe(error: BaseException, doing: str, device: torch.device | str) -> st
         return (
             f"no gradient comes back to the model while {doing}: its scores were computed under torch.no_grad(), detached, or not by torch."
         )
-    # A GPU says later than the line that asked for it that something cannot be computed.
-    where = "" if breaks_cuda(error) else place(error)
-    return f"{type(error).__name__} while {doing}: {first_line(error)}{f' ({where})' if where else ''}."
+    return f"{type(error).__name__} while {doing}: {first_line_and_place(error, place)}."

@@ -12,8 +12,7 @@ from tuitrain.text import clean
 
 _OTHERS = {name.partition(".")[0] for name in sys.modules} | sys.stdlib_module_names
 """Packages that are nobody's own, such as torch: what came with the engine must not come twice."""
-INSTALLED = {"site-packages", "dist-packages"}
-"""In the path of what was installed, and is nobody's own either."""
+_INSTALLED = {"site-packages", "dist-packages"}
 _Version = tuple[int, int, int]
 
 _imported: dict[str, tuple[str, _Version | None]] = {}
@@ -45,9 +44,14 @@ def note() -> None:
             _imported[name] = file, _version(file)
 
 
+def is_not_installed(file: Path) -> bool:
+    """Whether a file is Python's source and lies where no installer puts any."""
+    return file.suffix == ".py" and _INSTALLED.isdisjoint(file.parts)
+
+
 def _is_own(name: str, file: str) -> bool:
     # What is compiled cannot be imported twice.
-    return file.endswith(".py") and name.partition(".")[0] not in _OTHERS and INSTALLED.isdisjoint(Path(file).parts)
+    return name.partition(".")[0] not in _OTHERS and is_not_installed(Path(file))
 
 
 def _version(file: str) -> _Version | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import torch
 
-from tuitrain.engine.own_modules import INSTALLED
+from tuitrain.engine.own_modules import is_not_installed
 from tuitrain.python import PACKAGES
 from tuitrain.text import clean
 
@@ -36,4 +36,4 @@ def _words(file: str, line: int) -> str:
 
 
 def _is_own(file: Path) -> bool:
-    return file.suffix == ".py" and INSTALLED.isdisjoint(file.parts) and not any(file.is_relative_to(folder) for folder in _OTHERS)
+    return is_not_installed(file) and not any(file.is_relative_to(folder) for folder in _OTHERS)

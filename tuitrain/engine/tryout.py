@@ -12,11 +12,10 @@ from torch import nn
 
 from tuitrain.config import MODELS, ConfigError, RunConfig
 from tuitrain.engine.data import Dataset, Split, batch
-from tuitrain.engine.failures import breaks_cuda, first_line, is_of_the_device, is_out_of_memory, unusable
+from tuitrain.engine.failures import breaks_cuda, first_line, first_line_and_place, is_of_the_device, is_out_of_memory, unusable
 from tuitrain.engine.models import model_dtype
 from tuitrain.engine.optim import autocast, make_criterion
 from tuitrain.engine.outputs import logits, named_logits, tensors
-from tuitrain.engine.places import own_place
 from tuitrain.engine.seeding import untouched_random
 
 
@@ -134,7 +133,7 @@ def _try_forward(model: nn.Module, dataset: Dataset, config: RunConfig, device: 
             raise unusable(error, [device]) from error
         # Where CUDA is broken now, another memory format cannot be tried.
         kind = ConfigError if breaks_cuda(error) else _Misfit
-        raise kind(f"model: {config.model!r} does not take {given}: {_said(error)}.") from error
+        raise kind(f"model: {config.model!r} does not take {given}: {first_line_and_place(error)}.") from error
     finally:
         model.train()
     classes = max(len(dataset.classes), _highest_label(dataset) + 1)
@@ -192,14 +191,8 @@ def _why_no_loss(twin: nn.Module, split: Split, config: RunConfig, device: torch
     except (Exception, SystemExit) as error:  # whatever the model raises
         if breaks_cuda(error):
             raise ConfigError(f"model: {config.model!r} cannot be trained on {device}: {first_line(error)}.") from error
-        return None if is_out_of_memory(error) else _said(error)
+        return None if is_out_of_memory(error) else first_line_and_place(error)
     return None
-
-
-def _said(error: BaseException) -> str:
-    """What the model raised, and where in the person's own code."""
-    where = "" if breaks_cuda(error) else own_place(error)
-    return f"{first_line(error)} ({where})" if where else first_line(error)
 
 
 def _highest_label(dataset: Dataset) -> int:

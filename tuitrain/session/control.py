@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 from tuitrain.config import RunConfig
 from tuitrain.events import Event, Printed, Request
 from tuitrain.session.threads import yield_to_the_screen
-from tuitrain.text import print_error, traceback_of
+from tuitrain.text import traceback_of
 
 
 class Control:
@@ -48,10 +49,11 @@ class Control:
 
     def raised(self, error: BaseException) -> None:
         """See `engine.control.Control`."""
-        for line in traceback_of(error).splitlines():
+        text = traceback_of(error)
+        for line in text.splitlines():
             self.tell(Printed(text=line))
         if self.prints_errors:
-            print_error(error)
+            sys.stderr.write(text)
 
     def ask(self, request: Request) -> None:
         """Queue a request; from any thread."""

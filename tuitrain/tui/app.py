@@ -226,7 +226,7 @@ class TuitrainApp(NavigatedApp):
         refused = partial(self.main.refused_beside, message.config)
         self.run_worker(self.beside.start(message.config, message.devices, self.main.began_beside, refused))
 
-    async def on_launched(self, message: Launched) -> None:
+    def on_launched(self, message: Launched) -> None:
         """Say so where the recipe's file was edited meanwhile."""
         if (file := self._recipe_file) is not None:
             self.run_worker(self._look_at(file))

@@ -38,23 +38,24 @@ def compare(configs: Sequence[RunConfig]) -> Comparison:
 
 def changed_fields(config: RunConfig) -> list[str]:
     """The fields in which a run differs from its recipe, but those that the recipe leaves open."""
-    return [field for field in _differing(config) if not _is_open(config, field)]
+    return _differing(config, left_open=False)
 
 
 def open_fields(config: RunConfig) -> list[str]:
     """The fields that its recipe leaves open ("auto") and the run does not: it was told, or has found, what to take."""
-    return [field for field in _differing(config) if _is_open(config, field)]
+    return _differing(config, left_open=True)
 
 
-def _differing(config: RunConfig) -> list[str]:
+def _differing(config: RunConfig, *, left_open: bool) -> list[str]:
     base = recipe_of(config)
-    return [field for field in FIELDS if field != "recipe" and getattr(base, field) != getattr(config, field)]
+    differing = (field for field in FIELDS if field != "recipe" and getattr(base, field) != getattr(config, field))
+    return [field for field in differing if _is_open(base, config, field) == left_open]
 
 
-def _is_open(config: RunConfig, field: str) -> bool:
+def _is_open(base: RunConfig, config: RunConfig, field: str) -> bool:
     """Whether the recipe leaves a field open, and its value is one that "auto" may have stood for: that is no folder and no function."""
     own_data = field == "data" and config.data not in DATA
-    return str(getattr(recipe_of(config), field)).startswith("auto") and not own_data
+    return str(getattr(base, field)).startswith("auto") and not own_data
 
 
 def changes_in_words(config: RunConfig) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from tuitrain.config import ConfigError
 from tuitrain.tui.hosts.in_thread import in_thread
 from tuitrain.tui.hosts.outside import Outside
+from tuitrain.tui.run_view import hangs
 
 if TYPE_CHECKING:
     from tuitrain.runs.record import RunRecord
@@ -54,7 +55,7 @@ class Leaving:
             self._app.notify(self._waits_for, timeout=3)
         elif self._view.alive:
             if self._dialog is None:
-                self._dialog = QuitDialog(self._view.state, stalled=self._view.stalled)
+                self._dialog = QuitDialog(self._view.state, stalled=hangs(self._view))
                 self._app.push_screen(self._dialog, self._answered)
         elif self._waits_for:
             self._app.exit()
@@ -64,7 +65,7 @@ class Leaving:
     def run_changed(self) -> None:
         """What is asked is about what the run does now."""
         if self._dialog is not None:
-            self._dialog.follow(self._view.state, stalled=self._view.stalled)
+            self._dialog.follow(self._view.state, stalled=hangs(self._view))
 
     def hang_up(self) -> None:
         """The terminal has gone, and with it the screen; a run that trains goes on."""

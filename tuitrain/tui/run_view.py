@@ -51,6 +51,11 @@ def log_of(run: RunLike) -> LogTail:
     return LogTail() if run.record is None else run.record.log
 
 
+def hangs(run: RunLike) -> bool:
+    """Whether a run should make steps and makes none."""
+    return run.alive and run.record is not None and run.record.stalled_seconds > 0
+
+
 class StoredView:
     """A run that was read from its folder."""
 
@@ -97,11 +102,6 @@ class RunView:
         return self.record is not None and self.record.started is None
 
     @property
-    def stalled(self) -> bool:
-        """Whether the run should make steps and makes none."""
-        return self.alive and self.record is not None and self.record.stalled_seconds > 0
-
-    @property
     def state(self) -> str:
         """One word: preparing, running, paused, stopping, or how the run ended; idle without one."""
         state = self.session.state
@@ -122,7 +122,7 @@ class RunView:
         if record is None:
             return self.state, self.alive
         phase = record.phase and record.phase.phase
-        return self.state, self.alive, self.stalled, record, record.run, phase, record.step > 0, record.replicas, len(record.evals)
+        return self.state, self.alive, hangs(self), record, record.run, phase, record.step > 0, record.replicas, len(record.evals)
 
     def takes(self, command: Command) -> bool:
         """Whether the session would do it now."""

@@ -80,7 +80,7 @@ def compute_mode(facts: Facts) -> Check | None:
         )
     if exclusive:
         seen = [process for card in exclusive for process in card.processes or ()]
-        shared = any(process.kind == "M+C" or (process.name or "").startswith(MPS_PROGRAMS) for process in seen)
+        shared = any(process.kind == "M+C" or process.serves_mps for process in seen)
         how = "which is that of MPS: through it several may compute" if shared else "and free"
         return MODE.ok(f"{_named(exclusive)}: exclusive, one process at a time, {how}")
     return MODE.ok("every card lets several processes compute") if facts.cards else None

@@ -10,7 +10,7 @@ import msgspec
 from tuitrain.text import clean
 from tuitrain.tui.browse.opened_run import OpenedRun
 from tuitrain.tui.hosts.attachment import Attachment
-from tuitrain.tui.run_view import ENDED
+from tuitrain.tui.run_view import ENDED, hangs
 
 if TYPE_CHECKING:
     from tuitrain.session.lines import Command
@@ -104,7 +104,7 @@ def steering(run: OpenedRun, attachment: Attachment) -> Steering:
         heard=run.alive and attachment.attached,
         saved=bool(run.checkpoints),
         gone=run.record is not None and run.problem is not None,
-        hangs=_hangs(run),
+        hangs=hangs(run),
     )
 
 
@@ -121,8 +121,4 @@ def why_apart(run: OpenedRun, attachment: Attachment) -> str:
 
 def why_late(run: OpenedRun) -> str:
     """What ends a run that hangs in a step, for whose end its keys wait; empty for all others."""
-    return f"keys wait for the end of its step; `kill -9 {run.pid}` ends the run without" if run.here and _hangs(run) else ""
-
-
-def _hangs(run: OpenedRun) -> bool:
-    return run.alive and run.record is not None and run.record.stalled_seconds > 0
+    return f"keys wait for the end of its step; `kill -9 {run.pid}` ends the run without" if run.here and hangs(run) else ""

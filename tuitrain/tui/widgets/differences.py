@@ -157,11 +157,10 @@ class Differences(ScrollingPane):
             return []
         palette, alone = self.palette, len(self._entrants) == 1
         differing = [_Entry(_name(field), values, (palette.text,) * len(values)) for field, values in self._comparison.differing]
-        before, after = ([*self._results(), *([] if alone else differing)], self._extents())
-        lines = [strip for entry in before for strip in self._drawn(entry, label, columns, width)]
+        lines = [strip for entry in (*self._results(), *differing) for strip in self._drawn(entry, label, columns, width)]
         if not alone and self._comparison.equal:
             lines.append(Row("the configurations are equal", palette.dim).strip(width))
-        lines += [strip for entry in after for strip in self._drawn(entry, label, columns, width)]
+        lines += [strip for entry in self._extents() for strip in self._drawn(entry, label, columns, width)]
         if alone:
             return lines
         same = ", ".join(f"{_name(field)} {value}" for field, value in self._comparison.same if value != "none")

@@ -12,7 +12,7 @@ from tuitrain.device_names import short
 from tuitrain.events import BYTES
 from tuitrain.tui import format as words
 from tuitrain.tui.look import state_look
-from tuitrain.tui.run_view import RunLike
+from tuitrain.tui.run_view import RunLike, hangs
 from tuitrain.tui.widgets.lines import Pane
 from tuitrain.tui.widgets.strips import Row, cell_width, fit, rail
 from tuitrain.tui.widgets.wrap import wrap_into
@@ -135,7 +135,7 @@ class Progress(Pane):
         return row.join(bar).add("  ", palette.dim).join(steps).add("   ", palette.dim).join(end).strip(width)
 
     def _numbers(self, record: RunRecord, width: int) -> Strip:
-        if record.step == 0 and record.stalled_seconds and self._view.alive:
+        if record.step == 0 and hangs(self._view):
             return Row(_no_step(record), self.palette.warn).strip(width)
         if record.step == 0:
             waiting = "the first steps come when this is done" if self._view.alive else ""
@@ -146,7 +146,7 @@ class Progress(Pane):
     def _numbers_row(self, record: RunRecord, width: int, per_second: str, accuracy: str) -> Row:
         """The numbers with these words for two of them."""
         palette, row = self.palette, Row()
-        if record.stalled_seconds and self._view.alive:
+        if hangs(self._view):
             row.add(_no_step(record), palette.warn).add(" · ", palette.faint)
         elif not self._view.ended:
             speed = words.rate(record.samples_per_second) if self._view.state == "running" else "-"
@@ -179,7 +179,7 @@ class Progress(Pane):
     def _beside(self, width: int) -> list[Row]:
         """In a step that hangs what the keys do, and else a line with the newest warning of the log, where that does not show."""
         record, palette = self._view.record, self.palette
-        if self.hints is None and record is not None and record.stalled_seconds and self._view.alive:
+        if self.hints is None and hangs(self._view):
             row = Row("space, c and x wait for the step to end", palette.dim)
             return [row.add(" · ", palette.faint).add("q ", palette.key).add("leaves without it", palette.dim)]
         if self.log_shows or record is None or record.error is not None or (line := record.log.warning) is None:

@@ -13,7 +13,7 @@ from tuitrain.runs.record import RunRecord
 from tuitrain.tui import format as words
 from tuitrain.tui.balance import batch_words, imbalance, slowest
 from tuitrain.tui.look import Palette
-from tuitrain.tui.run_view import RunLike
+from tuitrain.tui.run_view import RunLike, hangs
 from tuitrain.tui.widgets.lines import Pane
 from tuitrain.tui.widgets.strips import Row
 from tuitrain.tui.widgets.wrap import wrap
@@ -94,7 +94,7 @@ class Replicas(Pane):
     def _old(self, record: RunRecord) -> int | None:
         """The step that the numbers are of, where that is long ago and no newer ones are on their way."""
         told = [event.step for event in (record.replicas, record.replica_stats) if event is not None]
-        waits = self._view.ended or self._view.state == "paused" or record.stalled_seconds > 0
+        waits = self._view.ended or self._view.state == "paused" or hangs(self._view)
         return max(told) if waits and told and max(told) < _NEW_ENOUGH * record.step else None
 
     def _why_empty(self, record: RunRecord | None) -> str:
