@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import shutil
 import time
 from collections.abc import Sequence
@@ -333,6 +334,30 @@ async def test_a_cursor_reads_all_curves_at_once(session: FakeSession, sampler: 
         assert overlay(pilot).cursor is None, "a place on one axis is none on another"
         await pressed(pilot, "c", "c")
         assert overlay(pilot).cursor is None
+
+
+async def test_a_cursor_begins_where_a_curve_says_something(session: FakeSession, sampler: FakeSampler, runs_dir: Path) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=WIDE) as pilot:
+        await compared(pilot, [keep(runs_dir, name, FALLING, accuracies=(0.6,), per_epoch=len(FALLING)) for name in ("one", "two")], "2 two")
+        text = chart(await pressed(pilot, "m", "c"))
+        cursor = overlay(pilot).cursor
+        assert cursor is not None
+        assert cursor > len(FALLING) * 0.9, "the only evaluation is at the end"
+        assert "1 one:       -" not in text
+
+
+async def test_places_in_time_are_told_apart(session: FakeSession, sampler: FakeSampler, pair: list[Path]) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=WIDE) as pilot:
+        await compared(pilot, pair)
+        places = set()
+        await pressed(pilot, "a", "a", "c")
+        for _ in range(4):
+            found = re.search(r"over time since the first step at (\S+)", await pressed(pilot, "right"))
+            assert found is not None
+            places.add(found[1])
+        assert len(places) == 4
 
 
 async def test_zooming_keeps_the_cursor_in_sight(session: FakeSession, sampler: FakeSampler, pair: list[Path]) -> None:

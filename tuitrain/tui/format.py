@@ -121,6 +121,15 @@ def remaining(seconds: float | None) -> str:
     return f"{days} d {whole // 3600 % 24:02d}" if days < 100 else f"{days} d"
 
 
+def along(seconds: float, resolution: float) -> str:
+    """A place on an axis of time: as an ETA, and with as many decimals as tell places so many seconds apart: "0:42", "0:42.3", "3 h 05"."""
+    decimals = min(max(math.ceil(-math.log10(resolution)), 0), 3)
+    rounded = round(seconds, decimals)
+    if not decimals or rounded >= 3600:
+        return remaining(rounded)
+    return f"{int(rounded // 60)}:{rounded % 60:0{3 + decimals}.{decimals}f}"
+
+
 def age(seconds: float | None) -> str:
     """How long ago, in one unit: "now", "3 min", "5 h", "2 d"; never wider than 6 cells, and a dash where it is not known."""
     if seconds is None:

@@ -17,8 +17,7 @@ from tuitrain.tui.curve.chart import Drawing, Line, Picture, Points, draw
 from tuitrain.tui.curve.compare import Reading, Track, Wanted, value_at
 from tuitrain.tui.curve.crosshair import with_cursor
 from tuitrain.tui.curve.pieces import Piece, kept, spaced
-from tuitrain.tui.curve.ruler import Across
-from tuitrain.tui.format import number, remaining
+from tuitrain.tui.format import along, number
 from tuitrain.tui.widgets.lines import Pane
 from tuitrain.tui.widgets.strips import Row, fit
 from tuitrain.tui.widgets.wrap import wrap, wrap_into
@@ -78,8 +77,8 @@ class Overlay(Pane):
         """What is shown over what, and what the keys change."""
         palette, wanted = self.palette, self.wanted
         title = Row(_METRICS[wanted.metric], self.title_style()).add(f" over {_ACROSS[wanted.across]}", palette.dim)
-        if self.cursor is not None:
-            title.add(f" at {_place(self.cursor, wanted.across)}", palette.strong)
+        if self.cursor is not None and self.reading is not None:
+            title.add(f" at {_place(self.cursor, self.reading)}", palette.strong)
         left = [Piece(title)]
         right = [Piece(Row("Z ", palette.key).add(f"zoomed {2**wanted.zoom}×", palette.dim), 2)] if wanted.zoom else []
         if wanted.metric != "accuracy":
@@ -113,14 +112,24 @@ class Overlay(Pane):
         return isinstance(self._picture, Picture)
 
     def move_cursor(self, by: int) -> bool:
-        """By columns of the chart; where there is none yet it begins in the middle. False where it stands at an edge."""
+        """By columns of the chart; where there is none yet it begins in the middle, or next to it where some curve says something. False
+        where it stands at an edge."""
         if self.reading is None or not isinstance(self._picture, Picture):
             return False
         axis, columns = self.reading.axis, self._picture.columns
         here = None if self.cursor is None else cell(self.cursor, axis, columns)
-        there = (columns - 1) // 2 if here is None else min(max(here + by, 0), columns - 1)
+        there = self._beginning(self.reading, columns) if here is None else min(max(here + by, 0), columns - 1)
         self._put_cursor(there, axis, columns)
         return there != here
+
+    def _beginning(self, reading: Reading, columns: int) -> int:
+        middle = (columns - 1) // 2
+
+        def says(column: int) -> bool:
+            x = step_at(column, reading.axis, columns)
+            return any(value_at(track, x, reading.axis, reading.wanted) is not None for track in reading.tracks)
+
+        return next(filter(says, sorted(range(columns), key=lambda column: abs(column - middle))), middle)
 
     def on_click(self, event: Click) -> None:
         """Read what stands under the mouse."""
@@ -211,9 +220,12 @@ class Overlay(Pane):
         return with_callouts(picture, callouts, self.palette.series)
 
 
-def _place(x: float, across: Across) -> str:
-    """A place on the axis as its marks are written."""
-    return f"step {x:,.0f}" if across == "step" else f"{x:.2f}" if across == "epoch" else remaining(x)
+def _place(x: float, reading: Reading) -> str:
+    """A place on the axis as its marks are written, told from those a column away."""
+    across, axis = reading.wanted.across, reading.axis
+    if across == "time":
+        return along(x, (axis.high - axis.low) / reading.wanted.width)
+    return f"step {x:,.0f}" if across == "step" else f"{x:.2f}"
 
 
 def _above(track: Track, log: bool) -> Points:
