@@ -31,6 +31,7 @@ from tuitrain.session.lines.client import RunLine, decode
 from tuitrain.session.lines.endpoint import Endpoint
 from tuitrain.session.lines.server import ControlServer
 from tuitrain.session.worker import WorkerSession
+from tuitrain.tui.hosts.outside import OtherProcesses
 
 
 @pytest.fixture(autouse=True)
@@ -90,6 +91,15 @@ def test_a_viewer_hears_the_start_and_the_state_first_and_then_what_happens(tmp_
     assert isinstance(rest[-1], RunEnded)
     assert rest[-1].state == "stopped"
     assert session.join(BOUND)
+
+
+def test_the_app_tells_a_run_what_to_do_or_why_that_cannot_be(tmp_path: Path, heard: Heard) -> None:
+    session, folder = running(tmp_path, heard)
+    OtherProcesses().ask(folder, "stop")
+    assert session.join(BOUND)
+    assert read_status(folder).state == "stopped"
+    with pytest.raises(RunError, match=f"{folder.name} stopped at step .*; there is nothing to stop"):
+        OtherProcesses().ask(folder, "stop")
 
 
 def test_the_run_counts_its_screens(tmp_path: Path, heard: Heard) -> None:

@@ -339,7 +339,8 @@ async def test_a_cursor_reads_all_curves_at_once(session: FakeSession, sampler: 
 async def test_a_cursor_begins_where_a_curve_says_something(session: FakeSession, sampler: FakeSampler, runs_dir: Path) -> None:
     app = make(session, sampler)
     async with app.run_test(size=WIDE) as pilot:
-        await compared(pilot, [keep(runs_dir, name, FALLING, accuracies=(0.6,), per_epoch=len(FALLING)) for name in ("one", "two")], "2 two")
+        paths = [keep(runs_dir, name, FALLING, accuracies=(0.6,), per_epoch=len(FALLING)) for name in ("one", "two")]
+        await compared(pilot, paths, "2 two")
         text = chart(await pressed(pilot, "m", "c"))
         cursor = overlay(pilot).cursor
         assert cursor is not None

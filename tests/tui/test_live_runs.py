@@ -182,6 +182,34 @@ async def test_leaving_hangs_up_and_an_ended_line_is_looked_for_again(
         assert len(outside.lines) == 2
 
 
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        ({}, "it stops at the next step, with a checkpoint."),
+        ({"state": "paused"}, "it stops now, with a checkpoint."),
+        ({"stalled_seconds": 99.0}, "it stops when the step ends in which it hangs."),
+    ],
+)
+async def test_x_in_the_list_stops_a_run_after_its_question(
+    session: FakeSession, sampler: FakeSampler, runs_dir: Path, outside: FakeOutside, status: dict[str, object], said: str
+) -> None:
+    live(runs_dir, **status)
+    app = TuitrainApp(session, sampler, seed_cnn(), runs_dir, outside=outside)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("r")
+        await until_shown(pilot, f"run      {ID}", "x Stop")
+        await pilot.press("x")
+        await until_shown(pilot, "Stop seed-cnn?", "checkpoint, and R goes on with it.", "▸ Stop it")
+        await pilot.press("escape", "x", "down", "enter")
+        assert not outside.asked
+        await pilot.press("x", "enter")
+        await until_told(pilot, f"{ID}: {said}")
+        assert outside.asked == [(ID, "stop")]
+        outside.refusal = f"RUN: {ID} stopped at step 40; there is nothing to stop."
+        await pilot.press("x", "enter")
+        await until_told(pilot, f"{ID} stopped at step 40; there is nothing to stop.")
+
+
 async def test_a_refused_key_says_why(session: FakeSession, sampler: FakeSampler, runs_dir: Path, outside: FakeOutside) -> None:
     outside.answers, outside.refusal = True, "RUN: [b]the run's process does not answer."
     live(runs_dir)

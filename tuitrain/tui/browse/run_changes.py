@@ -10,6 +10,7 @@ import msgspec
 
 from tuitrain.config import ConfigError
 from tuitrain.recipes import command_line
+from tuitrain.tui.browse.steering import answer
 
 if TYPE_CHECKING:
     from tuitrain.runs.silence import Wait
@@ -63,6 +64,17 @@ def delete(run: RunSummary, outside: Outside, wait: Wait) -> Outcome:
         take_out(run, outside, wait)
     removal.delete(run.path, wait)
     return Outcome(f"Deleted {run.run}.")
+
+
+def stop(run: RunSummary, outside: Outside) -> Outcome:
+    """Tell a run that trains to stop.
+
+    Raises:
+        ConfigError: it does not any more, or cannot be told so.
+    """
+    outside.ask(run.path, "stop")
+    words = answer("stop", run.state, hangs=bool(run.stalled_seconds))
+    return Outcome(f"{run.run}: {words[0].lower()}{words[1:]}")
 
 
 def take_out(run: RunSummary, outside: Outside, wait: Wait) -> Outcome:

@@ -80,9 +80,7 @@ class Steering(msgspec.Struct, frozen=True):
 
     def answer(self, command: Command) -> str:
         """What is said when its process has taken a command; empty where the state says it by itself."""
-        if self.hangs:
-            return _LATE_ANSWERS.get(command, "")
-        return _ANSWERS_AT_ONCE.get(self.state, _ANSWERS).get(command, "")
+        return answer(command, self.state, hangs=self.hangs)
 
     def hints(self) -> dict[str, str]:
         """What to press, or why nothing helps, for each state."""
@@ -93,6 +91,13 @@ class Steering(msgspec.Struct, frozen=True):
         if self.gone:
             return {} if self.left else living
         return living | (_HINTS if self.saved else _NEVER_SAVED)
+
+
+def answer(command: Command, state: str, *, hangs: bool) -> str:
+    """What is said when the process of a run in this state has taken a command; empty where the state says it by itself."""
+    if hangs:
+        return _LATE_ANSWERS.get(command, "")
+    return _ANSWERS_AT_ONCE.get(state, _ANSWERS).get(command, "")
 
 
 def steering(run: OpenedRun, attachment: Attachment) -> Steering:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -75,13 +76,10 @@ class OtherProcesses:
 
     def ask(self, path: Path, command: Command) -> None:
         """See `Outside`."""
-        from tuitrain.runs.errors import RunError
-        from tuitrain.session.lines.client import RunLine
+        from tuitrain.runs.summary import summarize
+        from tuitrain.session.lines.commands import reach
 
-        line = RunLine.connect(path)
-        if line is None:
-            raise RunError("The process that trains it does not answer.")
-        with line:
+        with reach(summarize(path, time.time()), command) as line:
             line.ask(command)
 
     def plan(self, run: RunSummary, changes: Mapping[str, str]) -> RunConfig:

@@ -45,7 +45,7 @@ class RunsScreen(PaneScreen):
 
     AUTO_FOCUS = "#runs-table"
     ABOUT = "Every run that is kept, also those of other programs and terminals."
-    FIRST: ClassVar[tuple[str, ...]] = ("open", "take_out", "mark", "resume", "overlay", "search", "clear_search", "sort")
+    FIRST: ClassVar[tuple[str, ...]] = ("open", "take_out", "stop", "mark", "resume", "overlay", "search", "clear_search", "sort")
     KEYS: ClassVar[Help] = (
         ("Enter", "open the run"),
         ("↑ ↓ PgUp PgDn", "move; also j k Home End"),
@@ -55,8 +55,9 @@ class RunsScreen(PaneScreen):
         ("s  S", "sort: newest, name, state, steps, loss, accuracy, longest; reversed"),
         ("e  a", "another name, a note"),
         ("o  w  p  i", "open its log, parameters, predictions, analysis"),
-        ("R", "go on with it: here, or in the background while one trains here"),
-        ("x  D", "take it out of the queue, delete it or all marked (asks)"),
+        ("R", "go on with it, in the background while one trains here"),
+        ("x", "stop it (asks), or take it out of the queue"),
+        ("D", "delete it or all marked (asks)"),
         ("y", "copy the equal tuitrain run line"),
     )
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -64,6 +65,7 @@ class RunsScreen(PaneScreen):
         Binding("R", "resume", "Resume", tooltip="Go on with this run"),
         Binding("R", "say_why_not", show=False),
         Binding("x", "take_out", "Take out", tooltip="Take this run out of the queue"),
+        Binding("x", "stop", "Stop", tooltip="Stop this run, with a checkpoint"),
         Binding("e", "edit('name')", "Rename"),
         Binding("a", "edit('note')", "Note"),
         Binding("D", "delete", "Delete"),
@@ -211,8 +213,8 @@ class RunsScreen(PaneScreen):
             return row is not None and self._trains(row) == (action == "say_why_kept") and not self._typing
         if action in ("resume", "say_why_not"):
             return row is not None and (row.resumable and row.key != self._unsaved) == (action == "resume") and not self._typing
-        if action == "take_out":
-            return row is not None and row.summary.waits and not self._typing
+        if action in ("take_out", "stop"):
+            return row is not None and not row.ended and row.summary.waits == (action == "take_out") and not self._typing
         return not self._typing if action == "leave" else True
 
     def _trains(self, row: RunRow) -> bool:
@@ -315,6 +317,17 @@ class RunsScreen(PaneScreen):
         """Take the selected run out of the queue; it stays in the list as stopped."""
         if (row := self._table.list.selected) is not None:
             self._change(lambda: run_changes.take_out(row.summary, self._outside, self._watching()))
+
+    def action_stop(self) -> None:
+        """Stop the selected run after a question: it may not be the one that was meant."""
+        from tuitrain.tui.screens.ask import Question
+
+        if (row := self._table.list.selected) is None:
+            return
+        run = row.summary
+        sentence = f"{run.run}: it stops at the next step, with a checkpoint, and R goes on with it."
+        question = Question(f"Stop {row.title}?", (("Stop it", True), ("Let it train", False)), back=False, sentence=sentence)
+        self.app.push_screen(question, lambda yes: self._change(partial(run_changes.stop, run, self._outside)) if yes else None)
 
     def action_copy(self) -> None:
         """Copy the equal command line."""
