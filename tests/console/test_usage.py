@@ -17,6 +17,7 @@ from tuitrain.cli.machine import recipes
 from tuitrain.cli.training import resume, run
 from tuitrain.cli.usage import sentence_of
 from tuitrain.config import RECIPES
+from tuitrain.session import rank_words
 
 
 @pytest.fixture
@@ -61,20 +62,39 @@ def test_a_field_that_is_no_option_is_told_how_it_is_set(command: click.Command,
 
 
 @pytest.mark.parametrize(
-    ("rank", "said", "slept"), [(None, "tuitrain: what is·wrong\n", []), ("0", "tuitrain: what is·wrong\n", []), ("1", "", [5.0])]
+    ("environment", "slept"),
+    [
+        ({}, []),
+        ({"RANK": "0"}, []),
+        ({"RANK": "1"}, [5.0]),
+        ({"RANK": "2", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "2"}, []),
+        ({"RANK": "3", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2"}, [5.0]),
+        ({"RANK": "nonsense"}, []),
+    ],
+    ids=["no ranks", "the first", "another one", "the first of another machine", "another one there", "no number"],
 )
-def test_of_several_ranks_the_first_one_says_it(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], rank: str | None, said: str, slept: list[float]
+def test_of_several_ranks_the_first_one_of_a_machine_says_it_at_once(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], environment: dict[str, str], slept: list[float]
 ) -> None:
     waited: list[float] = []
-    monkeypatch.setattr(program.time, "sleep", waited.append)
-    for name in ("RANK", "SLURM_PROCID"):
+    monkeypatch.setattr(rank_words.time, "sleep", waited.append)
+    for name in ("RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "SLURM_PROCID"):
         monkeypatch.delenv(name, raising=False)
-    if rank is not None:
-        monkeypatch.setenv("RANK", rank)
+    world = {"WORLD_SIZE": "4", "MASTER_ADDR": "box", "MASTER_PORT": "1234"} if environment else {}
+    for name, value in (environment | world).items():
+        monkeypatch.setenv(name, value)
     with pytest.raises(SystemExit) as ended:
         program._refuse("what is\x1bwrong")
-    assert (ended.value.code, capsys.readouterr().err, waited) == (2, said, slept)
+    assert (ended.value.code, capsys.readouterr().err, waited) == (2, "tuitrain: what is·wrong\n", slept)
+
+
+def test_a_rank_left_in_the_environment_holds_nobody_back(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("RANK", "3")
+    monkeypatch.delenv("MASTER_ADDR", raising=False)
+    monkeypatch.setattr(rank_words.time, "sleep", lambda seconds: pytest.fail("nobody else speaks"))
+    with pytest.raises(SystemExit):
+        program._refuse("what is wrong")
+    assert capsys.readouterr().err == "tuitrain: what is wrong\n"
 
 
 @pytest.mark.parametrize(

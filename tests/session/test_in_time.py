@@ -89,6 +89,15 @@ def test_what_the_engine_raises_comes_to_the_host() -> None:
         next(events)
 
 
+def test_an_engine_that_waited_in_vain_is_not_taken_for_one_that_hangs() -> None:
+    def train(config: RunConfig, control: Control) -> Iterator[Event]:
+        raise TimeoutError(110, "Connection timed out", "/data/train")
+        yield
+
+    with pytest.raises(TimeoutError, match="/data/train"):
+        next(in_time(train, SECONDS)(RunConfig(), quiet_control()))
+
+
 def test_a_host_that_asks_for_no_more_events_waits_until_the_engine_has_let_go() -> None:
     closed: list[str] = []
 

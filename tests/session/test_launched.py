@@ -16,6 +16,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import psutil
 import pytest
 import small_sessions
@@ -23,7 +24,10 @@ from small_groups import BOUND, events_of, losses_of, small_run
 
 from tuitrain.config import ConfigError, RunConfig
 from tuitrain.events import Event, Progress
-from tuitrain.session.launched import NOTE, Words, World, earlier_run, first_host, fitted, tell_torch, world_of
+from tuitrain.runs.process import Process
+from tuitrain.session.launched import NOTE, World, earlier_run, first_host, fitted, tell_torch, world_of
+from tuitrain.session.rank_output import LOGS
+from tuitrain.session.rank_words import Words
 from tuitrain.wire import Joined
 
 TORCHRUN = {"RANK": "3", "WORLD_SIZE": "4", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "box", "MASTER_PORT": "1"}
@@ -37,7 +41,7 @@ def test_torchrun_says_which_rank_this_is() -> None:
     assert (world.launcher, world.rank, world.size, world.local_rank, world.local_size) == ("torchrun", 3, 4, 1, 2)
     assert (world.job, world.restarted) == (None, True)
     assert world.parent is not None
-    assert world.parent[1] == os.getppid()
+    assert world.parent.pid == os.getppid()
 
 
 def test_what_a_launcher_leaves_out_is_told_to_the_rank() -> None:
@@ -132,10 +136,10 @@ def test_what_fits_is_ddp_and_one_process_may_train_as_ever() -> None:
 
 
 def test_a_restart_finds_its_run_and_another_job_does_not(tmp_path: Path) -> None:
-    parent = ("box", 77, 1.5)
+    parent = Process("box", 77, 1.5, "boot")
     for name, job in (("20260101-1", "one"), ("20260102-2", "two"), ("20260103-3", "one")):
         (tmp_path / name).mkdir()
-        (tmp_path / name / NOTE).write_text(json.dumps({"job": job, "parent": parent if name.endswith("2") else None}))
+        (tmp_path / name / NOTE).write_text(json.dumps({"job": job, "parent": msgspec.to_builtins(parent) if name.endswith("2") else None}))
     (tmp_path / "20260104-4").mkdir()
 
     def found(**changes: Any) -> str | None:
@@ -146,7 +150,7 @@ def test_a_restart_finds_its_run_and_another_job_does_not(tmp_path: Path) -> Non
     assert found(job="one", restarted=True, rank=1) is None
     assert found(job="one") is None
     assert found(parent=parent) == "20260102-2"
-    assert found(parent=("box", 77, 2.5), restarted=True) is None
+    assert found(parent=msgspec.structs.replace(parent, pid_started=2.5), restarted=True) is None
 
 
 def test_a_folder_of_runs_that_may_not_be_entered_has_no_run_of_these_ranks(
@@ -166,7 +170,7 @@ class Timers:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._running: list[Any] = []
-        monkeypatch.setattr("tuitrain.session.launched.threading.Timer", self)
+        monkeypatch.setattr("tuitrain.session.rank_words.threading.Timer", self)
 
     def __call__(self, seconds: float, call: Callable[..., object], given: tuple[object, ...]) -> Any:
         timer = SimpleNamespace(
@@ -205,6 +209,28 @@ def test_a_rank_says_what_it_waits_for_until_the_run_begins(
     hear([Progress(phase="evaluating")])
     words.close(0)
     assert told() == ""
+
+
+def test_what_a_rank_says_before_it_joins_stands_before_what_it_says_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread prints in the midst of it."""
+    (tmp_path / "run").mkdir()
+    listeners: list[Callable[[Sequence[Event]], None]] = []
+    sent_to: list[int] = []
+
+    def send_to(words: Words, descriptor: int) -> None:
+        if sent_to:
+            os.write(sent_to[0], b"in between\n")
+        sent_to.append(os.dup(descriptor))
+
+    # It would take the standard error of this process.
+    monkeypatch.setattr(Words, "_send_to", send_to)
+    Words(World("torchrun", 1, 2, 1, 2), SimpleNamespace(subscribe=listeners.append, record=None))  # type: ignore[arg-type]
+    os.write(sent_to[0], b"early\n")
+    listeners[0]([Joined(folder=str(tmp_path / "run"), host="box")])
+    os.write(sent_to[1], b"late\n")
+    for descriptor in sent_to:
+        os.close(descriptor)
+    assert (tmp_path / "run" / LOGS / "rank-1.log").read_text() == "early\nin between\nlate\n"
 
 
 def test_a_rank_that_ends_waits_for_nothing(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:

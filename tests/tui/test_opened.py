@@ -20,7 +20,7 @@ from tuitrain.paths import METRICS
 from tuitrain.recipes import load_recipe
 from tuitrain.runs.label import annotate
 from tuitrain.runs.network import write_network
-from tuitrain.runs.process import _start_time
+from tuitrain.runs.process import start_time
 from tuitrain.runs.store import MetricsWriter
 from tuitrain.tui.app import TuitrainApp
 from tuitrain.tui.browse.opened_run import OpenedRun
@@ -142,7 +142,7 @@ async def test_a_run_of_another_process_is_followed(session: FakeSession, sample
 
 async def test_its_card_is_not_called_busy_with_the_process_that_trains_it(session: FakeSession, runs_dir: Path) -> None:
     with subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as host:
-        keep(runs_dir, ID, **here(pid=host.pid, pid_started=_start_time(host.pid)))
+        keep(runs_dir, ID, **here(pid=host.pid, pid_started=start_time(host.pid)))
         theirs = ProcessSample(pid=host.pid, name="tuitrain", user="me", memory=GIB)
         alices = ProcessSample(pid=2**22 + 1, name="python", user="alice", memory=GIB)
         app = make(session, FakeSampler(card(0, processes=(theirs,)), card(1, processes=(alices,))), runs_dir)

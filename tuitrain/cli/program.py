@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-import time
+from contextlib import suppress
 from importlib import import_module
 from typing import NoReturn
 
@@ -29,9 +29,6 @@ _MODULES = {
 options of training."""
 _SHOWN = [name for name in _MODULES if not name.startswith("_")]
 """The others tuitrain itself starts."""
-
-FIRST_RANK_SECONDS = 5.0
-"""How long the first rank may take to say what is wrong, until the others end."""
 
 
 def run_command() -> None:
@@ -61,12 +58,21 @@ def _run() -> NoReturn:
 
 
 def _refuse(sentence: str) -> NoReturn:
-    # Of several ranks that a launcher started alike, the first one says it; torchrun ends it too as soon as another one has gone.
-    if os.environ.get("RANK", os.environ.get("SLURM_PROCID", "0")) == "0":
-        print(f"tuitrain: {clean_lines(sentence)}", file=sys.stderr)
-    else:
-        time.sleep(FIRST_RANK_SECONDS)
+    if {"RANK", "SLURM_PROCID"} & os.environ.keys():
+        _let_first_speak()
+    print(f"tuitrain: {clean_lines(sentence)}", file=sys.stderr)
     sys.exit(USAGE_ERROR)
+
+
+def _let_first_speak() -> None:
+    """Where this is one of several ranks that a launcher started alike."""
+    from tuitrain.config import ConfigError
+    from tuitrain.session.launched import world_of
+    from tuitrain.session.rank_words import let_first_speak
+
+    with suppress(ConfigError):
+        if (world := world_of(os.environ)) is not None:
+            let_first_speak(world)
 
 
 class _Commands(click.Group):

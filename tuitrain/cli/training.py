@@ -139,8 +139,10 @@ def _is_rank(environment: Mapping[str, str]) -> bool:
 def _run_as_rank(world: World, config: RunConfig, runs_dir: Path, *, as_json: bool) -> NoReturn:
     """Train as one of the ranks that a launcher started, and end the process."""
     from tuitrain.console import follow
+    from tuitrain.console.printers import Silent
     from tuitrain.session import launched
     from tuitrain.session.in_time import in_time
+    from tuitrain.session.rank_words import Words
 
     def load_train() -> Train:
         from tuitrain.engine.outside import train_as_rank
@@ -149,9 +151,9 @@ def _run_as_rank(world: World, config: RunConfig, runs_dir: Path, *, as_json: bo
 
     launched.tell_torch(world, os.environ)
     earlier = launched.earlier_run(runs_dir, world)
-    silent: AbstractContextManager[Printer] = nullcontext(launched.Silent())
+    silent: AbstractContextManager[Printer] = nullcontext(Silent())
     with session_and_sampler(runs_dir, load_train) as (session, _), silent if world.rank else printer(as_json=as_json) as shows:
-        words = launched.Words(world, session)
+        words = Words(world, session)
         code = follow(session, config, shows, resume=earlier)
         words.close(code)
     # The interpreter's own end would wait for threads that wait for ranks.

@@ -34,6 +34,19 @@ class Printer(Protocol):
     def close(self) -> None: ...
 
 
+class Silent:
+    """Prints nothing: of the ranks that a launcher started the first one tells of the run."""
+
+    def __init__(self) -> None:
+        self.out = sys.stdout
+
+    def show(self, batch: Sequence[Event], record: RunRecord | None = None) -> None:
+        """Nothing."""
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
 class JsonPrinter:
     """One object a line; notices also go to stderr."""
 

@@ -37,13 +37,23 @@ def host_name() -> str:
 
 def this_process() -> Process:
     """Host, pid and so on of the calling process."""
-    return Process(host_name(), os.getpid(), _start_time(os.getpid()), _boot_id(), _pid_namespace())
+    return process_of(os.getpid())
+
+
+def process_of(pid: int) -> Process:
+    """The same of another process of this machine."""
+    return Process(host_name(), pid, start_time(pid), _boot_id(), _pid_namespace())
 
 
 def runs_here(process: Process) -> bool:
     """Whether a process that is in sight still runs; its pid may be another one's by now."""
-    start = _start_time(process.pid)
-    return start is not None and (process.pid_started is None or abs(start - process.pid_started) <= _START_TOLERANCE)
+    return is_same(process.pid, process.pid_started)
+
+
+def is_same(pid: int, started: float | None) -> bool:
+    """Whether process `pid` of this machine runs and is the one that had `started`, as `start_time` said; `None`: whoever has the pid."""
+    start = start_time(pid)
+    return start is not None and (started is None or abs(start - started) <= _START_TOLERANCE)
 
 
 def is_of_earlier_boot(process: Process, heard: float) -> bool:
@@ -66,7 +76,7 @@ def is_out_of_sight(process: Process) -> bool:
     return process.boot_id != _boot_id() or process.pid_namespace not in (None, _pid_namespace())
 
 
-def _start_time(pid: int) -> float | None:
+def start_time(pid: int) -> float | None:
     """When process `pid` started, as `Process.pid_started` says; `None` when there is none that runs."""
     if sys.platform != "linux":
         return _start_on_other_systems(pid)

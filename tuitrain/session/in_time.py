@@ -19,6 +19,10 @@ LOOKS = 20
 _Said = queue.SimpleQueue[Event | BaseException | None]
 
 
+class _Silent(Exception):
+    """The engine says nothing any more; what it raises itself may be a `TimeoutError`, of a network disk for one."""
+
+
 def in_time(train: Train, seconds: float) -> Train:
     """Train as `train` does, in a thread that is left behind when it has said nothing for `seconds` after the run was interrupted.
 
@@ -51,7 +55,7 @@ def in_time(train: Train, seconds: float) -> Train:
                 step = reached(step, event)
                 yield event
                 goes_on.put(True)
-        except TimeoutError:
+        except _Silent:
             error = f"another rank has gone or hangs: this one was told to end, and its step was not over {seconds:.0f} s later."
             yield RunEnded(state="failed", step=step, error=error)
         except GeneratorExit:
@@ -66,7 +70,7 @@ def _next(said: _Said, control: Control, seconds: float) -> Event | None:
     """The engine's next event; `None` after its last.
 
     Raises:
-        TimeoutError: the run was interrupted, and `seconds` passed without one.
+        _Silent: the run was interrupted, and `seconds` passed without one.
         BaseException: what the engine raised.
     """
     looks = 0
@@ -80,4 +84,4 @@ def _next(said: _Said, control: Control, seconds: float) -> Event | None:
         if isinstance(event, BaseException):
             raise event
         return event
-    raise TimeoutError
+    raise _Silent

@@ -7,13 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-import socket
-import sys
-import tempfile
-import threading
-import time
-from collections.abc import Mapping, MutableMapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,22 +16,17 @@ import msgspec
 
 from tuitrain.config import ConfigError, RunConfig, parse_device, with_changes
 from tuitrain.device_names import short
-from tuitrain.events import Event, Progress, RunStarted
 from tuitrain.files import write_atomically
-from tuitrain.session import Session
-from tuitrain.session.rank_output import LOGS
-from tuitrain.text import clean
-from tuitrain.wire import Joined
+from tuitrain.runs.process import Process, process_of
 
 if TYPE_CHECKING:
-    from tuitrain.runs.record import RunRecord
+    pass
 
 NOTE = "launched.json"
+"""The file in a run's folder that says who started its ranks."""
 END_SECONDS = 20.0
 """How long a rank that was interrupted may be silent: torchrun and srun kill what is left after 30 s."""
 _FIRST_PORT, _PORTS = 20000, 10000
-_FIRST_SPEAKS_SECONDS = 10.0
-_LATE_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
@@ -48,7 +37,7 @@ class World:
         launcher: "torchrun", "srun" or "the launcher", for sentences.
         local_rank, local_size: its number on its machine, and how many are there.
         job: the launcher's own name for what it started; `None` where it has none.
-        parent: the launcher's process, where it starts processes again that died: host, pid, start.
+        parent: the launcher's process, where it starts processes again that died.
         restarted: the launcher says that this is not its first start.
     """
 
@@ -58,15 +47,19 @@ class World:
     local_rank: int
     local_size: int
     job: str | None = None
-    parent: tuple[str, int, float] | None = None
+    parent: Process | None = None
     restarted: bool = False
 
 
-class _Note(msgspec.Struct, frozen=True):
+class Note(msgspec.Struct, frozen=True):
     """What is kept in the run's folder, so that the ranks go on with this run when they are started again."""
 
     job: str | None
-    parent: tuple[str, int, float] | None
+    parent: Process | None
+
+    def keep(self, folder: Path) -> None:
+        """Write it into the run's folder; raises OSError."""
+        write_atomically(folder / NOTE, msgspec.json.encode(self))
 
 
 def world_of(environment: Mapping[str, str]) -> World | None:
@@ -97,7 +90,7 @@ def _of_torchrun(environment: Mapping[str, str]) -> World:
         local_rank=_number(environment, "LOCAL_RANK", rank),
         local_size=_number(environment, "LOCAL_WORLD_SIZE", size),
         job=None if job == "none" else job,
-        parent=_parent() if elastic else None,
+        parent=process_of(os.getppid()) if elastic else None,
         restarted=_number(environment, "TORCHELASTIC_RESTART_COUNT", 0) > 0,
     )
 
@@ -159,15 +152,6 @@ def first_host(nodes: str) -> str:
     return prefix + re.split(r"[-\],]", rest)[0] if bracket else name
 
 
-def _parent() -> tuple[str, int, float] | None:
-    import psutil
-
-    with suppress(psutil.Error):
-        parent = psutil.Process(os.getppid())
-        return socket.gethostname(), parent.pid, parent.create_time()
-    return None
-
-
 def tell_torch(world: World, environment: MutableMapping[str, str]) -> None:
     """Set what a rank reads of its place: where srun started the ranks all of it, elsewhere what not every launcher sets.
 
@@ -217,117 +201,10 @@ def earlier_run(runs_dir: Path, world: World) -> Path | None:
         return None
     for path in sorted(runs_dir.glob(f"*/{NOTE}"), reverse=True):
         try:
-            note = msgspec.json.decode(path.read_bytes(), type=_Note)
+            note = msgspec.json.decode(path.read_bytes(), type=Note)
         except (OSError, msgspec.MsgspecError):
             continue
         same_launcher = world.parent is not None and note.parent == world.parent
         if same_launcher or (world.restarted and world.job is not None and note.job == world.job):
             return path.parent
     return None
-
-
-class Silent:
-    """A printer that prints nothing: rank 0 tells of the run."""
-
-    def __init__(self) -> None:
-        self.out = sys.stdout
-
-    def show(self, batch: Sequence[Event], record: RunRecord | None = None) -> None:
-        """Nothing."""
-
-    def close(self) -> None:
-        """Nothing is open."""
-
-
-class Words:
-    """What ranks say beside the run's events: rank 0 as any run, each other one to a file of its own in the run folder.
-
-    What such a rank says before the run has a folder is kept until then, and comes on stderr when it fails without one.
-
-    Args:
-        world: whose rank this is.
-        session: hosts the run.
-    """
-
-    def __init__(self, world: World, session: Session) -> None:
-        self._world, self._session = world, session
-        self._joined = world.rank == 0
-        self._begun = False
-        self._phase: str | None = None
-        self._late: threading.Timer | None = None
-        if world.rank:
-            self._stderr = os.dup(2)
-            # Where the process prints, until its end.
-            self._early = tempfile.TemporaryFile()  # noqa: SIM115
-            self._send_to(self._early.fileno())
-        session.subscribe(self._hear)
-
-    def close(self, code: int) -> None:
-        """The process will end with `code`."""
-        self._expect(None)
-        sys.stdout.flush()
-        sys.stderr.flush()
-        if not self._joined and code == 2 and self._world.local_rank:
-            # What is refused is refused on all ranks of a machine, and the first end of one makes the launcher end all: the first one
-            # speaks for them. Who is still here after that says it too.
-            time.sleep(_FIRST_SPEAKS_SECONDS)
-        if not self._joined and code in (1, 2):
-            self._early.seek(0)
-            with open(self._stderr, "wb", closefd=False) as stderr:
-                stderr.write(b"".join(b"rank %d: " % self._world.rank + line for line in self._early))
-
-    def _hear(self, batch: Sequence[Event]) -> None:
-        """From the recorder's thread."""
-        for event in batch:
-            if isinstance(event, (RunStarted, Joined)):
-                self._begun = True
-                self._expect(None)
-            elif isinstance(event, Progress) and not self._begun:
-                self._expect(event.phase)
-            if isinstance(event, RunStarted) and self._session.record is not None and self._session.record.path is not None:
-                with suppress(OSError):  # a restart then begins a new run
-                    note = _Note(self._world.job, self._world.parent)
-                    write_atomically(self._session.record.path / NOTE, msgspec.json.encode(note))
-            elif isinstance(event, Joined) and not self._joined:
-                self._join(Path(event.folder) / LOGS)
-
-    def _expect(self, phase: str | None) -> None:
-        """Say that `phase` takes long, unless the next one comes in time: a log file would not tell which rank is missed."""
-        if phase == self._phase:
-            return
-        self._phase = phase
-        if self._late is not None:
-            self._late.cancel()
-            self._late = None
-        if phase is not None:
-            who = f"rank {self._world.rank} of {self._world.size}"
-            sentence = clean(f"tuitrain: {who} is still {phase}, after {_LATE_SECONDS:g} s.")
-            self._late = threading.Timer(_LATE_SECONDS, self._say, (sentence,))
-            self._late.daemon = True
-            self._late.start()
-
-    def _say(self, sentence: str) -> None:
-        """A line on what was standard error from the first."""
-        with suppress(OSError):
-            if self._world.rank:
-                os.write(self._stderr, f"{sentence}\n".encode())
-            else:
-                print(sentence, file=sys.stderr, flush=True)
-
-    def _join(self, folder: Path) -> None:
-        if not os.path.isdir(folder.parent):
-            return  # on another machine, with a disk of its own
-        with suppress(OSError):
-            folder.mkdir(exist_ok=True)
-            log = os.open(folder / f"rank-{self._world.rank}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
-            self._early.seek(0)
-            os.write(log, self._early.read())
-            self._send_to(log)
-            os.close(log)
-            self._joined = True
-
-    def _send_to(self, descriptor: int) -> None:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os.dup2(descriptor, 1)
-        os.dup2(descriptor, 2)

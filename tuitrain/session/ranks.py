@@ -22,6 +22,7 @@ from tuitrain.config import RunConfig
 from tuitrain.events import Event
 from tuitrain.paths import LONGEST_SOCKET_PATH
 from tuitrain.python import module_arguments
+from tuitrain.runs.process import is_same, start_time
 from tuitrain.wire import ADDRESS, Hello, Unpacker, pack
 
 END_SECONDS = 3.0
@@ -41,7 +42,7 @@ class Peer:
     heard: float
     number: int | None = None
     pid: int = 0
-    pid_started: float = 0.0
+    pid_started: float | None = None
     named: bool = False
     unpacker: Unpacker = field(default_factory=Unpacker)
 
@@ -63,7 +64,8 @@ class Ranks:
         """Ranks that have not said a word yet."""
         self.output: list[str] = []
         """Lines that the ranks and the launcher printed and nobody has taken yet."""
-        self._pids: dict[int, float] = {}
+        self._pids: dict[int, float | None] = {}
+        """Of each rank that was started its process, and when that began."""
         self._folder = _private_folder()
         self._selector = selectors.DefaultSelector()
         self._rest = b""
@@ -118,7 +120,7 @@ class Ranks:
         """These ranks (process by rank) were started; any of them may have spoken already."""
         known = {peer.pid for peer in self.peers}
         self.expected = [
-            Peer(None, time.monotonic(), number, pid, self._pids.setdefault(pid, _started(pid)))
+            Peer(None, time.monotonic(), number, pid, self._pids.setdefault(pid, start_time(pid)))
             for number, pid in pids.items()
             if pid not in known
         ]
@@ -186,7 +188,7 @@ class Ranks:
         for message in messages:
             if isinstance(message, Hello):
                 peer.number, peer.pid = message.rank, message.pid
-                peer.pid_started = self._pids[message.pid] = _started(message.pid)
+                peer.pid_started = self._pids[message.pid] = start_time(message.pid)
                 self.expected = [other for other in self.expected if other.pid != message.pid]
             yield peer, message
         if not piece:
@@ -226,17 +228,8 @@ def _private_folder() -> Path:
     return Path(tempfile.mkdtemp(prefix="tuitrain-", dir="/tmp"))
 
 
-def _started(pid: int) -> float:
-    import psutil
-
-    try:
-        return float(psutil.Process(pid).create_time())
-    except psutil.Error:
-        return 0.0
-
-
-def _kill(pid: int, started: float) -> None:
+def _kill(pid: int, started: float | None) -> None:
     """Kill a process, unless its number belongs to another one by now."""
-    if started and _started(pid) == started:
+    if started is not None and is_same(pid, started):
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
