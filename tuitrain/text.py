@@ -38,6 +38,11 @@ def clean_lines(text: str) -> str:
     return _UNSAFE.sub(lambda found: found[0] if found[0] in "\n\t" else "·", text)
 
 
+def first_line(error: BaseException) -> str:
+    """The first line of an error's message, or its type where it has none; without a full stop at its end."""
+    return clean(str(error).strip().partition("\n")[0].rstrip(".")) or type(error).__name__
+
+
 def traceback_of(error: BaseException) -> str:
     """The traceback, for the person whose code it may be; a message in it may hold what a terminal would obey."""
     import traceback  # not for every command

@@ -208,6 +208,8 @@ class FakeOutside:
         self.answers = False
         """Whether somebody answers for live runs."""
         self.refusal: str | None = None
+        self.surprise: Exception | None = None
+        """What nobody foresees is raised."""
         self.may_go_on = threading.Event()
         """Cleared, a start or a handing over takes as long as the test likes."""
         self.may_go_on.set()
@@ -254,6 +256,8 @@ class FakeOutside:
         return RUN
 
     def _refuse(self) -> None:
+        if self.surprise is not None:
+            raise self.surprise
         if self.refusal is not None:
             raise RunError(self.refusal)
 

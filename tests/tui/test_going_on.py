@@ -454,6 +454,40 @@ async def test_a_run_that_cannot_be_handed_over_stays(app: TuitrainApp, session:
         await until_shown(pilot, "▸ Stop and save")
 
 
+async def test_a_run_whose_handing_over_fails_as_nobody_foresaw_stays(app: TuitrainApp, session: FakeSession, outside: FakeOutside) -> None:
+    outside.surprise = OSError(24, "Too many open files")
+    async with app.run_test(size=WIDE) as pilot:
+        await train(pilot, session)
+        await pilot.press("q", "down", "enter")
+        await until_told(pilot, "Not handed over: [Errno 24] Too many open files.")
+        await until(pilot, lambda: app.screen is app.main)
+        await pilot.press("q")
+        await until_shown(pilot, "▸ Stop and save")
+
+
+async def test_the_run_lives_on_where_something_beside_it_fails_as_nobody_foresaw(
+    app: TuitrainApp, session: FakeSession, outside: FakeOutside, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a worker of the app, of a screen, and of a widget."""
+
+    def broken(*_: object) -> None:
+        raise ValueError("an [odd] disk.")
+
+    monkeypatch.setattr("tuitrain.tui.screens.training.load_plotext", broken)
+    async with app.run_test(size=WIDE) as pilot:
+        await train(pilot, session)
+        await until_told(pilot, "This did not work: an [odd] disk.")
+        outside.surprise = OSError(24, "Too many open files")
+        await pilot.press("n", "b")
+        await until_told(pilot, "This did not work: [Errno 24] Too many open files.")
+        monkeypatch.setattr("tuitrain.tui.widgets.launcher.look", lambda data: broken())
+        app._notifications.clear()
+        app.main._launcher.look_at_disk()
+        await until_told(pilot, "This did not work: an [odd] disk.")
+        assert session.record is not None
+        assert session.record.live
+
+
 async def test_a_signal_while_a_run_is_handed_over_that_stays_here_ends_it_with_its_checkpoint(
     app: TuitrainApp, session: FakeSession, outside: FakeOutside
 ) -> None:

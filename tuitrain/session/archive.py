@@ -17,7 +17,7 @@ from tuitrain.runs.network import write_network
 from tuitrain.runs.record import RunRecord
 from tuitrain.runs.store import MetricsWriter
 from tuitrain.runs.tensorboard import TensorBoardWriter
-from tuitrain.text import clean, readable
+from tuitrain.text import clean, first_line, readable
 
 _CURVES = (RunStarted, Step, Eval, Checkpoint, RunEnded)
 """What TensorBoard shows something of."""
@@ -131,8 +131,7 @@ class Archive:
                 return self._complain_of_folder()
             return self._complain(what, getattr(error, "strerror", None) or str(error), "; it is tried again")
         except Exception as error:  # also what a library under the file raises: a run must not end for its log
-            reason = str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
-            return self._complain(what, reason, " without it")
+            return self._complain(what, first_line(error), " without it")
         return []
 
     def _has_folder(self) -> bool:

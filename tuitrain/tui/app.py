@@ -135,8 +135,8 @@ class TuitrainApp(NavigatedApp):
         if self._start_at_once:
             self.call_after_refresh(lambda: self.main.start(self._launch, resume=self._resume))
         # Not before the first frame.
-        self.call_after_refresh(self.run_worker, self.beside.revive)
-        self.call_after_refresh(self.run_worker, self._ask_for_what_torch_is_built)
+        self.call_after_refresh(self.run_worker, self.beside.revive, exit_on_error=False)
+        self.call_after_refresh(self.run_worker, self._ask_for_what_torch_is_built, exit_on_error=False)
         if self._open_first is not None:
             self.post_message(OpenRun(self._open_first, clean(self._open_first.name)))
 
@@ -186,7 +186,7 @@ class TuitrainApp(NavigatedApp):
                 screen.redraw_all()
         if self.theme != (self._theme_kept or DARK.name):
             self._theme_kept = self.theme
-            self.run_worker(self._keep_theme, thread=True, group="theme")
+            self.run_worker(self._keep_theme, thread=True, exit_on_error=False, group="theme")
 
     def _keep_theme(self) -> None:
         # A theme that cannot be kept is chosen again the next time.
@@ -224,12 +224,12 @@ class TuitrainApp(NavigatedApp):
     def on_start_beside(self, message: StartBeside) -> None:
         """Start a run in a process of its own."""
         refused = partial(self.main.refused_beside, message.config)
-        self.run_worker(self.beside.start(message.config, message.devices, self.main.began_beside, refused))
+        self.run_worker(self.beside.start(message.config, message.devices, self.main.began_beside, refused), exit_on_error=False)
 
     def on_launched(self, message: Launched) -> None:
         """Say so where the recipe's file was edited meanwhile."""
         if (file := self._recipe_file) is not None:
-            self.run_worker(self._look_at(file))
+            self.run_worker(self._look_at(file), exit_on_error=False)
 
     async def _look_at(self, file: RecipeFile) -> None:
         if sentence := await in_thread(file.edited):
@@ -237,7 +237,7 @@ class TuitrainApp(NavigatedApp):
 
     def on_go_on(self, message: GoOn) -> None:
         """Go on with a kept run, or one that is paused."""
-        self.run_worker(self.beside.go_on(message.path))
+        self.run_worker(self.beside.go_on(message.path), exit_on_error=False)
 
     def say(self, sentence: str, *, wrong: bool = False) -> None:
         """Tell the person."""

@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tuitrain.config import ConfigError
+from tuitrain.text import first_line
 from tuitrain.tui.hosts.in_thread import in_thread
 from tuitrain.tui.hosts.outside import Outside
 from tuitrain.tui.run_view import hangs
@@ -110,7 +111,7 @@ class Leaving:
             self._waits_for = "The run goes on in the background as soon as it has begun: tuitrain then closes."
             if self._view.state == "preparing":
                 self._app.notify(self._waits_for, timeout=_LONG)
-            self._app.run_worker(self._hand_over())
+            self._app.run_worker(self._hand_over(), exit_on_error=False)
 
     def _wait_for_run(self, sentence: str) -> None:
         """End the app with the run. That it could not be saved, as on a full disk, is said at the prompt: no screen is there to do so."""
@@ -158,9 +159,10 @@ class Leaving:
             run = await in_thread(partial(self._outside.hand_over, self._view.session))
             does = "stays paused" if self._view.record is not None and self._view.record.state == "paused" else "goes on"
             self.farewell = f"{run} {does} in the background: tuitrain attach {run}"
-        except ConfigError as error:
+        except Exception as error:  # the run stays here, whatever keeps a process from beginning
             self._waits_for = ""
-            self._app.notify(f"Not handed over: {error.reason}", severity="error", markup=False, timeout=_LONG)
+            reason = error.reason if isinstance(error, ConfigError) else f"{first_line(error)}."
+            self._app.notify(f"Not handed over: {reason}", severity="error", markup=False, timeout=_LONG)
         finally:
             self._handing = False
         if self._signal and self._view.alive:

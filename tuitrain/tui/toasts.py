@@ -6,9 +6,19 @@ from typing import TypeVar
 
 from textual.app import App
 from textual.notifications import Notify
+from textual.widget import Widget
 from textual.widgets._toast import Toast
+from textual.worker import Worker, WorkerState
+
+from tuitrain.text import first_line
 
 Result = TypeVar("Result")
+
+
+def tell_of_surprise(node: App[Result] | Widget, event: Worker.StateChanged) -> None:
+    """Say what a worker of `node` did not expect. It runs with `exit_on_error=False`: the app, and the run that trains in it, live on."""
+    if event.state is WorkerState.ERROR and event.worker.error is not None:
+        node.notify(f"This did not work: {first_line(event.worker.error)}.", severity="warning", markup=False)
 
 
 class ToastingApp(App[Result]):
@@ -17,6 +27,10 @@ class ToastingApp(App[Result]):
     def on_notify(self, event: Notify) -> None:
         """One that still stands there makes way for the newer. Textual calls this before its own handler, which adds that one."""
         self._take_away(event.notification.message)
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        """What the app's own workers did not expect is said."""
+        tell_of_surprise(self, event)
 
     def unsay(self, message: str) -> None:
         """Take a sentence away that does not hold any more, behind all that is yet to be put up."""

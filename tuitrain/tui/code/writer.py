@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 
 from tuitrain.config import ConfigError
-from tuitrain.text import clean
+from tuitrain.text import first_line
 from tuitrain.tui.code.script import Code, Name, Subject, WriteScript, code_of
 
 Written = Callable[[Code | str], None]
@@ -59,7 +59,7 @@ def _run(subject: Subject, name_devices: Name, write: WriteScript, written: Writ
     except ConfigError as error:
         written(error.reason)
     except Exception as error:  # a broken torch raises what it likes, and the app lives on
-        reason = clean((str(error).strip() or type(error).__name__).partition("\n")[0].rstrip("."))
+        reason = first_line(error)
         if isinstance(error, ImportError):
             written(f"The script is written with the help of torch, which cannot be imported: {reason}. d says what to do.")
         else:

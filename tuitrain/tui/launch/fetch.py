@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Literal
 
 from tuitrain.events import Progress
-from tuitrain.text import clean
+from tuitrain.text import first_line
 
 Download = Callable[[Callable[[], bool]], Iterator[Progress]]
 """Downloads while it is iterated; it asks its argument now and then whether to end, and then raises."""
@@ -81,8 +81,7 @@ class Fetch:
                     self._changed()
         except Exception as error:  # the app lives on, whatever a download runs into
             state = "cancelled" if ending.is_set() else "failed"
-            first = str(error).strip().partition("\n")[0] or type(error).__name__
-            self.error = clean(first).removeprefix("data: ")
+            self.error = f"{first_line(error).removeprefix('data: ')}."
         with self._lock:
             self.state = state
         self._changed()

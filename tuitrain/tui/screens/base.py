@@ -14,11 +14,12 @@ from textual.widget import Widget
 from textual.worker import Worker, WorkerState
 
 from tuitrain.config import RunConfig
-from tuitrain.text import clean
+from tuitrain.text import first_line
 from tuitrain.tui.layout import fits
 from tuitrain.tui.run_view import RunLike
 from tuitrain.tui.terminal.clipboard import hand_to_tmux
 from tuitrain.tui.terminal.painting import PieceCompositor
+from tuitrain.tui.toasts import tell_of_surprise
 from tuitrain.tui.widgets.header import Header
 from tuitrain.tui.widgets.keybar import KeyBar
 from tuitrain.tui.widgets.lines import Lines
@@ -152,7 +153,7 @@ class PaneScreen(Screen[None]):
     def copy(self, text: str) -> None:
         """Copy `text` through the terminal, so that it works over SSH and in tmux."""
         self.app.copy_to_clipboard(text)
-        self.run_worker(lambda: hand_to_tmux(text), thread=True, group="copy")
+        self.run_worker(lambda: hand_to_tmux(text), thread=True, exit_on_error=False, group="copy")
         self.notify("copied", timeout=3)
 
     def redraw_all(self) -> None:
@@ -167,14 +168,14 @@ class PaneScreen(Screen[None]):
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         """What a thread did not expect is said and does not end the app; one that reads says it once, and the next look tries again."""
-        if event.state is not WorkerState.ERROR:
-            return
-        error = clean(str(event.worker.error))
+        error = event.worker.error
         if event.worker.group != _READING:
-            self.notify(f"This did not work: {error}.", severity="warning", markup=False)
+            tell_of_surprise(self, event)
+            return
+        if event.state is not WorkerState.ERROR or error is None:
             return
         self._busy = False
-        surprise = f"This could not be read: {error}."
+        surprise = f"This could not be read: {first_line(error)}."
         if surprise != self._surprise:
             self._surprise = surprise
             self.notify(surprise, severity="warning", markup=False)

@@ -236,7 +236,7 @@ class TrainingScreen(PaneScreen):
     def start(self, config: RunConfig, *, resume: Path | None = None) -> None:
         """Start `config`, or go on so with the run in folder `resume`, and show it."""
         # plotext comes while the run prepares, so that the first curve does not hold the keys up.
-        self.run_worker(load_plotext, thread=True)
+        self.run_worker(load_plotext, thread=True, exit_on_error=False)
         # A refusal that comes as fast as the last one leaves nothing else changed.
         self._seen = None
         try:

@@ -183,12 +183,12 @@ class Launcher(FormPane, can_focus=True):
     def look_at_disk(self) -> None:
         """Ask the disk in a thread; `Looked` brings the answer."""
         data = self._looked_behind = self.form.config.data
-        self.run_worker(partial(self._look, data), thread=True, exclusive=True, group="disk")
+        self.run_worker(partial(self._look, data), thread=True, exclusive=True, exit_on_error=False, group="disk")
 
     def look_around(self) -> None:
         """Look, in a thread, which other runs train here, where it is time for that."""
         if self._neighbours.due:
-            self.run_worker(self._look_around(), group="neighbours")
+            self.run_worker(self._look_around(), exit_on_error=False, group="neighbours")
 
     async def _look_around(self) -> None:
         await self._neighbours.look()
@@ -248,7 +248,7 @@ class Launcher(FormPane, can_focus=True):
         """Remember a launch, for this app and, in a thread, for the next one."""
         self._neighbours.expire()
         self._last_launch = last.LastLaunch(config, time.time())
-        self.run_worker(partial(_keep, config), thread=True, group="last launch")
+        self.run_worker(partial(_keep, config), thread=True, exit_on_error=False, group="last launch")
 
     def took(self, config: RunConfig, devices: Sequence[str]) -> None:
         """Where the run takes no GPU and one was promised, say so, and promise none from then on."""

@@ -8,8 +8,10 @@ from rich.style import Style
 from textual.geometry import Region, Size
 from textual.strip import Strip
 from textual.widget import Widget
+from textual.worker import Worker
 
 from tuitrain.tui.look import Palette, palette_in
+from tuitrain.tui.toasts import tell_of_surprise
 from tuitrain.tui.widgets.strips import PLAIN, Row
 
 
@@ -52,6 +54,10 @@ class Lines(Widget):
         """Repaint every cell, for a new theme."""
         self._shown_size = (0, 0)
         self.refresh()
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        """What the widget's own workers did not expect is said."""
+        tell_of_surprise(self, event)
 
     def render_line(self, y: int) -> Strip:
         """Textual asks for line `y`."""

@@ -68,7 +68,7 @@ class SavePrompt(Prompt):
                 result = error
             self.post_message(self._Tried(write, name, result))
 
-        self.run_worker(save, thread=True, exclusive=True, group="save")
+        self.run_worker(save, thread=True, exclusive=True, exit_on_error=False, group="save")
 
     def on_prompt_left(self, message: Prompt.Left) -> None:
         """Away with the line."""
