@@ -15,7 +15,9 @@ RunState = Literal["queued", "running", "paused", "finished", "stopped", "failed
 EndState = Literal["finished", "stopped", "failed", "interrupted"]
 DataKind = Literal["cifar10", "imagefolder", "synthetic", "random", "custom"]
 CheckpointKind = Literal["epoch", "last", "best", "manual"]
-Request = Literal["pause", "resume", "stop", "interrupt", "checkpoint", "leave"]
+Command = Literal["pause", "resume", "stop", "checkpoint"]
+"""What a person can tell a live run to do."""
+Request = Literal[Command, "interrupt", "leave"]
 """What a run can be asked to do while it lives, at the end of a step; "leave" ends it only where its checkpoint of that step is saved."""
 
 LIVE_STATES: tuple[RunState, ...] = ("queued", "running", "paused")

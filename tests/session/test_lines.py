@@ -457,7 +457,7 @@ def test_a_run_that_cannot_be_reached_says_why(tmp_path: Path, heard: Heard, mon
         commands.reach(catalogue.find(tmp_path, "last"), "pause").close()
     with monkeypatch.context() as patch:
         patch.setattr(commands, "OBEY_SECONDS", 0.05)
-        patch.setattr(session, "_ask", lambda request: None)
+        patch.setattr(session._control, "ask", lambda request: None)
         with pytest.raises(RunError, match=r"has not after .* s; `tuitrain show .*` says when"):
             commands.stop(run)
         with patch.context() as hanging:

@@ -11,6 +11,7 @@ from tuitrain.engine import script_data as data
 from tuitrain.engine import script_ranks as ranks
 from tuitrain.engine import script_speedrun as speedrun
 from tuitrain.engine.augment import crop_flip
+from tuitrain.engine.batches import SPREAD
 from tuitrain.engine.models import BUILT_IN, takes_rows
 from tuitrain.engine.outputs import logits, named_logits, tensors
 from tuitrain.engine.script_devices import device_lines, is_numbered, needs_copy, replica_lines, scores, split_function
@@ -124,12 +125,12 @@ def _epoch(config: RunConfig, *, contiguous: bool) -> list[str]:
     rows = "slice(start, start + batch_size)"
     if config.shuffle:
         rows = "order[start : start + batch_size]"
-        lines.append("    generator = torch.Generator().manual_seed(seed * 1_000_003 + epoch)")
+        lines.append(f"    generator = torch.Generator().manual_seed(seed * {SPREAD:_} + epoch)")
         lines.append("    order = torch.randperm(len(train_inputs), generator=generator)")
     lines += [*speedrun.epoch_lines(config), "    for start in range(0, len(train_inputs), batch_size):", "        step += 1"]
     lines.append(f"        inputs, labels = batch(train_inputs, train_labels, {rows})")
     if config.augment == "crop-flip":
-        lines.append("        inputs = crop_flip(inputs, seed * 1_000_003 + step)")
+        lines.append(f"        inputs = crop_flip(inputs, seed * {SPREAD:_} + step)")
     lines += speedrun.augment_lines(config, rows)
     if config.augment != "none" and contiguous:
         lines.append("        inputs = inputs.contiguous()")

@@ -164,7 +164,7 @@ class Series:
             return self
         with self._lock:
             if self._average is None or self._average.weight != weight:
-                self._average = _Average(self, weight)
+                self._average = _Average(weight)
             return self._average.follow(self)
 
     def _add_x(self, xs: Sequence[float]) -> None:
@@ -191,7 +191,7 @@ class Series:
 class _Average:
     """The running state of one exponential moving average and the series that it fills."""
 
-    def __init__(self, source: Series, weight: float) -> None:
+    def __init__(self, weight: float) -> None:
         self.weight = weight
         self._value = 0.0
         self._pull = 1.0

@@ -19,7 +19,6 @@ from tuitrain.runs.errors import RunError
 from tuitrain.runs.record import RunRecord
 from tuitrain.session.control import Control
 from tuitrain.session.hold import Hold
-from tuitrain.session.lines import Command
 from tuitrain.session.lines.endpoint import Endpoint
 from tuitrain.session.own_code import check_own_code
 from tuitrain.session.recorder import Listener, Recorder, tell
@@ -60,7 +59,7 @@ class WorkerSession:
         self._control: Control | None = None
         self._recorder: Recorder | None = None
         self._thread: threading.Thread | None = None
-        self._endpoint = Endpoint(self._obey)
+        self._endpoint = Endpoint(self._ask)
         self._hold = Hold(runs_dir, self._endpoint, self._tell)
         self._letting_go = self._let_go = self._over = False
         self._stays: str | None = None
@@ -217,11 +216,6 @@ class WorkerSession:
     def _ask(self, request: Request) -> None:
         if self._control is not None and self._alive():
             self._control.ask(request)
-
-    def _obey(self, command: Command) -> None:
-        """What somebody at another terminal wants."""
-        if command != "watch":
-            self._ask(command)
 
     def _alive(self) -> bool:
         return self._thread is not None and self._recorder is not None and (self._thread.is_alive() or not self._recorder.join(0))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from tuitrain.events import END_STATES
+from tuitrain.events import END_STATES, Command
 from tuitrain.runs.logtail import LogTail
 
 if TYPE_CHECKING:
@@ -13,11 +13,10 @@ if TYPE_CHECKING:
 
 ENDED = (*END_STATES, "lost")
 
-Command = Literal["pause", "resume", "stop", "checkpoint"]
 _TAKEN_IN: dict[Command, tuple[str, ...]] = {
     "pause": ("running",),
     "resume": ("paused",),
-    "stop": ("preparing", "running", "paused"),
+    "stop": ("running", "paused"),
     "checkpoint": ("running", "paused"),
 }
 
@@ -49,6 +48,11 @@ class RunLike(Protocol):
 def log_of(run: RunLike) -> LogTail:
     """The run's log, an empty one before it is read."""
     return LogTail() if run.record is None else run.record.log
+
+
+def takes(state: str, command: Command) -> bool:
+    """Whether a run in this state would do it."""
+    return state in _TAKEN_IN[command]
 
 
 def hangs(run: RunLike) -> bool:
@@ -126,7 +130,8 @@ class RunView:
 
     def takes(self, command: Command) -> bool:
         """Whether the session would do it now."""
-        return self.state in _TAKEN_IN[command]
+        # Other processes' runs are known from their first step on; this one can be stopped before it.
+        return takes(self.state, command) or (command == "stop" and self.state == "preparing")
 
     @property
     def goes_on(self) -> bool:

@@ -12,10 +12,10 @@ from typing import Any
 
 import msgspec
 
-from tuitrain.events import PUBLIC, Event
+from tuitrain.events import PUBLIC, Command, Event
 from tuitrain.paths import control_sockets
 from tuitrain.runs.errors import RunError
-from tuitrain.session.lines import Answer, Command, Order, place
+from tuitrain.session.lines import Answer, Order, place
 from tuitrain.text import clean
 
 ANSWER_SECONDS = 5.0

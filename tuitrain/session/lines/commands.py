@@ -6,13 +6,13 @@ import os
 import time
 from collections.abc import Collection
 
-from tuitrain.events import END_STATES, RunState
+from tuitrain.events import END_STATES, Command, RunState
 from tuitrain.runs.errors import RunError
 from tuitrain.runs.process import is_out_of_sight
 from tuitrain.runs.silence import Wait, let_pass
 from tuitrain.runs.status import RunStatus, has_process, read_status
 from tuitrain.runs.summary import RunSummary, summarize
-from tuitrain.session.lines import Command
+from tuitrain.session.lines import Word
 from tuitrain.session.lines.client import RunLine, Unanswered
 from tuitrain.session.resume import was_saved
 from tuitrain.text import clean, passing_line
@@ -67,7 +67,7 @@ def go_on(run: RunSummary) -> str:
     return _change(run, "resume", "running")
 
 
-def reach(run: RunSummary, command: Command) -> RunLine:
+def reach(run: RunSummary, command: Word) -> RunLine:
     """A line to the process that trains a live run, for one command.
 
     Raises:

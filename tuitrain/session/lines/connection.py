@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from tuitrain.session.lines import COMMANDS, Answer, Command, Order
+from tuitrain.session.lines import WORDS, Answer, Order, Word
 
 LONGEST_ORDER = 1024
 """Bytes of one message from a client."""
@@ -44,7 +44,7 @@ class Connection:
         """Whether the other side reads more slowly than the run speaks."""
         return len(self._going) > BEHIND_BYTES
 
-    def receive(self) -> Iterator[Command]:
+    def receive(self) -> Iterator[Word]:
         """The commands that came. Everything else that came is answered.
 
         Raises:
@@ -110,14 +110,14 @@ class Connection:
         if self._last:
             raise Gone
 
-    def _order(self, order: bytes) -> Iterator[Command]:
+    def _order(self, order: bytes) -> Iterator[Word]:
         if len(order) > LONGEST_ORDER:
             self._too_long()
             return
         try:
             yield msgspec.json.decode(order, type=Order).command
         except (msgspec.MsgspecError, UnicodeDecodeError):
-            known = ", ".join(COMMANDS)
+            known = ", ".join(WORDS)
             self.answer(Answer(error=f'The message is not understood; it must be {{"command": NAME}}, with one of {known}.'))
 
     def _too_long(self) -> None:

@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tuitrain.events import Event
-from tuitrain.session.lines import Command
+from tuitrain.events import Command, Event
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from tuitrain.events import PUBLIC, Event, Replicas, RunStarted, State, encode
+from tuitrain.events import PUBLIC, Command, Event, Replicas, RunStarted, State, encode
 from tuitrain.paths import control_sockets
-from tuitrain.session.lines import FREQUENT, Answer, Command, place
+from tuitrain.session.lines import FREQUENT, Answer, Word, place
 from tuitrain.session.lines.connection import Connection, Gone
 
 MOST_CONNECTIONS = 64
@@ -32,7 +32,7 @@ class ControlServer:
 
     Args:
         run_folder: the run's.
-        obey: called with each command but "watch", from the server's thread; it must not block.
+        obey: called with each command, from the server's thread; it must not block.
         watched: called with the number of viewers when it changes, from the server's thread.
 
     Raises:
@@ -146,7 +146,7 @@ class ControlServer:
         else:
             self._wait_for(connection)
 
-    def _do(self, connection: Connection, command: Command) -> None:
+    def _do(self, connection: Connection, command: Word) -> None:
         if command != "watch":
             self._obey(command)
             connection.answer(Answer(ok=True))

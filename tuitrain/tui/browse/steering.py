@@ -10,17 +10,11 @@ import msgspec
 from tuitrain.text import clean
 from tuitrain.tui.browse.opened_run import OpenedRun
 from tuitrain.tui.hosts.attachment import Attachment
-from tuitrain.tui.run_view import ENDED, hangs
+from tuitrain.tui.run_view import ENDED, hangs, takes
 
 if TYPE_CHECKING:
-    from tuitrain.session.lines import Command
+    from tuitrain.events import Command
 
-_TAKEN_IN = {
-    "pause": ("running",),
-    "resume": ("paused",),
-    "checkpoint": ("running", "paused"),
-    "stop": ("running", "paused"),
-}
 _ANSWERS_AT_ONCE: Mapping[str, Mapping[Command, str]] = {
     "queued": {"stop": "It ends before it has begun."},
     "paused": {"checkpoint": "A checkpoint is written now.", "stop": "It stops now, with a checkpoint."},
@@ -64,9 +58,9 @@ class Steering(msgspec.Struct, frozen=True):
     hangs: bool = False
     """It should make steps and makes none."""
 
-    def takes(self, command: str) -> bool:
+    def takes(self, command: Command) -> bool:
         """Whether its process would do it now."""
-        return self.heard and self.state in _TAKEN_IN.get(command, ())
+        return self.heard and takes(self.state, command)
 
     @property
     def leaves_queue(self) -> bool:

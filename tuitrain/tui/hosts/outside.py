@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Protocol
 from tuitrain.config import RunConfig
 
 if TYPE_CHECKING:
-    from tuitrain.events import Event
+    from tuitrain.events import Command, Event
     from tuitrain.runs.silence import Wait
     from tuitrain.runs.summary import RunSummary
     from tuitrain.session import Session
-    from tuitrain.session.lines import Command
 
 
 class Line(Protocol):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual.binding import Binding, BindingType
 from textual.message import Message
@@ -33,7 +33,7 @@ from tuitrain.tui.widgets.replicas import Replicas
 from tuitrain.tui.widgets.settings import CheckpointsPane, SettingsPane
 
 if TYPE_CHECKING:
-    from tuitrain.session.lines import Command
+    from tuitrain.events import Command
     from tuitrain.tui.hosts.outside import Outside
     from tuitrain.tui.widgets.devices import SamplerLike
 
@@ -273,7 +273,7 @@ class OpenedScreen(PaneScreen):
         """There is nothing to show or copy before the run is read; a live run is told what it can do now."""
         can = self._steering
         if action == "tell":
-            return can.takes(str(parameters[0]))
+            return can.takes(cast("Command", parameters[0]))
         works = {"take_out": can.leaves_queue, "resume": can.goes_on, "settings": can.read, "copy": can.read}
         return works.get(action, True)
 
