@@ -67,6 +67,24 @@ def readable(path: Path) -> str:
     return os.fsencode(path).decode("utf-8", errors="replace")
 
 
+def cut(text: str, width: int) -> str:
+    """What fits `width` columns of a terminal, with a sign where there is more."""
+    if columns_of(text) <= width:
+        return text
+    from rich.cells import set_cell_size
+
+    return f"{set_cell_size(text, width - 1).rstrip()}…"
+
+
+def columns_of(text: str) -> int:
+    """How many columns of a terminal a text takes, in which some characters take two."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len  # only what has other characters waits for it
+
+    return cell_len(text)
+
+
 def plural(noun: str, count: int) -> str:
     """The noun as it stands behind the number."""
     return noun if count == 1 else f"{noun}s"

@@ -20,12 +20,11 @@ from kept_runs import until, until_shown, until_told
 from textual.pilot import Pilot
 from textual.widget import Widget
 
-from tuitrain import paths
+from tuitrain import paths, words
 from tuitrain.config import RunConfig
 from tuitrain.devices import DeviceSample
 from tuitrain.events import Progress
 from tuitrain.recipes import RECIPES, load_recipe
-from tuitrain.tui import format as words
 from tuitrain.tui.app import TuitrainApp
 from tuitrain.tui.launch import last
 from tuitrain.tui.launch.disk import Folder, look

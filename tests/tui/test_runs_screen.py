@@ -18,6 +18,7 @@ from kept_runs import here, keep, resize, until, until_shown, until_told
 from textual.pilot import Pilot
 from textual.screen import Screen
 
+from tuitrain import words
 from tuitrain.config import with_changes
 from tuitrain.runs.label import annotate, rename
 from tuitrain.runs.pyramid import Bin
@@ -25,7 +26,6 @@ from tuitrain.runs.record import RunRecord
 from tuitrain.runs.settings import has_setting, read_settings
 from tuitrain.runs.shelf import Shelf
 from tuitrain.runs.summary import RunSummary, summarize
-from tuitrain.tui import format as words
 from tuitrain.tui.app import TuitrainApp
 from tuitrain.tui.browse import run_rows, runs_reader
 from tuitrain.tui.browse.deletion import delete_each

@@ -11,7 +11,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
-from tuitrain.tui import format as words
+from tuitrain import words
 from tuitrain.tui.widgets.strips import Row, bar, cell_width, cells, differing_runs, fit, rail, spark, spread
 from tuitrain.tui.widgets.wrap import wrap, wrap_into
 

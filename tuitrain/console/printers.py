@@ -14,6 +14,7 @@ from tuitrain import events
 from tuitrain.device_names import in_words
 from tuitrain.events import BYTES, Checkpoint, Clock, Eval, Event, Notice, Replicas, RunEnded, RunStarted, State, Step
 from tuitrain.text import clean
+from tuitrain.words import shape, target
 
 if TYPE_CHECKING:
     from tuitrain.runs.record import RunRecord
@@ -183,15 +184,11 @@ def to_stderr(sentence: str) -> None:
 
 def clock_line(clock: Clock) -> str:
     """How long training took, and when it reached its target."""
-    target = f"{100 * clock.target:g} %"
+    goal = target(clock.target)
     if clock.crossed_seconds is None:
-        return f"{target} test accuracy not reached; {clock.seconds:.2f} s of training"
-    crossed = f"{target} crossed at epoch {clock.crossed_epoch}, {clock.crossed_seconds:.2f} s of training"
+        return f"{goal} test accuracy not reached; {clock.seconds:.2f} s of training"
+    crossed = f"{goal} crossed at epoch {clock.crossed_epoch}, {clock.crossed_seconds:.2f} s of training"
     return crossed if clock.crossed_seconds == clock.seconds else f"{crossed}; {clock.seconds:.2f} s in all"
-
-
-def _shape(shape: tuple[int, ...] | None) -> str:
-    return "idle" if shape is None else f"[{', '.join(map(str, shape))}]"
 
 
 def _line(event: Event, started: RunStarted | None, record: RunRecord | None) -> str | None:
@@ -210,8 +207,8 @@ def _words(event: Event, started: RunStarted | None, record: RunRecord | None) -
                 f"({event.train_samples:,} train, {event.test_samples:,} test), {event.parameters:,} parameters{again}"
             )
         case Replicas():
-            parts = [f"{replica.index} {replica.device} {_shape(replica.input)} -> {_shape(replica.output)}" for replica in event.replicas]
-            return f"step {event.step:,}: batch {_shape(event.batch)}; replica {'; replica '.join(parts)}" if event.step == 1 else None
+            parts = [f"{replica.index} {replica.device} {shape(replica.input)} -> {shape(replica.output)}" for replica in event.replicas]
+            return f"step {event.step:,}: batch {shape(event.batch)}; replica {'; replica '.join(parts)}" if event.step == 1 else None
         case Step() if event.step == 1 or event.step % 100 == 0 or event.step == total:
             return f"step {event.step:,}/{total:,}  epoch {event.epoch}  loss {event.loss:.4f}  {event.samples_per_second:,.0f} samples/s"
         case Eval():

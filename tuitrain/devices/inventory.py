@@ -9,6 +9,7 @@ import msgspec
 from tuitrain.devices.fields import PROHIBITED, default_mode, is_exclusive
 from tuitrain.devices.samples import DeviceSample, DeviceSnapshot, ProcessSample
 from tuitrain.events import GpuSample
+from tuitrain.words import roughly
 
 CPU = "cpu"
 
@@ -122,12 +123,7 @@ def busy_words(device: DeviceSample, host: int | None = None) -> str | None:
 
 def _process_words(process: ProcessSample) -> str:
     who = " ".join(word for word in (process.user, process.name) if word) or f"pid {process.pid} (not visible here)"
-    return who if process.memory is None else f"{who} {_size(process.memory)}"
-
-
-def _size(size: int) -> str:
-    gib = size / 2**30
-    return f"{gib:.0f} GiB" if gib >= 10 else f"{gib:.1f} GiB" if gib >= 1 else f"{size / 2**20:.0f} MiB"
+    return who if process.memory is None else f"{who} {roughly(process.memory)}"
 
 
 def device_events(snapshot: DeviceSnapshot) -> list[GpuSample]:

@@ -13,7 +13,8 @@ from tuitrain.devices.host import HostReader
 from tuitrain.devices.inventory import device_name
 from tuitrain.devices.sampler import Sampler
 from tuitrain.devices.samples import DeviceSample, DeviceSnapshot, HostSample, ProcessSample
-from tuitrain.text import plural
+from tuitrain.text import cut, plural
+from tuitrain.words import gib_in_few
 
 WAIT_SECONDS = 5.0
 """How long a driver may take for one call before its first answer."""
@@ -23,7 +24,6 @@ SECOND_LOOK_SECONDS = 2.0
 """How long a driver may take for its second answer: it has been woken by the first."""
 
 NONE = "–"
-_GIB = 2**30
 _SHORT = ("NVIDIA ", "GeForce ", "Tesla ")
 _INDENT = " " * 12
 _NAME_LEAST = 15
@@ -241,7 +241,7 @@ def _processes(snapshot: DeviceSnapshot, width: int) -> list[str]:
     if not rows:
         unknown = all(card.processes is None for card in snapshot.devices)
         return ["", "The driver does not list processes." if unknown else "No process is on a card."]
-    return ["", _PROCESS_HEAD, *(_cut(_process_line(name, process, snapshot.time), width) for name, process in rows)]
+    return ["", _PROCESS_HEAD, *(cut(_process_line(name, process, snapshot.time), width) for name, process in rows)]
 
 
 def _process_line(name: str, process: ProcessSample, now: float) -> str:
@@ -271,7 +271,7 @@ def _pair(used: int | None, total: int | None) -> str:
 
 
 def _gib(size: int | None) -> str:
-    return NONE if size is None else f"{size / _GIB:.1f}" if size < 9.95 * _GIB else f"{size / _GIB:.0f}"
+    return NONE if size is None else gib_in_few(size)
 
 
 def _unit(value: int | None, unit: str) -> str:
@@ -286,18 +286,11 @@ def _age(seconds: float) -> str:
     return f"{int(max(seconds, 0))} s"
 
 
-def _cut(text: str, width: int) -> str:
-    """`text` in at most `width` columns of a terminal, in which some characters take two."""
-    from rich.cells import cell_len, set_cell_size
-
-    return text if cell_len(text) <= width else f"{set_cell_size(text, width - 1).rstrip()}…"
-
-
 def _cell(text: str, width: int) -> str:
     """`text` in exactly `width` columns."""
     from rich.cells import set_cell_size
 
-    return set_cell_size(_cut(text, width), width)
+    return set_cell_size(cut(text, width), width)
 
 
 def _wrap(note: str, width: int) -> Sequence[str]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from tuitrain.engine.checkpoint import Position
 from tuitrain.events import Clock, Event, Notice
+from tuitrain.words import target as in_percent
 
 
 class TargetClock:
@@ -38,7 +39,7 @@ class TargetClock:
         self._evaluation = counted
         if self.crossed_epoch is None and accuracy >= self._target:
             self.crossed_epoch, self.crossed_seconds = epoch, self.seconds + counted
-            text = f"The test accuracy crossed {100 * self._target:g} % at epoch {epoch}, after {self.crossed_seconds:.2f} s of training."
+            text = f"The test accuracy crossed {in_percent(self._target)} at epoch {epoch}, after {self.crossed_seconds:.2f} s of training."
             yield Notice(text=text)
         yield self.event(step)
 

@@ -13,7 +13,7 @@ from tuitrain.runs import catalogue, queue
 from tuitrain.runs.checkpoints import checkpoints
 from tuitrain.runs.errors import RunError
 from tuitrain.runs.summary import RunSummary
-from tuitrain.text import clean
+from tuitrain.text import clean, columns_of, cut
 
 _HEADER = ("RUN", "STATE", "DEVICE", "DATA", "STEP", "EPOCH", "LOSS", "ACCURACY", "TOOK", "STARTED (UTC)", "NAME")
 _NUMBERS = ("STEP", "EPOCH", "LOSS", "TRAIN LOSS", "TEST LOSS", "ACCURACY", "TOOK")
@@ -145,17 +145,8 @@ def _fitting(rows: Sequence[Sequence[str]], width: int | None) -> Sequence[Seque
             break
         del columns[title], widths[title]
     if name > (room := max(room_for_names(), _OF_A_NAME)):
-        columns[_NAME] = tuple(_cut(cell, room) for cell in columns[_NAME])
+        columns[_NAME] = tuple(cut(cell, room) for cell in columns[_NAME])
     return list(zip(*columns.values(), strict=True))
-
-
-def _cut(cell: str, width: int) -> str:
-    """What fits `width` columns of a terminal, with a sign where there is more."""
-    if _width(cell) <= width:
-        return cell
-    from rich.cells import set_cell_size  # as for `_width`
-
-    return set_cell_size(cell, width - 1).rstrip() + "…"
 
 
 def _table(rows: Sequence[Sequence[str]]) -> list[str]:
@@ -165,22 +156,14 @@ def _table(rows: Sequence[Sequence[str]]) -> list[str]:
     for row in rows:
         cells = []
         for title, width, cell in zip(rows[0], widths, row, strict=True):
-            space = " " * (width - _width(cell))
+            space = " " * (width - columns_of(cell))
             cells.append(space + cell if title in _NUMBERS else cell + space)
         lines.append(_GAP.join(cells).rstrip())
     return lines
 
 
 def _widest(column: Sequence[str]) -> int:
-    return max(map(_width, column))
-
-
-def _width(cell: str) -> int:
-    if cell.isascii():
-        return len(cell)
-    from rich.cells import cell_len  # only a list with names of other characters waits for it
-
-    return cell_len(cell)
+    return max(map(columns_of, column))
 
 
 def _number(value: float | None, format_: str) -> str:

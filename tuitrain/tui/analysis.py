@@ -7,9 +7,9 @@ from statistics import median
 
 import msgspec
 
+from tuitrain import words
 from tuitrain.config import RunConfig
 from tuitrain.events import Phases, StepTimes
-from tuitrain.tui import format as words
 from tuitrain.tui.balance import straggler
 
 PHASES = {

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 
+from tuitrain import words
 from tuitrain.config import RunConfig
 from tuitrain.events import Replica, Replicas, ReplicaStat
-from tuitrain.tui import format as words
 
 _SLOW = 1.1
 _MORE_SHARE = 0.1

@@ -13,7 +13,7 @@ from tuitrain.config import ConfigError, RunConfig
 from tuitrain.session.preflight.plans import LeftOut, Plan, left_out, plans, pool_of, spec_of
 from tuitrain.session.preflight.results import Row, compare
 from tuitrain.session.preflight.trials import Trials
-from tuitrain.text import plural
+from tuitrain.text import cut, plural
 from tuitrain.wire import Measured
 
 NONE = "n/a"
@@ -143,9 +143,9 @@ def _shared(row: Row, width: int) -> list[str]:
     if measured is not None and measured.error is None:
         ideal = NONE if row.efficiency is None else f"{row.efficiency * 100:.0f} %"
         numbers = f"{_number(measured.samples_per_second):>10} {_ms(measured):>10} {_memory(measured):>12} {ideal:>8}"
-        lines.append(f"{plan.strategy:<8} {_cut(plan.device, 21):<21} {numbers}{'  best' if row.best else ''}")
+        lines.append(f"{plan.strategy:<8} {cut(plan.device, 21):<21} {numbers}{'  best' if row.best else ''}")
     else:
-        lines.append(f"{plan.strategy:<8} {_cut(plan.device, max(width - 9, 1))}")
+        lines.append(f"{plan.strategy:<8} {cut(plan.device, max(width - 9, 1))}")
     largest = row.largest_words()
     words = row.words() + (f"; largest batch: {largest}" if largest else "")
     return [*lines, *textwrap.wrap(words, width, initial_indent=_INDENT, subsequent_indent=_INDENT)]
@@ -172,7 +172,3 @@ def _gib(size: int) -> str:
 
 def _number(value: float | None, decimals: int = 0) -> str:
     return NONE if value is None else f"{value:,.{decimals}f}"
-
-
-def _cut(text: str, width: int) -> str:
-    return text if len(text) <= width else f"{text[: width - 1]}…"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Literal
 
+from tuitrain import words
 from tuitrain.events import Prediction, Predictions
 from tuitrain.text import clean, plural
-from tuitrain.tui import format as words
 from tuitrain.tui.browse.pictures import BYTES
 
 Which = Literal["all", "mistakes", "right"]

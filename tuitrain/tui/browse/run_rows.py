@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from tuitrain import words
 from tuitrain.config import FIELDS
 from tuitrain.runs.settings import Settings, has_setting, holds_word
 from tuitrain.text import nearest
-from tuitrain.tui import format as words
 from tuitrain.tui.columns import Column
 from tuitrain.tui.row_list import holding
 from tuitrain.tui.widgets.strips import stacked

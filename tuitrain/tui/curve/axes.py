@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from tuitrain.tui.format import along
+from tuitrain.words import along
 
 _ROUND = (1.0, 2.0, 2.5, 5.0, 10.0)
 _FINE = (1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
-from tuitrain.tui import format as words
+from tuitrain import words
 
 if TYPE_CHECKING:
     from tuitrain.runs.record import RunRecord

@@ -10,7 +10,7 @@ from typing import Literal
 import msgspec
 from textual.strip import Strip
 
-from tuitrain.tui import format as words
+from tuitrain import words
 from tuitrain.tui.curve.metrics import LOSS, Metric
 from tuitrain.tui.curve.moment import DeviceMoment, DeviceTracks, Moment, Track
 from tuitrain.tui.curve.pieces import Piece, joined, kept

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import msgspec
 
+from tuitrain import words
 from tuitrain.devices import CPU, Choice, DeviceSample, DeviceSnapshot, HostSample, ProcessSample
 from tuitrain.devices.names import short_name
-from tuitrain.tui import format as words
 from tuitrain.tui.columns import Column
 from tuitrain.tui.gpus.history import Graph
-from tuitrain.tui.gpus.process_rows import roughly, unheld
+from tuitrain.tui.gpus.process_rows import unheld
 
 FREE = "free"
 _CLAUSES = ("; ", " (")
@@ -108,7 +108,7 @@ def holders(card: DeviceSample, width: int = 1000) -> str:
         who = _who(process)
         held[who] = held.get(who, 0) + (process.memory or 0)
     largest = sorted(held.items(), key=lambda item: -item[1])
-    texts = [f"{who} {roughly(size)}" if size else who for who, size in largest]
+    texts = [f"{who} {words.roughly(size)}" if size else who for who, size in largest]
     for shown in range(len(texts), 0, -1):
         rest = len(texts) - shown
         text = ", ".join(texts[:shown]) + (f" +{rest}" if rest else "")

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import msgspec
 
+from tuitrain import words
 from tuitrain.devices import Choice, DeviceSample, DeviceSnapshot, HistoryPoint, Link
-from tuitrain.tui import format as words
 from tuitrain.tui.gpus import cards
 from tuitrain.tui.gpus.history import last_known
 

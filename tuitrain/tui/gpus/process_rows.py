@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
+from tuitrain import words
 from tuitrain.devices import Choice, DeviceSample, ProcessSample
-from tuitrain.tui import format as words
 from tuitrain.tui.columns import Column
 from tuitrain.tui.row_list import holding
 from tuitrain.tui.widgets.wrap import wrap
@@ -74,7 +74,7 @@ def unheld_lines(cards: Sequence[Choice], width: int, most: int) -> list[str]:
         card = choice.device
         size = None if card is None or _instances(card, cards) else unheld(card)
         if size is not None:
-            held.append(f"{choice.name} {roughly(size)}".replace(" ", _STAY))
+            held.append(f"{choice.name} {words.roughly(size)}".replace(" ", _STAY))
     lines: list[str] = []
     for shown in range(len(held), 0, -1):
         rest = f" and{_STAY}{len(held) - shown}{_STAY}more" if shown < len(held) else ""
@@ -82,11 +82,6 @@ def unheld_lines(cards: Sequence[Choice], width: int, most: int) -> list[str]:
         if len(lines) <= most:
             break
     return [line.replace(_STAY, " ") for line in lines[:most]]
-
-
-def roughly(size: int) -> str:
-    """As `words.size`, but of much without tenths: in a sentence they say nothing, and change each second."""
-    return f"{size / 2**30:.0f} GiB" if size >= 10 * 2**30 else words.size(size)
 
 
 def unheld(card: DeviceSample) -> int | None:

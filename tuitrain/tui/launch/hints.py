@@ -6,13 +6,13 @@ import math
 
 import msgspec
 
+from tuitrain import words
 from tuitrain.config import DATA, MODELS, RECIPES, RunConfig, parse_device
 from tuitrain.device_names import in_words
 from tuitrain.devices import Choice, busy_words
 from tuitrain.recipes import load_recipe
 from tuitrain.strategies import STRATEGIES, stands_for
 from tuitrain.text import plural
-from tuitrain.tui import format as words
 from tuitrain.tui.launch.disk import Folder
 from tuitrain.tui.launch.strategies import misfit_in_words
 

@@ -7,11 +7,10 @@ import time
 import msgspec
 from rich.cells import cell_len
 
-from tuitrain import paths
+from tuitrain import paths, words
 from tuitrain.config import FIELDS, ConfigError, RunConfig
 from tuitrain.files import write_atomically
 from tuitrain.recipes import load_recipe, recipe_of, to_toml
-from tuitrain.tui import format as words
 from tuitrain.tui.widgets.strips import end_of
 
 _BARE = ("data", "device", "precision", "strategy")

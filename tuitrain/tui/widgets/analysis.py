@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from textual.strip import Strip
 
+from tuitrain import words
 from tuitrain.events import StepTimes
 from tuitrain.runs.one_device import LEAST_STEPS, OneDevice
 from tuitrain.runs.record import RunRecord
 from tuitrain.text import plural
 from tuitrain.tui import analysis
-from tuitrain.tui import format as words
 from tuitrain.tui.balance import imbalance
 from tuitrain.tui.run_view import RunLike
 from tuitrain.tui.widgets import analysis_lines as lines_of

@@ -8,9 +8,9 @@ from itertools import accumulate
 from rich.style import Style
 from textual.strip import Strip
 
+from tuitrain import words
 from tuitrain.events import Phases, StepTimes
 from tuitrain.tui import analysis
-from tuitrain.tui import format as words
 from tuitrain.tui.look import Palette
 from tuitrain.tui.widgets.strips import PLAIN, Row, bar
 from tuitrain.tui.widgets.wrap import wrap

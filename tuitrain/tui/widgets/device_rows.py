@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from rich.style import Style
 from textual.strip import Strip
 
+from tuitrain import words
 from tuitrain.devices import Choice, DeviceSample, HistoryPoint, HostSample, busy_words
 from tuitrain.devices.names import short_name
 from tuitrain.text import plural
-from tuitrain.tui import format as words
 from tuitrain.tui.gpus.sample import is_full, is_hot, memory_share, ram_share
 from tuitrain.tui.look import Palette
 from tuitrain.tui.own_memory import OwnCards

@@ -13,8 +13,8 @@ from textual import events
 from textual.message import Message
 from textual.strip import Strip
 
+from tuitrain import words
 from tuitrain.text import plural
-from tuitrain.tui import format as words
 from tuitrain.tui.curve.compare import Entrant
 from tuitrain.tui.differing import compare
 from tuitrain.tui.look import state_look

@@ -8,10 +8,10 @@ import msgspec
 from rich.style import Style
 from textual.strip import Strip
 
+from tuitrain import words
 from tuitrain.devices import Choice, DeviceSample, HostSample
 from tuitrain.devices.names import short_name
 from tuitrain.text import plural
-from tuitrain.tui import format as words
 from tuitrain.tui.columns import Column
 from tuitrain.tui.gpus import cards
 from tuitrain.tui.gpus.sample import is_full, is_hot, memory_share, ram_share

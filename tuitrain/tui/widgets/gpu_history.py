@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from textual.strip import Strip
 
+from tuitrain import words
 from tuitrain.devices import Choice, DeviceSnapshot, HistoryPoint
-from tuitrain.tui import format as words
 from tuitrain.tui.gpus import cards
 from tuitrain.tui.gpus.history import Graph, Grid, Span, filled, grid, means
 from tuitrain.tui.widgets.devices import SamplerLike

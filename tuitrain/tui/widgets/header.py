@@ -6,8 +6,8 @@ import socket
 
 from textual.strip import Strip
 
+from tuitrain import words
 from tuitrain.text import clean
-from tuitrain.tui import format as words
 from tuitrain.tui.look import state_look
 from tuitrain.tui.run_view import RunLike
 from tuitrain.tui.widgets.lines import Lines

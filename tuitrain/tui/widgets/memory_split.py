@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from rich.style import Style
 
+from tuitrain import words
 from tuitrain.devices.split import MemorySplit
-from tuitrain.tui import format as words
 from tuitrain.tui.look import Palette
 from tuitrain.tui.widgets.strips import Row
 
@@ -28,7 +28,7 @@ def split_words(split: MemorySplit, width: int, palette: Palette) -> list[Row]:
     lines: list[Row] = []
     for name, size, _, style in parts:
         about = "≈" if name == "context" and split.estimated else ""
-        part = Row(name, style).add(f" {about}{_gib(size)}{' GiB' if name == parts[-1][0] else ''}", palette.text)
+        part = Row(name, style).add(f" {about}{words.gib_in_few(size)}{' GiB' if name == parts[-1][0] else ''}", palette.text)
         if lines and lines[-1].width + 3 + part.width <= width:
             lines[-1].add(" · ", palette.dim).join(part)
         else:
@@ -58,9 +58,3 @@ def _parts(split: MemorySplit, palette: Palette) -> list[_Part]:
         ("others" if known else "context and others", split.others, "█", palette.dim),
         ("unseen", split.unseen, "░", palette.dim),
     ]
-
-
-def _gib(size: int) -> str:
-    """Two telling digits."""
-    value = size / 2**30
-    return f"{value:.1f}" if value < 9.95 else f"{value:.0f}"

@@ -17,10 +17,10 @@ from tuitrain.tui.curve.chart import Drawing, Line, Picture, Points, draw
 from tuitrain.tui.curve.compare import Reading, Track, Wanted, value_at
 from tuitrain.tui.curve.crosshair import with_cursor
 from tuitrain.tui.curve.pieces import Piece, kept, spaced
-from tuitrain.tui.format import along, number
 from tuitrain.tui.widgets.lines import Pane
 from tuitrain.tui.widgets.strips import Row, fit
 from tuitrain.tui.widgets.wrap import wrap, wrap_into
+from tuitrain.words import along, number
 
 _METRICS = {"train": "Train loss", "test": "Test loss", "accuracy": "Test accuracy in %"}
 _ACROSS = {"step": "steps", "epoch": "epochs", "time": "time since the first step"}

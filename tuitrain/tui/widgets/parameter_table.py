@@ -9,9 +9,9 @@ from rich.cells import cell_len
 from rich.style import Style
 from textual.strip import Strip
 
+from tuitrain import words
 from tuitrain.events import Parameter, Parameters
 from tuitrain.text import clean, plural
-from tuitrain.tui import format as words
 from tuitrain.tui.run_view import RunLike
 from tuitrain.tui.widgets.scrolling import ScrollingView
 from tuitrain.tui.widgets.strips import PLAIN, Row, bar, end_of

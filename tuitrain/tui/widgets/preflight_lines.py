@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from textual.strip import Strip
 
 from tuitrain.device_names import short
-from tuitrain.tui.format import NONE, in_one_unit, percent, rate, size
 from tuitrain.tui.look import Palette
 from tuitrain.tui.widgets.strips import Row as Line
 from tuitrain.tui.widgets.strips import bar
 from tuitrain.tui.widgets.wrap import wrap
+from tuitrain.words import NONE, in_one_unit, percent, rate, size
 
 if TYPE_CHECKING:
     from tuitrain.session.preflight.plans import LeftOut, Plan

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from textual.strip import Strip
 
+from tuitrain import words
 from tuitrain.device_names import short
 from tuitrain.events import BYTES
-from tuitrain.tui import format as words
 from tuitrain.tui.look import state_look
 from tuitrain.tui.run_view import RunLike, hangs
 from tuitrain.tui.widgets.lines import Pane

@@ -8,9 +8,9 @@ import msgspec
 from rich.style import Style
 from textual.strip import Strip
 
+from tuitrain import words
 from tuitrain.events import Replica, ReplicaStat
 from tuitrain.runs.record import RunRecord
-from tuitrain.tui import format as words
 from tuitrain.tui.balance import batch_words, imbalance, slowest
 from tuitrain.tui.look import Palette
 from tuitrain.tui.run_view import RunLike, hangs

@@ -9,8 +9,8 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.strip import Strip
 
+from tuitrain import words
 from tuitrain.device_names import in_words
-from tuitrain.tui import format as words
 from tuitrain.tui.browse.opened_run import GONE
 from tuitrain.tui.browse.run_rows import RunRow, Sketch
 from tuitrain.tui.look import state_look

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from rich.style import Style
 from textual.strip import Strip
 
+from tuitrain import words
 from tuitrain.device_names import in_words
-from tuitrain.tui import format as words
 from tuitrain.tui.browse import run_rows
 from tuitrain.tui.browse.run_list import RunList
 from tuitrain.tui.browse.run_rows import RunRow

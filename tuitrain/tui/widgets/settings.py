@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from textual.strip import Strip
 
+from tuitrain import words
 from tuitrain.config import FIELDS
 from tuitrain.text import clean
-from tuitrain.tui import format as words
 from tuitrain.tui.browse.opened_run import KeptCheckpoint, OpenedRun
 from tuitrain.tui.differing import changed_fields, open_fields
 from tuitrain.tui.widgets.lines import Pane

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from textual.strip import Strip
 
-from tuitrain.tui import format as words
+from tuitrain import words
 from tuitrain.tui.layout import LEAST
 from tuitrain.tui.look import state_look
 from tuitrain.tui.run_view import RunLike

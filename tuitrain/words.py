@@ -29,6 +29,12 @@ def gib(size: float | None) -> str:
     return f"{value:.0f}" if value >= 99.5 or (value == int(value) and value >= 10) else f"{value:.1f}"
 
 
+def gib_in_few(size: int) -> str:
+    """Bytes as GiB without the unit in two telling digits: "7.0", "80", "0.4"."""
+    value = size / 2**30
+    return f"{value:.1f}" if value < 9.95 else f"{value:.0f}"
+
+
 def filled(used: float | None, total: float | None) -> str:
     """How many bytes of a memory are in use: "7.0/80 GiB". What is in use keeps its tenths, so that no digit jumps as it grows."""
     if used is None:
@@ -50,6 +56,11 @@ def in_one_unit(values: Sequence[float]) -> tuple[list[str], str]:
     if max(values) / 2**20 < 999.5:
         return [f"{value / 2**20:.0f}" for value in values], "MiB"
     return [f"{value / 2**30:.1f}" for value in values], "GiB"
+
+
+def roughly(value: int) -> str:
+    """As `size`, but of much without tenths: in a sentence they say nothing, and change each second."""
+    return f"{value / 2**30:.0f} GiB" if value >= 10 * 2**30 else size(value)
 
 
 def percent(value: float | None) -> str:
