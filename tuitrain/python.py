@@ -21,6 +21,8 @@ PACKAGES = str(Path(__file__).parents[1])
 """Where tuitrain is; the first argument of a program that begins with `ELSEWHERE`."""
 ELSEWHERE = "import sys; sys.path[:] = [path for path in sys.path if path] + [sys.argv.pop(1)]; "
 """The beginning of a program for `python -c`."""
+COMMAND = ELSEWHERE + "from tuitrain.cli import main; main()"
+"""The whole of the program for `python -c` that is the `tuitrain` command; after `PACKAGES` come the command's own arguments."""
 _MODULE = ELSEWHERE + "from runpy import run_module; run_module(sys.argv.pop(1), run_name='__main__', alter_sys=True)"
 
 

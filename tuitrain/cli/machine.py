@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import click
 
 from tuitrain.cli.options import WholeNumber, json_option, runs_dir_option
 from tuitrain.cli.output import terminal_width
+from tuitrain.cli.wiring import count_gpus_as_nvml
 
 BENCH_SECONDS = 300.0
 
@@ -21,8 +21,7 @@ def gpus(as_json: bool) -> None:
 
     from tuitrain.devices import report
 
-    # The numbers are those that a run sees.
-    os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
+    count_gpus_as_nvml()
     snapshot = report.one_sample_with_load()
     click.echo(report.as_json(snapshot) if as_json else report.as_text(snapshot, get_terminal_size().columns))
 
@@ -55,7 +54,7 @@ def bench(device: str, steps: int, as_json: bool) -> int:
     from tuitrain.text import passing_line
 
     config = with_changes(load_recipe(RECIPES[0]), {"device": device}, from_text=True)
-    os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
+    count_gpus_as_nvml()
     trials = ProcessTrials(steps=steps, seconds=BENCH_SECONDS, free=free_cuda_devices(report.one_sample()))
     try:
         found = benches.bench(trials, config, steps, passing_line)

@@ -21,7 +21,7 @@ from tuitrain.cli.usage import sentence_of
 from tuitrain.text import clean_lines, nearest
 
 _MODULES = {
-    **dict.fromkeys(("run", "resume", "_host", "_check"), "training"),
+    **dict.fromkeys(("run", "resume", "_host", "_check", "_trial"), "training"),
     **dict.fromkeys(("runs", "show", "attach", "pause", "stop", "export", "delete"), "kept"),
     **dict.fromkeys(("gpus", "doctor", "bench", "recipes"), "machine"),
 }

@@ -15,7 +15,7 @@ import click
 from tuitrain.cli.app import open_app
 from tuitrain.cli.options import RUN_IS, USAGE_ERROR, detach_option, json_flag, runs_dir_option
 from tuitrain.cli.output import printer
-from tuitrain.cli.wiring import check_config, session_and_sampler
+from tuitrain.cli.wiring import answer_trial, check_config, session_and_sampler
 from tuitrain.python import leave_at_once
 
 if TYPE_CHECKING:
@@ -227,6 +227,12 @@ def _host() -> int:
     folder = Path(os.fsdecode(request.runs_dir))
     with Capture() as capture, session_and_sampler(folder, waits=request.queue) as (session, _):
         return HostedRun(session, request, asker, capture.send_to).run()
+
+
+@click.command("_trial", hidden=True)
+def _trial() -> None:
+    """What `tuitrain.session.preflight.trials` starts."""
+    answer_trial()
 
 
 @click.command("_check", hidden=True)

@@ -25,6 +25,11 @@ JOIN_SECONDS = 60.0  # longer than metrics that are locked are waited for
 FIRST_SAMPLE_SECONDS = 3.0
 
 
+def count_gpus_as_nvml() -> None:
+    """NVML lists cards in the order of their bus ids; after this, CUDA counts them in the same order, in processes of ours too."""
+    os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
+
+
 @contextmanager
 def session_and_sampler(
     runs_dir: Path, load_train: Callable[[], Train] | None = None, *, waits: bool = False
@@ -40,8 +45,7 @@ def session_and_sampler(
     from tuitrain.session.worker import WorkerSession
 
     limit_openmp_spin()
-    # NVML lists cards in the order of their bus ids; with this, CUDA counts them in the same order.
-    os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
+    count_gpus_as_nvml()
     sampler, looks = Sampler(), Looks()
 
     def begin() -> Train:
@@ -85,6 +89,15 @@ def _end(session: WorkerSession) -> bool:
     return True
 
 
+def answer_trial() -> None:
+    """The process of one trial of a strategy: see `tuitrain.engine.trial_process`."""
+    from tuitrain.engine.trial_process import main
+    from tuitrain.session.elastic import elastic_train
+    from tuitrain.wire import AGENT_MODULE, RANK_MODULE
+
+    main(partial(elastic_train, agent=AGENT_MODULE, rank=RANK_MODULE))
+
+
 def load_engine() -> Train:
     """The engine's train function; with its first event it takes torch with it."""
     return _train
@@ -94,13 +107,13 @@ def _train(config: RunConfig, control: Control) -> Iterator[Event]:
     """`engine.train.train`, with the ranks of ddp in processes of their own."""
     from tuitrain.session.ahead import ranks_ahead
     from tuitrain.session.elastic import elastic_train
+    from tuitrain.wire import AGENT_MODULE, RANK_MODULE
 
-    agent, rank = "tuitrain.engine.agent", "tuitrain.engine.rank"
-    ahead = ranks_ahead(config, control, agent, rank)
+    ahead = ranks_ahead(config, control, AGENT_MODULE, RANK_MODULE)
     with nullcontext() if ahead is None else closing(ahead):
         with lasting_imports():
             from tuitrain.engine.train import train
-        yield from train(config, control, spread=partial(elastic_train, agent=agent, rank=rank, ahead=ahead))
+        yield from train(config, control, spread=partial(elastic_train, agent=AGENT_MODULE, rank=RANK_MODULE, ahead=ahead))
 
 
 def check_config(config: RunConfig) -> None:

@@ -13,6 +13,7 @@ from tuitrain.devices.questions import Questions
 from tuitrain.devices.samples import ProcessSample
 from tuitrain.python import ELSEWHERE
 from tuitrain.text import clean
+from tuitrain.wire import RANK_MODULE
 
 if TYPE_CHECKING:
     import psutil
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 COMMAND_LENGTH = 200
 NAME_LENGTH = 64
 
-_RANK = "tuitrain.engine.rank"
 _FIRST_NAMESPACE = "pid:[4026531836]"
 """The kernel's own number for the machine's process numbers, as opposed to a container's."""
 _CARD_FILES = ("/dev/nvidia", "/dev/dxg")
@@ -107,7 +107,7 @@ class _Known:
         self.name = _text(process.name, NAME_LENGTH) if module is None else "tuitrain"
         self.user = _text(process.username, NAME_LENGTH)
         self.command = _text(lambda: " ".join(words), COMMAND_LENGTH)
-        self.rank_of = _host_of(process) if module == _RANK else None
+        self.rank_of = _host_of(process) if module == RANK_MODULE else None
         self.started = process.create_time()
         self._cpu: tuple[float, float] | None = None
 

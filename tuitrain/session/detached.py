@@ -17,7 +17,7 @@ import msgspec
 
 from tuitrain.config import ConfigError, RunConfig
 from tuitrain.events import Event, Notice, Progress
-from tuitrain.python import ELSEWHERE, PACKAGES
+from tuitrain.python import COMMAND, PACKAGES
 from tuitrain.runs import queue as queue_of
 from tuitrain.runs.made_with import config_of
 from tuitrain.runs.status import read_status
@@ -34,7 +34,7 @@ TAKE_SECONDS = 20.0
 
 _POLL_SECONDS = 0.2
 _PIECE = 1 << 16
-_PROGRAM = ELSEWHERE + "from tuitrain.cli import main; main()"
+_PROGRAM = COMMAND
 _HOST, _CHECK = "_host", "_check"
 _MESSAGES = Progress | Notice | Refused | Checked | Hosting
 _Answer = TypeVar("_Answer", Checked, Hosting)

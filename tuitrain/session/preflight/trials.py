@@ -17,7 +17,7 @@ import msgspec
 import psutil
 
 from tuitrain.config import ConfigError, RunConfig
-from tuitrain.python import ELSEWHERE, PACKAGES
+from tuitrain.python import COMMAND, PACKAGES
 from tuitrain.session.preflight.plans import Plan
 from tuitrain.session.process_end import how_it_ended, last_line
 from tuitrain.session.threads import limit_openmp_spin
@@ -33,15 +33,7 @@ START_SECONDS = 180.0
 _POLL_SECONDS = 0.05
 _KILL_SECONDS = 2.0
 _LONGEST_OUTPUT = 1 << 20
-_PROGRAM = (
-    ELSEWHERE
-    + """
-from functools import partial
-from tuitrain.engine.trial_process import main
-from tuitrain.session.elastic import elastic_train
-main(partial(elastic_train, agent="tuitrain.engine.agent", rank="tuitrain.engine.rank"))
-"""
-)
+_TRIAL = "_trial"
 
 
 class Cancelled(Exception):
@@ -114,7 +106,7 @@ def answer_of(request: bytes, folder: str, seconds: float, stop: threading.Event
         Cancelled: `stop` was set.
         OSError: the process cannot be started.
     """
-    command = [sys.executable, "-c", _PROGRAM, PACKAGES]
+    command = [sys.executable, "-c", COMMAND, PACKAGES, _TRIAL]
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=out, stderr=err, env=_environment(folder), start_new_session=True, bufsize=0
@@ -185,5 +177,4 @@ def _environment(folder: str) -> dict[str, str]:
     # As a run has them.
     environment = {**os.environ, "TMPDIR": folder}
     limit_openmp_spin(environment)
-    environment.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
     return environment
