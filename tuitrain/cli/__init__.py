@@ -12,14 +12,13 @@ import sys
 from contextlib import suppress
 from types import FrameType
 
+from tuitrain.exit_codes import DONE, FAILED, INTERRUPTED
 from tuitrain.signals import Terminated, leave_to_parent
-
-INTERRUPTED = 130
 
 
 def main() -> None:
     """The `tuitrain` command, with which the process ends. Ctrl+C ends it without a traceback, at whatever moment it comes."""
-    status = 1
+    status = FAILED
     # The first to be registered, and so the last to be called.
     atexit.register(lambda: _leave(status))
     sys.unraisablehook = _obey_or_tell
@@ -44,7 +43,7 @@ def main() -> None:
         status = end.code if isinstance(end.code, int) else int(end.code is not None)
         raise
     else:
-        status = 0
+        status = DONE
 
 
 def _leave(status: int) -> None:

@@ -13,7 +13,6 @@ from tuitrain.text import clean, nearest
 
 FC = TypeVar("FC", bound=Callable[..., Any])
 
-USAGE_ERROR = 2
 RUN_IS = "RUN is an id, the start of one, or last; `tuitrain runs` lists them."
 
 

@@ -14,10 +14,10 @@ from typing import NoReturn
 import click
 
 from tuitrain import signals
-from tuitrain.cli import INTERRUPTED
-from tuitrain.cli.options import RUNS_DIR_IS, USAGE_ERROR
+from tuitrain.cli.options import RUNS_DIR_IS
 from tuitrain.cli.output import open_closed_streams, standard_output
 from tuitrain.cli.usage import sentence_of
+from tuitrain.exit_codes import INTERRUPTED, REFUSED
 from tuitrain.text import clean_lines, nearest
 
 _MODULES = {
@@ -61,7 +61,7 @@ def _refuse(sentence: str) -> NoReturn:
     if {"RANK", "SLURM_PROCID"} & os.environ.keys():
         _let_first_speak()
     print(f"tuitrain: {clean_lines(sentence)}", file=sys.stderr)
-    sys.exit(USAGE_ERROR)
+    sys.exit(REFUSED)
 
 
 def _let_first_speak() -> None:

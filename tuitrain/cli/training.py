@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from tuitrain.cli.app import open_app
-from tuitrain.cli.options import RUN_IS, USAGE_ERROR, detach_option, json_flag, runs_dir_option
+from tuitrain.cli.options import RUN_IS, detach_option, json_flag, runs_dir_option
 from tuitrain.cli.output import printer
 from tuitrain.cli.wiring import answer_trial, check_config, session_and_sampler
+from tuitrain.exit_codes import REFUSED
 from tuitrain.python import leave_at_once
 
 if TYPE_CHECKING:
@@ -223,7 +224,7 @@ def _host() -> int:
     asker = Asker()
     request = asker.request()
     if request is None:
-        return USAGE_ERROR
+        return REFUSED
     folder = Path(os.fsdecode(request.runs_dir))
     with Capture() as capture, session_and_sampler(folder, waits=request.queue) as (session, _):
         return HostedRun(session, request, asker, capture.send_to).run()

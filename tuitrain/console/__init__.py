@@ -12,12 +12,12 @@ from tuitrain.config import RunConfig
 from tuitrain.console.printers import Preparations, Printer, notice_to_stderr, to_stderr
 from tuitrain.console.terminal import Terminal, cursor_for_the_shell, show, signals_interrupt
 from tuitrain.events import Event, RunEnded
+from tuitrain.exit_codes import DONE, FAILED, INTERRUPTED, REFUSED
 from tuitrain.files import to_nowhere
 from tuitrain.session import Session
 from tuitrain.text import clean_lines
 
-EXIT_CODES = {"finished": 0, "stopped": 0, "failed": 1, "interrupted": 130}
-REFUSED = 2
+EXIT_CODES = {"finished": DONE, "stopped": DONE, "failed": FAILED, "interrupted": INTERRUPTED}
 
 
 def follow(session: Session, config: RunConfig, printer: Printer, *, resume: Path | None = None) -> int:
@@ -29,7 +29,7 @@ def follow(session: Session, config: RunConfig, printer: Printer, *, resume: Pat
     batches: queue.SimpleQueue[Sequence[Event]] = queue.SimpleQueue()
     session.subscribe(batches.put)
     session.prints_errors = True
-    code = 0
+    code = DONE
     terminal = Terminal(session, printer.out)
     with signals_interrupt(session, terminal) as received:
         session.start(config, resume=resume)
@@ -43,7 +43,7 @@ def follow(session: Session, config: RunConfig, printer: Printer, *, resume: Pat
             # Nobody reads any more (`tuitrain run … | head`): end as at Ctrl+C.
             to_nowhere(printer.out.fileno())
             session.interrupt()
-            code = EXIT_CODES["interrupted"]
+            code = INTERRUPTED
         finally:
             printer.close()
         while not session.join(1.0):

@@ -16,6 +16,7 @@ import msgspec
 
 from tuitrain.config import ConfigError, RunConfig
 from tuitrain.events import Event, Notice, Progress, RunStarted
+from tuitrain.exit_codes import FAILED, INTERRUPTED, REFUSED
 from tuitrain.paths import check_working_directory
 from tuitrain.python import leave_at_once
 from tuitrain.runs import removal
@@ -23,9 +24,6 @@ from tuitrain.session.unseen import end_on_signals
 from tuitrain.session.worker import WorkerSession
 from tuitrain.wire import Checked, Host, Hosting, Joined, Refused
 
-FAILED = 1
-REFUSED = 2
-ABANDONED = 130
 ABANDONED_SECONDS = 15.0
 """How long a run that nobody waits for any more has to end: as long as torch may take to load."""
 
@@ -160,12 +158,12 @@ class HostedRun:
         """Nobody waits for the run: end it, and leave nothing of a new one."""
         self._session.interrupt()
         if not self._session.join(ABANDONED_SECONDS):
-            leave_at_once(ABANDONED)
+            leave_at_once(INTERRUPTED)
         record = self._session.record
         if self._request.resume is None and record is not None and record.path is not None:
             with suppress(ConfigError):
                 removal.delete(record.path)
-        return ABANDONED
+        return INTERRUPTED
 
     def _code(self) -> int:
         record = self._session.record

@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from tuitrain.events import Event, Progress, RunStarted
+from tuitrain.exit_codes import FAILED, REFUSED
 from tuitrain.session import Session
 from tuitrain.session.launched import Note, World
 from tuitrain.session.rank_output import LOGS
@@ -60,9 +61,9 @@ class Words:
         self._expect(None)
         sys.stdout.flush()
         sys.stderr.flush()
-        if not self._joined and code == 2:
+        if not self._joined and code == REFUSED:
             let_first_speak(self._world)
-        if not self._joined and code in (1, 2):
+        if not self._joined and code in (FAILED, REFUSED):
             with open(self._stderr, "wb", closefd=False) as stderr:
                 stderr.write(b"".join(b"rank %d: " % self._world.rank + line for line in self._early_words().splitlines(keepends=True)))
 
