@@ -49,7 +49,7 @@ class ConfigError(Exception):
 
 
 class RunConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Everything that decides a run. `Meta.description` of each field says what is allowed, in the words of the error message."""
+    """Everything that decides a run. What a type does not say by itself, `Meta.description` does, in the words of the error message."""
 
     recipe: str = "custom"
     model: str = "seed-cnn"
@@ -59,40 +59,40 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     device: str = "auto"
     output_device: str | None = None
     """Where dp gathers the outputs and computes the loss; the first device where it is none."""
-    strategy: Annotated[Literal["auto", "single", "dp", "split", "ddp"], Meta(description="one of auto, single, dp, split, ddp")] = "auto"
+    strategy: Literal["auto", "single", "dp", "split", "ddp"] = "auto"
     """How several devices share a batch; auto is single for one device, ddp for several GPUs, and split for any others."""
     epochs: PositiveInt = 10
     max_steps: Annotated[PositiveInt | None, Meta(description="a whole number of 1 or more, or none")] = None
     """Counted from the run's first step; the run ends at whichever of `epochs` and `max_steps` comes first."""
     batch_size: PositiveInt = 64
     """The global batch: all replicas together."""
-    loss: Annotated[Literal["cross_entropy", "nll"], Meta(description="one of cross_entropy, nll")] = "cross_entropy"
+    loss: Literal["cross_entropy", "nll"] = "cross_entropy"
     label_smoothing: Annotated[float, Meta(ge=0, lt=1, description="a number from 0 up to, not including, 1")] = 0.0
     """How much of each label is shared out over all classes; in the test loss too."""
-    optimizer: Annotated[Literal["sgd", "adam", "adamw"], Meta(description="one of sgd, adam, adamw")] = "sgd"
+    optimizer: Literal["sgd", "adam", "adamw"] = "sgd"
     lr: Annotated[float, Meta(gt=0, le=LARGEST, description="a number above 0")] = 0.01
     momentum: Annotated[float, Meta(ge=0, lt=1, description="a number from 0 up to, not including, 1")] = 0.0
-    nesterov: Annotated[bool, Meta(description="true or false")] = False
+    nesterov: bool = False
     weight_decay: Annotated[float, Meta(ge=0, le=LARGEST, description="a number of 0 or more")] = 0.0
-    lr_schedule: Annotated[Literal["none", "triangle"], Meta(description="one of none, triangle")] = "none"
+    lr_schedule: Literal["none", "triangle"] = "none"
     """triangle: from 0.2 times `lr` up to `lr` at 23 % of the planned steps, and down to 0.07 times `lr` after the last one."""
-    averaging: Annotated[Literal["none", "lookahead"], Meta(description="one of none, lookahead")] = "none"
+    averaging: Literal["none", "lookahead"] = "none"
     """lookahead: from epoch 4 on, every fifth step, and at each epoch's end, the weights become a moving average of themselves."""
-    shuffle: Annotated[bool, Meta(description="true or false")] = False
-    augment: Annotated[Literal["none", "crop-flip", "flip-shift"], Meta(description="one of none, crop-flip, flip-shift")] = "none"
+    shuffle: bool = False
+    augment: Literal["none", "crop-flip", "flip-shift"] = "none"
     """flip-shift: each image is mirrored in every second epoch, and shifted by up to 2 pixels in each."""
-    tta: Annotated[bool, Meta(description="true or false")] = False
+    tta: bool = False
     """Evaluate each test image in six views: as it is, shifted by a pixel both ways, and all three mirrored."""
     target_accuracy: Annotated[Accuracy | None, Meta(description="a number above 0 and up to 1, or none")] = None
     """The test accuracy to reach; a run that has one keeps a clock of its training, see `events.Clock`."""
     dropout: Annotated[float, Meta(ge=0, lt=1, description="a number from 0 up to, not including, 1")] = 0.1
     seed: Annotated[int, Meta(ge=0, lt=2**32, description="a whole number from 0 to 4294967295")] = 0
-    deterministic: Annotated[bool, Meta(description="true or false")] = True
-    precision: Annotated[Literal["fp32", "bf16", "fp64", "tf32"], Meta(description="one of fp32, bf16, fp64, tf32")] = "fp32"
-    compile: Annotated[bool, Meta(description="true or false")] = False
+    deterministic: bool = True
+    precision: Literal["fp32", "bf16", "fp64", "tf32"] = "fp32"
+    compile: bool = False
     batch_dim: Annotated[int, Meta(ge=0, le=1, description="0 or 1")] = 0
     """The input's batch axis; labels and outputs have theirs at 0."""
-    even_split: Annotated[bool, Meta(description="true or false")] = False
+    even_split: bool = False
     """Refuse, before the run is made, a batch that does not divide evenly over the replicas; the last one of an epoch counts too."""
     log_every_steps: PositiveInt = 1
     checkpoint_every_steps: Annotated[PositiveInt | None, Meta(description="a whole number of 1 or more, or none")] = None
@@ -186,13 +186,7 @@ def allowed(field: str) -> str:
         "output_device": "cpu, cuda or cuda:N, or none",
         "rdzv_endpoint": "HOST:PORT, or none",
     }
-    if field in special:
-        return special[field]
-    hint = _hint(field)
-    for meta in getattr(hint, "__metadata__", ()):
-        if meta.description:
-            return str(meta.description)
-    return "text"
+    return special.get(field) or field_types.allowed(_hint(field))
 
 
 def choices(field: str) -> tuple[str, ...]:

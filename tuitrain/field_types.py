@@ -17,6 +17,15 @@ def choices(hint: Any) -> tuple[str, ...]:
     return tuple(get_args(inner)) if get_origin(inner) is Literal else ()
 
 
+def allowed(hint: Any) -> str:
+    """What a field takes, in words."""
+    if words := choices(hint):
+        return f"one of {', '.join(words)}"
+    if hint is bool:
+        return "true or false"
+    return next((meta.description for meta in getattr(hint, "__metadata__", ()) if meta.description), "text")
+
+
 def is_optional(hint: Any) -> bool:
     """Whether a field may be none."""
     return type(None) in get_args(_without_meta(hint))
