@@ -105,6 +105,16 @@ def test_data_parallel(tmp_path: Path, changes: Any, line: str) -> None:
     compare(executed(text), losses, evals, relative, floor)
 
 
+def test_a_script_says_that_its_run_had_trained_with_something_else() -> None:
+    config = small_config(device="cpu,cpu")
+    plain = export.script(config, STARTED, {"threads": 2})
+    text = export.script(config, STARTED, {"threads": 2, "trained_before": "single on cpu up to step 30"})
+    title, said, and_so, rest = text.split("\n", 3)
+    assert said == "# It had trained with single on cpu up to step 30."
+    assert "last digits may differ" in and_so
+    assert f"{title}\n{rest}" == plain
+
+
 def test_a_resnet_script_imports_torchvision() -> None:
     text = export.script(with_changes(load_recipe("resnet18"), {"device": "cpu", "data": "synthetic"}), STARTED)
     compile(text, "exported.py", "exec")

@@ -246,6 +246,23 @@ def test_a_state_says_what_the_run_said_when_it_began(run_folder):
     assert msgspec.structs.replace(run_folder.status, steps_per_epoch=0).as_started() is None
 
 
+def test_a_run_that_goes_on_with_other_devices_keeps_what_it_had_trained_with(runs_dir):
+    run = create(runs_dir)
+    assert (run.status.device, run.status.strategy) == (("cpu",), "single")
+
+    def goes_on(step, devices, strategy):
+        config = msgspec.structs.replace(load_recipe("seed-cnn"), device=",".join(devices), strategy=strategy)
+        started = msgspec.structs.replace(STARTED, device=devices, strategy=strategy, resumed_from=step)
+        run.begin_again(config, started, {"threads": 2})
+        return for_script(run.path)[2]
+
+    assert goes_on(10, ("cpu",), "single") == {"threads": 2}
+    before = "single on cpu up to step 1,020"
+    assert goes_on(1020, ("cpu", "cpu"), "split")["trained_before"] == before
+    assert goes_on(1030, ("cpu", "cpu"), "split")["trained_before"] == before
+    assert goes_on(1040, ("cpu",), "single")["trained_before"] == f"{before}; split on cpu ×2 up to step 1,040"
+
+
 def test_a_run_that_ended_says_when(runs_dir):
     status = make_run(runs_dir).status
     assert (status.state, status.step, status.epoch, status.loss, status.accuracy) == ("finished", 20, 2, pytest.approx(1.0), 0.6)

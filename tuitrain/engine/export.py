@@ -16,6 +16,7 @@ from tuitrain.engine.script import data_part, header, model_part, training_part
 from tuitrain.events import DataKind, RunStarted
 from tuitrain.files import written_where_asked
 from tuitrain.paths import CHECKPOINTS, expected_data
+from tuitrain.recipes import TRAINED_BEFORE
 from tuitrain.text import clean
 
 NOTHING_KNOWN: Mapping[str, Any] = MappingProxyType({})
@@ -45,7 +46,8 @@ def script(config: RunConfig, started: RunStarted | None = None, environment: Ma
         kind, has_test = started.data, started.test_samples > 0
     threads, contiguous = environment.get("threads"), environment.get("memory_format") == "contiguous"
     tried = contiguous if environment else None
-    parts = [header(config, kind, threads if isinstance(threads, int) else None), data_part(config, kind)]
+    before = str(environment.get(TRAINED_BEFORE, ""))
+    parts = [header(config, kind, threads if isinstance(threads, int) else None, before), data_part(config, kind)]
     parts += [model_part(config, kind, contiguous=tried), training_part(config, kind, has_test, contiguous=contiguous)]
     return "\n\n".join(part.strip("\n") + "\n" for part in parts)
 

@@ -19,10 +19,12 @@ from tuitrain.events import DataKind
 from tuitrain.text import clean
 
 
-def header(config: RunConfig, kind: DataKind, threads: int | None) -> str:
-    """Title, imports and device."""
+def header(config: RunConfig, kind: DataKind, threads: int | None, trained_before: str) -> str:
+    """Title, imports and device; `trained_before`: with what else the run had trained until it went on as it ended, empty without."""
     on_gpu = "cuda" in config.device
     lines = [f"# {clean(config.title())}: a training run in plain PyTorch, exported by tuitrain."]
+    if trained_before:
+        lines += [f"# It had trained with {clean(trained_before)}.", "# Here all is done as it went on after that: last digits may differ."]
     if config.strategy == "ddp":
         lines += ranks.run_lines(config)
     lines += ["", *_imports(config, kind), ""]

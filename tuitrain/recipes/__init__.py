@@ -58,6 +58,10 @@ def _built_in(name: str) -> RunConfig:
     return _from_table(DEFAULTS, _parse(recipe_text(name), name), where=name)
 
 
+TRAINED_BEFORE = "trained_before"
+"""The name there of what else a run had trained with until it went on as it ended: "single on cpu up to step 30"."""
+
+
 def load_environment(path: Path) -> dict[str, Any]:
     """The table `environment` of a run.toml: what is for the reader, not for the next run.
 

@@ -18,10 +18,11 @@ from typing import Any
 import msgspec
 
 from tuitrain.config import ConfigError, RunConfig
+from tuitrain.device_names import in_words
 from tuitrain.events import END_STATES, RunStarted
 from tuitrain.files import sweep, sync_folder, write_atomically
 from tuitrain.paths import ANOTHER_RUNS_DIR, CHECKPOINTS, CONFIG, LOG, METRICS, STATE, TENSORBOARD
-from tuitrain.recipes import to_toml
+from tuitrain.recipes import TRAINED_BEFORE, load_environment, to_toml
 from tuitrain.runs.logtail import LogLine, LogTail
 from tuitrain.runs.network import PARAMETERS, PREDICTIONS
 from tuitrain.runs.process import this_process
@@ -129,13 +130,24 @@ class RunFolder:
             status = msgspec.structs.replace(status, started=before.started, step=before.step, epoch=before.epoch, running_seconds=ran)
         file = self.path / CONFIG
         made_with = file.read_bytes()
-        write_atomically(file, to_toml(config, environment).encode())
+        write_atomically(file, to_toml(config, {**environment, **self._trained_before(started)}).encode())
         try:
             self.write_state(status)
         except OSError:
             with suppress(OSError):
                 write_atomically(file, made_with)
             raise
+
+    def _trained_before(self, started: RunStarted) -> dict[str, str]:
+        """With what the run has trained until it goes on with something else, for the table `environment` of run.toml."""
+        before = self.status
+        with suppress(ConfigError):
+            earlier = load_environment(self.path / CONFIG).get(TRAINED_BEFORE)
+            spans = [str(earlier)] if earlier else []
+            if started.resumed_from and (before.device, before.strategy) != (started.device, started.strategy):
+                spans.append(f"{before.strategy} on {in_words(before.device)} up to step {started.resumed_from:,}")
+            return {TRAINED_BEFORE: "; ".join(spans)} if spans else {}
+        return {}
 
     def write_state(self, status: RunStatus) -> None:
         """Replace `state.json`.
