@@ -62,7 +62,7 @@ def check(config: RunConfig) -> None:
 
 def main() -> None:
     """As `tuitrain _host` and `_check` do it, but for the engine and the sampler."""
-    from tuitrain.tui.terminal.capture import Capture
+    from tuitrain.capture import Capture
 
     asker = Asker()
     if sys.argv[1:] == ["_check"]:

@@ -10,7 +10,7 @@ import pytest
 
 from tuitrain.tui.terminal.glyphs import speaks_utf8, to_ascii
 
-PRELUDE = "import ctypes, os, subprocess, sys\nfrom tuitrain.tui.terminal.capture import Capture\nlines = []\n"
+PRELUDE = "import ctypes, os, subprocess, sys\nfrom tuitrain.capture import Capture\nlines = []\n"
 
 
 def run(body: str) -> subprocess.CompletedProcess[str]:

@@ -12,9 +12,8 @@ import msgspec
 import psutil
 import pytest
 
-from tuitrain.devices import ProcessSample
-from tuitrain.tui.gpus import ending
-from tuitrain.tui.gpus.ending import Endings, Refused
+from tuitrain.devices import ProcessSample, ending
+from tuitrain.devices.ending import Endings, Refused
 
 PATIENCE = 60
 POLITE = "print('up', flush=True); input()"

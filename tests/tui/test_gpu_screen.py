@@ -19,9 +19,8 @@ from test_terminal import OnTerminal
 from textual.pilot import Pilot
 from tour import SIZES, strike
 
-from tuitrain.devices import DeviceSample, HistoryPoint
+from tuitrain.devices import DeviceSample, HistoryPoint, ending
 from tuitrain.tui.app import TuitrainApp
-from tuitrain.tui.gpus import ending
 from tuitrain.tui.screens.ask import Ask
 from tuitrain.tui.screens.gpu_card import GpuCardScreen
 from tuitrain.tui.screens.gpus import GpusScreen

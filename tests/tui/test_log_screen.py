@@ -317,7 +317,7 @@ def test_prints_of_c_code_and_of_other_processes_land_in_the_log_and_not_on_the_
         from pathlib import Path
         from fakes import FakeSampler, FakeSession, screen_text, seed_cnn
         from tuitrain.tui.app import TuitrainApp
-        from tuitrain.tui.terminal.capture import Capture
+        from tuitrain.capture import Capture
 
         async def main(capture):
             app = TuitrainApp(FakeSession(), FakeSampler(), seed_cnn(), Path("runs"), capture=capture)

@@ -52,12 +52,12 @@ def open_app(
 
     share_the_lock()
     with lasting_imports():
+        from tuitrain.capture import Capture
         from tuitrain.devices.installed import cpu_only_torch
         from tuitrain.session.unseen import go_on_unseen
         from tuitrain.session.warming import Warming
         from tuitrain.tui.app import TuitrainApp
         from tuitrain.tui.launch.recipe_file import RecipeFile
-        from tuitrain.tui.terminal.capture import Capture
         from tuitrain.tui.terminal.keyboard import Keyboard
         from tuitrain.tui.terminal.signals import signals_to
 

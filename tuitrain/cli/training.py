@@ -218,8 +218,8 @@ def _wait_again(found: RunSummary, changes: Mapping[str, str], *, as_json: bool,
 @click.command("_host", hidden=True)
 def _host() -> int:
     """What `tuitrain.session.detached` starts."""
+    from tuitrain.capture import Capture
     from tuitrain.session.hosted import Asker, HostedRun
-    from tuitrain.tui.terminal.capture import Capture
 
     asker = Asker()
     request = asker.request()

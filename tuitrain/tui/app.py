@@ -15,6 +15,7 @@ from textual.binding import Binding, BindingType
 from textual.filter import LineFilter
 from textual.screen import Screen
 
+from tuitrain.capture import Capture
 from tuitrain.config import RunConfig
 from tuitrain.events import Event
 from tuitrain.runs.logtail import LogTail
@@ -32,7 +33,6 @@ from tuitrain.tui.navigation import NavigatedApp
 from tuitrain.tui.run_view import RunView
 from tuitrain.tui.screens.base import PaneScreen
 from tuitrain.tui.screens.training import TrainingScreen
-from tuitrain.tui.terminal.capture import Capture
 from tuitrain.tui.terminal.glyphs import AsciiFilter, speaks_utf8
 from tuitrain.tui.widgets.devices import SamplerLike
 

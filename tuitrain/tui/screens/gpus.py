@@ -9,8 +9,7 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.widget import Widget
 
-from tuitrain.devices import ProcessSample
-from tuitrain.tui.gpus import ending
+from tuitrain.devices import ProcessSample, ending
 from tuitrain.tui.gpus.history import Span
 from tuitrain.tui.gpus.layout import arrange
 from tuitrain.tui.own_memory import OwnCards

@@ -12,9 +12,9 @@ from textual.message import Message
 from textual.strip import Strip
 
 from tuitrain.devices import Choice
+from tuitrain.devices.ending import Endings
 from tuitrain.tui.columns import Column, titles
 from tuitrain.tui.gpus import process_rows
-from tuitrain.tui.gpus.ending import Endings
 from tuitrain.tui.gpus.process_list import ProcessList
 from tuitrain.tui.gpus.process_rows import ProcessRow
 from tuitrain.tui.widgets.filtered_table import FilteredTable

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from tuitrain.devices import ProcessSample
+from tuitrain.devices.samples import ProcessSample
 
 if TYPE_CHECKING:
     import psutil
