@@ -13,6 +13,8 @@ from typing import BinaryIO
 LONGEST_NAME = 240
 """Of a file's name, in bytes: that of the temporary file beside it is longer."""
 
+Stamp = tuple[int, int, int]
+
 _STANDARD = {"/dev/stdout": 1, "/dev/stderr": 2}
 _OWN_DESCRIPTORS = ("/dev/fd", "/proc/self/fd")
 
@@ -37,6 +39,15 @@ def mode_at(path: Path) -> int | None:
         return path.stat().st_mode
     except (FileNotFoundError, NotADirectoryError):
         return None
+
+
+def stamp(path: str | Path) -> Stamp | None:
+    """What a file has as long as it is the same one, unchanged; `None` where there is none."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def write_durably(path: Path, content: bytes | Iterable[bytes | memoryview], *, new: bool = False) -> None:

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 from tuitrain.events import Notice
+from tuitrain.files import Stamp, stamp
 from tuitrain.text import clean
 
 _OTHERS = {name.partition(".")[0] for name in sys.modules} | sys.stdlib_module_names
 """Packages that are nobody's own, such as torch: what came with the engine must not come twice."""
 _INSTALLED = {"site-packages", "dist-packages"}
-_Version = tuple[int, int, int]
 
-_imported: dict[str, tuple[str, _Version | None]] = {}
+_imported: dict[str, tuple[str, Stamp | None]] = {}
 """Of each module of one's own its file, and which version of it was imported."""
 
 
 def take_up_edits() -> Iterator[Notice]:
     """Have all of the person's own modules imported anew where one was edited, as they may hold what they took of each other; says so."""
-    edited = sorted(name for name, (file, version) in _imported.items() if _version(file) != version)
+    edited = sorted(name for name, (file, version) in _imported.items() if stamp(file) != version)
     if not edited:
         return
     forget()
@@ -41,7 +40,7 @@ def note() -> None:
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
         if name not in _imported and isinstance(file, str) and _is_own(name, file):
-            _imported[name] = file, _version(file)
+            _imported[name] = file, stamp(file)
 
 
 def is_not_installed(file: Path) -> bool:
@@ -52,11 +51,3 @@ def is_not_installed(file: Path) -> bool:
 def _is_own(name: str, file: str) -> bool:
     # What is compiled cannot be imported twice.
     return name.partition(".")[0] not in _OTHERS and is_not_installed(Path(file))
-
-
-def _version(file: str) -> _Version | None:
-    try:
-        found = os.stat(file)
-    except OSError:
-        return None
-    return found.st_ino, found.st_size, found.st_mtime_ns

@@ -8,11 +8,11 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
+from tuitrain.files import stamp
 from tuitrain.paths import STATE
 from tuitrain.runs.catalogue import folders, is_run, newest_first
 from tuitrain.runs.label import LABEL
 from tuitrain.runs.summary import RunSummary, summarize
-from tuitrain.runs.unchanged import stamp
 
 
 class Shelf:

@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Generic, TypeVar
 
+from tuitrain.files import Stamp, stamp
+
 T = TypeVar("T")
-
-Stamp = tuple[int, int, int]
-
-
-def stamp(path: str | Path) -> Stamp | None:
-    """What a file has as long as it is the same one, unchanged; `None` where there is none."""
-    try:
-        found = os.stat(path)
-    except OSError:
-        return None
-    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 class Unchanged(Generic[T]):

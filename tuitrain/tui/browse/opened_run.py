@@ -14,8 +14,9 @@ import msgspec
 
 from tuitrain.config import ConfigError
 from tuitrain.events import Progress
+from tuitrain.files import Stamp, stamp
 from tuitrain.paths import BEST, CHECKPOINTS, STATE
-from tuitrain.runs.unchanged import Stamp, Unchanged, stamp
+from tuitrain.runs.unchanged import Unchanged
 from tuitrain.text import clean
 from tuitrain.tui.run_view import StoredView
 

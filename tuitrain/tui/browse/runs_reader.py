@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from tuitrain.files import Stamp, stamp
 from tuitrain.paths import CONFIG
 from tuitrain.runs.settings import Settings, read_settings
-from tuitrain.runs.unchanged import Stamp, stamp
 from tuitrain.tui.browse.run_rows import RunRow, Sketch, row_of, sketch
 
 if TYPE_CHECKING:

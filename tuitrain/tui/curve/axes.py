@@ -16,8 +16,10 @@ _ROUND = (1.0, 2.0, 2.5, 5.0, 10.0)
 _FINE = (1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0)
 _FIRST_STEPS = 50
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
-_PARTS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
-_TIMES = (*_PARTS, 1, 2, 5, 10, 15, 30, *(_MINUTE * n for n in (1, 2, 5, 10, 15, 30)), *(_HOUR * n for n in (1, 2, 3, 6, 12)), _DAY)
+_PARTS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1)
+_FEW_SECONDS = 2
+"""Axes that are shorter have parts of seconds."""
+_TIMES = (1, 2, 5, 10, 15, 30, *(_MINUTE * n for n in (1, 2, 5, 10, 15, 30)), *(_HOUR * n for n in (1, 2, 3, 6, 12)), _DAY)
 _FEW_EPOCHS = 2
 _SUFFIXES = ((1e6, 1e3, "k"), (1e9, 1e6, "M"))
 """Numbers below each limit are written in this unit."""
@@ -97,7 +99,8 @@ def time_axis(low: float, high: float, width: int) -> Axis:
         high = low + 1
     wanted = (high - low) / _labels(width)
     days = round_up(wanted / _DAY)
-    spacing = next((seconds for seconds in _TIMES if seconds >= wanted), math.ceil(days) * _DAY)
+    spacings = _TIMES if high - low >= _FEW_SECONDS else _PARTS
+    spacing = next((seconds for seconds in spacings if seconds >= wanted), math.ceil(days) * _DAY)
     return Axis(low, high, tuple((mark, along(mark, spacing)) for mark in _multiples(low, high, spacing)))
 
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 
 import msgspec
 
+from tuitrain.files import Stamp, stamp
 from tuitrain.paths import STATE
-from tuitrain.runs.unchanged import Stamp, stamp
 from tuitrain.text import clean
 from tuitrain.tui.curve.axes import Axis, number_axis, round_up, span_axis, step_axis, step_limit, time_axis
 from tuitrain.tui.curve.ruler import Across, Ruler, between, ruler

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tuitrain.runs.unchanged import stamp
+from tuitrain.files import stamp
 from tuitrain.text import clean
 
 
