@@ -44,10 +44,12 @@ def filled(used: float | None, total: float | None) -> str:
 
 
 def size(value: float | None) -> str:
-    """Bytes with a unit: "412 MiB", "1.2 GiB"."""
+    """Bytes with a unit: "412 MiB", "1.2 GiB", "4 KiB"."""
     if value is None:
         return NONE
     mib = value / 2**20
+    if 0 < mib < 0.05:
+        return f"{math.ceil(value / 1024)} KiB"
     return f"{mib / 1024:.1f} GiB" if mib >= 999.5 else f"{mib:.0f} MiB" if mib >= 9.95 else f"{mib:.1f} MiB"
 
 
