@@ -231,6 +231,7 @@ async def test_an_opened_one_says_what_it_waits_for_until_it_trains(
         text = await until_shown(pilot, f"waits for cpu: {TRAINS} trains there…", "○ queued · x takes it out of the queue", "x Take out")
         assert {len(line) for line in text.splitlines()} == {size[0]}
         assert "view only" not in text
+        assert "auto" not in text.splitlines()[1], "what it takes is not known yet"
         assert "Zoom" not in text, "there is nothing to read yet"
         change(path, queue={"since": 1.0, "words": f"waits for cpu: {LEFT} is before it"})
         outside.lines[-1].says.put(Notice(text="It waits."))

@@ -203,7 +203,9 @@ def _subject(record: RunRecord) -> str:
     """` · CIFAR-10 (50,000) · cpu`, as far as it is known."""
     started = record.started
     if started is None:
-        return f" · {record.config.data} data · {short(record.config.device)}"
+        asked = (words.DATA_NAMES.get(record.config.data, record.config.data), short(record.config.device))
+        # What "auto" stands for is found at the start.
+        return "".join(f" · {what}" for what in asked if what != "auto")
     data = words.DATA_NAMES[started.data]
     count = len(started.device)
     where = f"{started.device[0]} · {started.strategy}" if count == 1 else f"{started.strategy} over {count}"
