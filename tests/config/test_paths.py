@@ -169,3 +169,10 @@ def test_a_folder_that_may_not_be_entered_is_no_cifar10_and_said_to_be_unreadabl
 def test_nothing_is_an_error_that_names_it() -> None:
     with pytest.raises(ConfigError, match=r"^data: the folder /no/such does not exist\.$"):
         paths.expected_data("/no/such")
+
+
+def test_checkpoints_are_in_the_order_of_their_steps_however_many_there_were(tmp_path: Path) -> None:
+    names = ["step-00000009", "step-99999996", "step-99999999", "step-100000000", "step-100000010"]
+    for name in reversed(names):
+        (tmp_path / "checkpoints" / name).mkdir(parents=True)
+    assert [folder.name for folder in paths.saved_folders(tmp_path / "checkpoints")] == names

@@ -3,10 +3,12 @@ from __future__ import annotations
 import ast
 import contextlib
 import io
+import json
 import pickle
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,7 +23,7 @@ from PIL import Image
 
 from tuitrain.config import ConfigError, with_changes
 from tuitrain.engine import checkpoint, export
-from tuitrain.engine.decode import decode_image
+from tuitrain.engine.decode import FORMATS, decode_image
 from tuitrain.engine.script_data import _IMAGES
 from tuitrain.events import Checkpoint, Eval, RunStarted
 from tuitrain.recipes import load_recipe
@@ -139,24 +141,40 @@ def test_a_folder_of_images(tmp_path: Path) -> None:
     compare(executed(text), losses, evals, 2e-4, 0.1)
 
 
+def reader_of_images() -> Callable[[Path], Any]:
+    """The function by which scripts read an image."""
+    names: dict[str, Any] = {"Image": Image, "np": np, "torch": torch, "FORMATS": FORMATS}
+    exec(_IMAGES, names)
+    found: Callable[[Path], Any] = names["read_image"]
+    return found
+
+
+def test_a_file_that_is_no_image_for_the_run_is_none_for_the_script(tmp_path: Path) -> None:
+    for format_ in ("TIFF", "PPM", "PNG"):
+        Image.new("RGB", (32, 32)).save(tmp_path / f"{format_}.png", format_)
+    read = reader_of_images()
+    assert [read(tmp_path / f"{format_}.png") is None for format_ in ("TIFF", "PPM", "PNG")] == [True, True, False]
+    text = export.script(small_config(data=str(tmp_path), device="cpu"), msgspec.structs.replace(STARTED, data="imagefolder"))
+    assert f"FORMATS = {json.dumps(FORMATS)}" in text
+
+
 def test_images_with_16_bits_are_scaled_in_the_script_too(tmp_path: Path) -> None:
     path = tmp_path / "ramp.png"
     Image.fromarray(np.linspace(0, 65535, 32 * 32).astype(np.uint16).reshape(32, 32)).save(path)
-    names: dict[str, Any] = {"Image": Image, "np": np, "torch": torch}
-    exec(_IMAGES, names)
-    pixels = names["read_image"](path).numpy()
+    pixels = reader_of_images()(path).numpy()
     assert np.array_equal(pixels, decode_image(str(path))[0])
     assert (pixels[0, 0, 0], pixels[-1, -1, 0]) == (0, 255)
     assert len(np.unique(pixels)) == 256
 
 
-def test_a_folder_of_cifar_batches(tmp_path: Path) -> None:
+@pytest.mark.parametrize("key", [str, str.encode], ids=["text", "bytes"])
+def test_a_folder_of_cifar_batches(tmp_path: Path, key: Callable[[str], object]) -> None:
     generator = np.random.default_rng(0)
     folder = tmp_path / "cifar-10-batches-py"
     folder.mkdir()
     for name in [*(f"data_batch_{number}" for number in range(1, 6)), "test_batch"]:
         table = {"data": generator.integers(0, 256, (4, 3072), dtype=np.uint8), "labels": generator.integers(0, 10, 4).tolist()}
-        (folder / name).write_bytes(pickle.dumps(table))
+        (folder / name).write_bytes(pickle.dumps({key(name): value for name, value in table.items()}))
     config = small_config(data=str(tmp_path), model="seed-cnn", batch_size=5)
     text, losses, evals = exported(config, tmp_path / "run")
     compare(executed(text), losses, evals, 2e-4, 0.1)
@@ -179,7 +197,7 @@ def test_weights_are_those_of_the_best_checkpoint(tmp_path: Path) -> None:
     events = run(small_config(), FakeControl(tmp_path / "run"))
     best = next(event for event in reversed(of(Checkpoint, events)) if event.kind == "best")
     output = tmp_path / "weights.pt"
-    assert export.export_weights(tmp_path / "run", output) == Path(best.path)
+    assert export.export_weights(tmp_path / "run", output) == (Path(best.path), "")
     weights = torch.load(output, weights_only=True)
     expected = checkpoint.load(Path(best.path)).model
     assert weights.keys() == expected.keys()
@@ -192,7 +210,11 @@ def test_a_damaged_best_falls_back_to_the_newest_valid_one(tmp_path: Path) -> No
     parent = tmp_path / "run" / "checkpoints"
     (parent / "best").write_text("step-00000014\n")
     (parent / "step-00000014" / "model.safetensors").write_bytes(b"damaged")
-    assert export.export_weights(tmp_path / "run", tmp_path / "weights.pt") == parent / "step-00000007"
+    source, passed_over = export.export_weights(tmp_path / "run", tmp_path / "weights.pt")
+    assert source == parent / "step-00000007"
+    assert passed_over == "step-00000014: model.safetensors is not as it was written (SHA-256 differs)."
+    (parent / "best").write_text("step-00000003\n")
+    assert export.export_weights(tmp_path / "run", tmp_path / "weights.pt") == (source, "step-00000003 is not there any more")
 
 
 def test_no_usable_checkpoint_is_a_sentence(tmp_path: Path) -> None:

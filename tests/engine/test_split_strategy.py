@@ -358,3 +358,11 @@ def test_each_replica_has_its_own_time_and_an_idle_one_none(monkeypatch: pytest.
     assert [replica.step_seconds for replica in last] == [0.5, 0.5, None]
     assert (last[2].loss, last[2].samples_per_second) == (None, None)
     assert all(replica.loss is not None for replica in last[:2])
+
+
+def test_what_was_left_open_must_go_together_too() -> None:
+    config = small_config(device="auto", strategy="auto", output_device="cuda:1")
+    with pytest.raises(ConfigError, match=r"output_device: 'cuda:1' is not one of the run's devices \(cpu\)"):
+        resolve(config, [CPU])
+    with pytest.raises(ConfigError, match="is where dp gathers the outputs"):
+        resolve(config, [torch.device("cuda:0"), torch.device("cuda:1")])

@@ -181,3 +181,15 @@ def test_an_evaluation_that_is_made_again_is_there_once(tmp_path):
     second.write([going_on(5), *steps_from(6, 10, 1.0), evaluation(10, 1, 0.5), saved(10)])
     second.close()
     assert read(tmp_path)["test_accuracy"] == [(0, 0.5)]
+
+
+def test_an_epoch_that_was_cut_and_then_finished_has_its_last_evaluation_last(tmp_path):
+    cut, whole = evaluation(13, 2, 0.15, loss=2.4), evaluation(20, 2, 0.3, loss=2.2)
+    first = TensorBoardWriter(tmp_path)
+    first.write([STARTED, *steps_from(1, 13, 1.0), cut, saved(13), RunEnded(state="finished", step=13)])
+    first.close()
+    for _ in range(2):
+        later = TensorBoardWriter(tmp_path, [cut, whole])
+        later.write([going_on(13), *steps_from(14, 20, 1.0), whole, saved(20), RunEnded(state="finished", step=20)])
+        later.close()
+    assert read(tmp_path)["test_accuracy"] == [(1, 0.15), (1, 0.3)]

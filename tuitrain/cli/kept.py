@@ -81,6 +81,7 @@ def export(run: str, format_: str, output: str | None, runs_dir: Path) -> None:
         write_utf8()
     if output == "":
         raise click.UsageError("-o: '' is not allowed; it must be the name of a file.")
+    from tuitrain.console.printers import to_stderr
     from tuitrain.files import is_standard_output
     from tuitrain.paths import check_working_directory
     from tuitrain.runs import catalogue
@@ -102,7 +103,9 @@ def export(run: str, format_: str, output: str | None, runs_dir: Path) -> None:
         from tuitrain.engine.export import export_weights, script
 
     if output is not None and format_ == "pt":
-        source = export_weights(found.path, Path(output))
+        source, passed_over = export_weights(found.path, Path(output))
+        if passed_over:
+            to_stderr(f"The best checkpoint cannot be used: {passed_over.rstrip('.')}.")
         click.echo(f"wrote the weights of {source.name} to {output}", err=is_standard_output(Path(output)))
         return
     write_text(script(*for_script(found.path)), output)

@@ -90,7 +90,7 @@ class Contents:
 
 
 def folder_name(step: int) -> str:
-    """The name of the checkpoint after `step` steps; names sort by step."""
+    """The name of the checkpoint after `step` steps."""
     return f"step-{step:08d}"
 
 

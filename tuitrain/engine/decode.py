@@ -22,7 +22,7 @@ from tuitrain.text import clean, plural
 
 SIDE = 32
 # A name that ends in .png or .jpg often holds one of the others; what runs another program to decode (EPS) stays out.
-_FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP")
+FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP")
 _GREY_MODES = ("1", "L", "LA", "La")
 _CHUNK = 64
 _NAMED = 3
@@ -90,7 +90,7 @@ def decode_image(path: str) -> tuple[Pixels, tuple[int, int], str]:
     Raises:
         Exception: of many kinds, when the file is no image, cut short, or so large that it looks like an attack.
     """
-    with Image.open(path, formats=_FORMATS) as image:
+    with Image.open(path, formats=FORMATS) as image:
         size, mode = image.size, image.mode
         # A large JPEG is decoded at the nearest eighth of its size that is still large enough.
         image.draft(None, (2 * SIDE, 2 * SIDE))

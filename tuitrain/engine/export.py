@@ -15,7 +15,7 @@ from tuitrain.engine import checkpoint
 from tuitrain.engine.script import data_part, header, model_part, training_part
 from tuitrain.events import DataKind, RunStarted
 from tuitrain.files import written_where_asked
-from tuitrain.paths import CHECKPOINTS, expected_data
+from tuitrain.paths import CHECKPOINTS, best_name, expected_data
 from tuitrain.recipes import TRAINED_BEFORE
 from tuitrain.text import clean
 
@@ -52,7 +52,7 @@ def script(config: RunConfig, started: RunStarted | None = None, environment: Ma
     return "\n\n".join(part.strip("\n") + "\n" for part in parts)
 
 
-def export_weights(folder: Path, output: Path) -> Path:
+def export_weights(folder: Path, output: Path) -> tuple[Path, str]:
     """Write the weights of a run's best checkpoint, else of its newest valid one, as a state_dict that `torch.load` reads.
 
     Args:
@@ -60,28 +60,30 @@ def export_weights(folder: Path, output: Path) -> Path:
         output: the file to write; a regular one is replaced in one go.
 
     Returns:
-        The folder of the checkpoint that the weights are from.
+        The folder of the checkpoint that the weights are from, and why it is not the best one, empty where it is or none is noted.
 
     Raises:
         ConfigError: there is no valid checkpoint, or the file cannot be written.
     """
-    source, weights = _weights(folder / CHECKPOINTS, folder.name)
+    source, weights, passed_over = _weights(folder / CHECKPOINTS, folder.name)
     try:
         with written_where_asked(output) as file:
             torch.save(weights, file)
     except (OSError, RuntimeError) as error:
         reason = (error.strerror or error) if isinstance(error, OSError) else "the disk may be full"
         raise ConfigError(f"-o: {clean(str(output))} cannot be written: {reason}.") from error
-    return source
+    return source, passed_over
 
 
-def _weights(parent: Path, run: str) -> tuple[Path, dict[str, torch.Tensor]]:
-    best = checkpoint.best(parent)
+def _weights(parent: Path, run: str) -> tuple[Path, dict[str, torch.Tensor], str]:
+    noted, best = best_name(parent), checkpoint.best(parent)
     candidates = ([best] if best else []) + checkpoint.checkpoints(parent)[::-1]
-    reasons = []
+    reasons: list[str] = []
     for candidate in candidates:
         try:
-            return candidate, checkpoint.load(candidate).model
+            weights = checkpoint.load(candidate).model
+            passed_over = "" if noted in (None, candidate.name) else reasons[0] if best else f"{clean(str(noted))} is not there any more"
+            return candidate, weights, passed_over
         except checkpoint.BadCheckpoint as error:
             reasons.append(str(error))
     why = f"the newest says: {reasons[0]}" if reasons else "none has been saved."

@@ -7,13 +7,14 @@ import json
 
 from tuitrain.config import RunConfig
 from tuitrain.engine import script_ranks as ranks
+from tuitrain.engine.decode import FORMATS
 from tuitrain.engine.imagefolder import mixing_key
 from tuitrain.engine.synthetic import random_samples, synthetic_images
 from tuitrain.events import DataKind
 
 STANDARD_IMPORTS: dict[DataKind, frozenset[str]] = {
     "cifar10": frozenset({"import pickle", "from pathlib import Path"}),
-    "imagefolder": frozenset({"import hashlib", "import os", "from pathlib import Path"}),
+    "imagefolder": frozenset({"import hashlib", "import os", "import warnings", "from pathlib import Path"}),
 }
 """What loading takes from Python's own library."""
 OTHER_IMPORTS: dict[DataKind, frozenset[str]] = {"imagefolder": frozenset({"import numpy as np", "from PIL import Image"})}
@@ -39,8 +40,14 @@ def loading(config: RunConfig, kind: DataKind) -> tuple[str, str]:
         return "CIFAR-10", f"\n{_CIFAR}\n\n{folder}{_ALL_FOUR} = load_cifar10(folder)"
     if kind == "imagefolder":
         load = _LOAD_IMAGES.format(folder=_literal(config.data))
-        return "a folder of images", f"\n{inspect.getsource(mixing_key)}\n\n{_IMAGES}\n\n{load}"
+        return "a folder of images", f"\n{inspect.getsource(mixing_key)}\n\n{_formats()}\n\n\n{_IMAGES}\n\n{load}"
     return "your own", _OWN
+
+
+def _formats() -> str:
+    """What is no image for the run is none here."""
+    bombs = 'warnings.simplefilter("error", Image.DecompressionBombWarning)'
+    return f"FORMATS = {json.dumps(FORMATS)}  # whatever the file's name ends in\n{bombs}"
 
 
 def _literal(text: str) -> str:
@@ -52,6 +59,7 @@ _CIFAR = '''def load_cifar10(folder):
     parts = []
     for names in ([f"data_batch_{number}" for number in range(1, 6)], ["test_batch"]):
         tables = [pickle.loads((folder / name).read_bytes(), encoding="latin1") for name in names]
+        tables = [{key.decode() if isinstance(key, bytes) else key: value for key, value in table.items()} for table in tables]
         images = torch.cat([torch.from_numpy(table["data"]) for table in tables]).view(-1, 3, 32, 32)
         labels = torch.tensor([label for table in tables for label in table["labels"]])
         parts += [images.contiguous(memory_format=torch.channels_last), labels]
@@ -73,7 +81,7 @@ if (folder / "cifar-10-batches-py").is_dir():
 _IMAGES = '''def read_image(path):
     """The bytes [32, 32, 3] of an image, or None where the file is damaged."""
     try:
-        with Image.open(path) as image:
+        with Image.open(path, formats=FORMATS) as image:
             image.draft(None, (64, 64))
             if image.mode.startswith("I"):  # greys of 16 bits
                 image = Image.fromarray((np.asarray(image).clip(0, 65535) >> 8).astype(np.uint8))

@@ -31,7 +31,8 @@ class TensorBoardWriter:
     sum over test batches), `test_loss_mean`, `test_accuracy`.
 
     A run that goes on from a checkpoint makes the steps after it again: a mark tells TensorBoard to forget them. What is at an epoch's
-    index no mark takes back, so it is written when a checkpoint holds the epoch, or the run has ended, and once for each epoch.
+    index no mark takes back, so it is written when a checkpoint holds the epoch, or the run has ended, and again only where it is another
+    one: of an epoch that `max_steps` had cut and that was finished later.
 
     Args:
         folder: where the files are.
@@ -57,7 +58,8 @@ class TensorBoardWriter:
         self._evals: list[Eval] = []
         self._earlier = list(earlier)
         before = sorted(folder.glob(f"{_PREFIX}*"))
-        self._told = {epoch for path in before for epoch in self._epochs_in(path)}
+        self._told = [told for path in before for told in self._evaluations_in(path)]
+        """The evaluations that are in a file: epoch and test loss."""
         folder.mkdir(exist_ok=True)
         name = f"{_PREFIX}{int(time.time()):010d}.{socket.gethostname()}.{os.getpid()}.{next(self._numbers)}"
         # Without a buffer: what was written stays when the process is killed, and is known to be there when it was.
@@ -97,9 +99,9 @@ class TensorBoardWriter:
         """Those up to `step`."""
         while self._evals and self._evals[0].step <= step:
             event = self._evals.pop(0)
-            if event.epoch in self._told:
+            if any(epoch == event.epoch and _is_as_written(loss, event.loss_sum) for epoch, loss in self._told):
                 continue
-            self._told.add(event.epoch)
+            self._told.append((event.epoch, event.loss_sum))
             values = {_EVALUATION: event.loss_sum, "test_loss_mean": event.loss, "test_accuracy": event.accuracy}
             self._add(event.epoch - 1, values)
 
@@ -110,15 +112,18 @@ class TensorBoardWriter:
         start = self._session(status=self._session.START)
         self._add_record(step=step + 1, session_log=start)
 
-    def _epochs_in(self, path: Path) -> Iterator[int]:
-        """The epochs whose evaluation an older file holds, as far as it can be read."""
+    def _evaluations_in(self, path: Path) -> Iterator[tuple[int, float]]:
+        """The epochs whose evaluation an older file holds, with their test losses, as far as it can be read."""
         size = path.stat().st_size
         with path.open("rb") as file:
             while len(header := file.read(_HEADER)) == _HEADER:
                 record = file.read(min(int.from_bytes(header[:8], "little"), size))
                 if len(file.read(_FOOTER)) == _FOOTER and _EVALUATION.encode() in record:
                     with suppress(Exception):  # google.protobuf.message.DecodeError: it is damaged
-                        yield int(self._record.FromString(record).step) + 1
+                        event = self._record.FromString(record)
+                        for value in event.summary.value:
+                            if value.tag == _EVALUATION:
+                                yield int(event.step) + 1, float(value.simple_value)
 
     def _add(self, step: int, values: dict[str, float]) -> None:
         summary = self._summary(value=[self._summary.Value(tag=tag, simple_value=value) for tag, value in values.items()])
@@ -152,3 +157,8 @@ def _put_before(old: list[Path], new: Path) -> None:
     for place, path in enumerate(old):
         rest = path.name.removeprefix(_PREFIX).partition(".")[2]
         path.rename(path.with_name(f"{_PREFIX}{began - len(old) + place:010d}.{rest}"))
+
+
+def _is_as_written(written: float, loss: float) -> bool:
+    """Whether a number in a file, which keeps 32 bits of it, is this one."""
+    return math.isclose(written, loss, rel_tol=1e-6) or (math.isnan(written) and math.isnan(loss))

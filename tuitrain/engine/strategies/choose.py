@@ -10,7 +10,7 @@ from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 
-from tuitrain.config import MODELS, ConfigError, RunConfig
+from tuitrain.config import MODELS, ConfigError, RunConfig, with_changes
 from tuitrain.device_names import in_words, short
 from tuitrain.engine.failures import first_line
 from tuitrain.engine.group import Group
@@ -35,8 +35,8 @@ def resolve(config: RunConfig, devices: Sequence[torch.device]) -> str:
     if takes := limit(strategy, names):
         mend = "use split, or name one" if strategy == "single" else "use split"
         raise ConfigError(f"strategy: {takes}, and device {short(config.device)!r} takes {in_words(names)}; {mend}.")
-    if strategy == "dp" and config.output_device is not None and torch.device(config.output_device) not in devices:
-        raise ConfigError(f"output_device: {config.output_device!r} is not one of the run's devices ({in_words(names)}).")
+    # What was left open decides it by now; what does not go together could not be read from the run's folder either.
+    with_changes(config, {"device": ",".join(names), "strategy": strategy})
     return strategy
 
 
