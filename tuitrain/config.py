@@ -118,6 +118,11 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         """What the run is called on a screen."""
         return self.name or self.recipe
 
+    @property
+    def looks_ahead(self) -> bool:
+        """Whether what a step does depends on how many are planned."""
+        return self.lr_schedule != "none" or self.averaging != "none"
+
 
 FIELDS: tuple[str, ...] = RunConfig.__struct_fields__
 DEFAULTS = RunConfig()

@@ -111,7 +111,7 @@ def test_a_script_says_that_its_run_had_trained_with_something_else() -> None:
     text = export.script(config, STARTED, {"threads": 2, "trained_before": "single on cpu up to step 30"})
     title, said, and_so, rest = text.split("\n", 3)
     assert said == "# It had trained with single on cpu up to step 30."
-    assert "last digits may differ" in and_so
+    assert "not quite the run's" in and_so
     assert f"{title}\n{rest}" == plain
 
 

@@ -10,6 +10,7 @@ import random
 from pathlib import Path
 from typing import Any
 
+import engine_small
 import numpy as np
 import pytest
 import torch
@@ -400,6 +401,30 @@ def test_other_data_is_refused(tmp_path: Path) -> None:
     stopped(small_config(), tmp_path, 3)
     with pytest.raises(ConfigError, match="data: the run was trained on 50 training samples, and there are 12 now"):
         go_on(small_config(data="engine_small:make_large_images", model="seed-cnn"), FakeControl(tmp_path))
+
+
+@pytest.mark.parametrize("part", ["a training label", "a test label", "the images", "nothing"])
+def test_other_samples_or_labels_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str) -> None:
+    stopped(small_config(), tmp_path, 3)
+    train_part, test_part = engine_small.make_images(None)
+    if part == "the images":
+        train_part = (train_part[0].flip(0), train_part[1])
+    elif part != "nothing":
+        labels = (train_part if part == "a training label" else test_part)[1]
+        labels[7] = (labels[7] + 1) % engine_small.CLASSES
+    monkeypatch.setattr(engine_small, "make_images", lambda config: (train_part, test_part))
+    texts = [event.text for event in of(Notice, go_on(small_config(), FakeControl(tmp_path))) if "The data is not what" in event.text]
+    assert [text.partition(":")[0] for text in texts] == ["The data is not what the run was trained on up to step 3"] * (part != "nothing")
+
+
+def test_code_of_ones_own_that_was_edited_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code = tmp_path / "edited_net.py"
+    code.write_text("from engine_small import make_net as make_model\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    config = small_config(model="edited_net:make_model")
+    stopped(config, tmp_path / "run", 3)
+    code.write_text("# Another line.\nfrom engine_small import make_net as make_model\n")
+    assert inexact(go_on(config, FakeControl(tmp_path / "run"))).endswith(": edited_net.py was edited.")
 
 
 def test_another_model_is_refused_before_the_run_goes_on(tmp_path: Path) -> None:

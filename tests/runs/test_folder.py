@@ -263,6 +263,14 @@ def test_a_run_that_goes_on_with_other_devices_keeps_what_it_had_trained_with(ru
     assert goes_on(1040, ("cpu",), "single")["trained_before"] == f"{before}; split on cpu ×2 up to step 1,040"
 
 
+@pytest.mark.parametrize(("changes", "said"), [({"lr_schedule": "triangle"}, "20 planned steps up to step 12"), ({}, None)])
+def test_a_run_that_goes_on_further_keeps_the_plan_by_which_its_learning_rates_were(runs_dir, changes, said):
+    run = create(runs_dir, **changes)
+    config = msgspec.structs.replace(load_recipe("seed-cnn"), **changes)
+    run.begin_again(config, msgspec.structs.replace(STARTED, total_steps=40, resumed_from=12), {})
+    assert for_script(run.path)[2].get("trained_before") == said
+
+
 def test_a_run_that_ended_says_when(runs_dir):
     status = make_run(runs_dir).status
     assert (status.state, status.step, status.epoch, status.loss, status.accuracy) == ("finished", 20, 2, pytest.approx(1.0), 0.6)

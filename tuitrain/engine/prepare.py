@@ -16,6 +16,7 @@ from torch import nn
 
 from tuitrain import version
 from tuitrain.config import MODELS, ConfigError, RunConfig
+from tuitrain.engine import fingerprint
 from tuitrain.engine.batches import Batches
 from tuitrain.engine.control import Control
 from tuitrain.engine.data import Dataset, Interrupted, batch, load_data, rows_of, to_device
@@ -44,6 +45,7 @@ class Prepared:
         total_steps: at which step the run is finished.
         environment: what else the losses depend on, see `environment`.
         fit_seconds: how long fitting the model to the data took; 0 where there was none.
+        data_mark, code_marks: see `fingerprint`.
     """
 
     config: RunConfig
@@ -55,6 +57,8 @@ class Prepared:
     environment: dict[str, str | int]
     fit_seconds: float
     group: Group | None
+    data_mark: str
+    code_marks: dict[str, str]
 
     @property
     def model(self) -> nn.Module:
@@ -80,10 +84,9 @@ class Prepared:
         """What decides the losses and may be another when the run goes on later; the number of samples may not."""
         device = self.config.device if self.group is None else ",".join(self.group.devices)
         where = {"device": device, "strategy": self.config.strategy, "train_samples": len(self.dataset.train)}
-        # Only these two look ahead to the run's end.
-        ahead = self.config.lr_schedule != "none" or self.config.averaging != "none"
-        planned = {"planned_steps": self.total_steps} if ahead else {}
-        return {**where, "config": {field: getattr(self.config, field) for field in DECIDING}, **planned, **self.environment}
+        planned = {"planned_steps": self.total_steps} if self.config.looks_ahead else {}
+        config = {field: getattr(self.config, field) for field in DECIDING}
+        return {**where, "config": config, "data_mark": self.data_mark, "code": self.code_marks, **planned, **self.environment}
 
     def started(self, resumed_from: int | None = None) -> RunStarted:
         """The event that says so; `resumed_from` is the step that the run goes on after."""
@@ -132,6 +135,7 @@ def prepare(
         dataset = yield from _load(config, control)
     if group is not None:
         group.must_agree({"data": _in_words(dataset)})
+    data_mark = fingerprint.of_data(dataset)
     batches = Batches(dataset.train, config)
     total = min(config.epochs * batches.per_epoch, config.max_steps or 2**63)
     check_even(config, count, batches.sizes(total))
@@ -149,7 +153,8 @@ def prepare(
     control.resolved = resolved
     control.environment = environment(devices) | ({"memory_format": "contiguous"} if dataset.train.contiguous else {})
     batches = Batches(dataset.train, resolved)
-    prepared = Prepared(resolved, own, dataset, modules, batches, total, control.environment, fit_seconds, group)
+    code = fingerprint.of_code(config)
+    prepared = Prepared(resolved, own, dataset, modules, batches, total, control.environment, fit_seconds, group, data_mark, code)
     if config.target_accuracy is not None and (own[0].type == "cuda" or config.compile):
         yield Progress(phase="compiling" if config.compile else "warming up")
         _warm_up(prepared, control)

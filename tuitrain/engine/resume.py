@@ -129,7 +129,11 @@ def check_fits(contents: Contents, origin: dict[str, Any], steps_per_epoch: int,
     samples, had = origin["train_samples"], before.get("train_samples", origin["train_samples"])
     if samples != had or at.step != (at.epoch - 1) * steps_per_epoch + at.batches:
         raise ConfigError(f"data: the run was trained on {had:,} training samples, and there are {samples:,} now; it needs the same ones.")
+    if (mark := before.get("data_mark")) is not None and mark != origin["data_mark"]:
+        text = f"The data is not what the run was trained on up to step {at.step:,}: it has other samples, or other labels."
+        yield Notice(level="warning", text=f"{text} What was measured until then, its best checkpoint too, is of the old data.")
     changes = list(unsaved)
+    changes += [f"{clean(name)} was edited" for name, mark in before.get("code", {}).items() if origin["code"].get(name, mark) != mark]
     if (was := _way(before)) != (now := _way(origin)) and before:
         changes.append(f"it trains on {now}, and did on {was}")
     kept = before.get("config", {})

@@ -24,7 +24,10 @@ def header(config: RunConfig, kind: DataKind, threads: int | None, trained_befor
     on_gpu = "cuda" in config.device
     lines = [f"# {clean(config.title())}: a training run in plain PyTorch, exported by tuitrain."]
     if trained_before:
-        lines += [f"# It had trained with {clean(trained_before)}.", "# Here all is done as it went on after that: last digits may differ."]
+        lines += [
+            f"# It had trained with {clean(trained_before)}.",
+            "# Here all is done as it went on after that, so the numbers are not quite the run's.",
+        ]
     if config.strategy == "ddp":
         lines += ranks.run_lines(config)
     lines += ["", *_imports(config, kind), ""]

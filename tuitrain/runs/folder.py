@@ -9,7 +9,7 @@ import shutil
 import string
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timezone
 from pathlib import Path
@@ -130,7 +130,7 @@ class RunFolder:
             status = msgspec.structs.replace(status, started=before.started, step=before.step, epoch=before.epoch, running_seconds=ran)
         file = self.path / CONFIG
         made_with = file.read_bytes()
-        write_atomically(file, to_toml(config, {**environment, **self._trained_before(started)}).encode())
+        write_atomically(file, to_toml(config, {**environment, **self._trained_before(config, started)}).encode())
         try:
             self.write_state(status)
         except OSError:
@@ -138,14 +138,17 @@ class RunFolder:
                 write_atomically(file, made_with)
             raise
 
-    def _trained_before(self, started: RunStarted) -> dict[str, str]:
+    def _trained_before(self, config: RunConfig, started: RunStarted) -> dict[str, str]:
         """With what the run has trained until it goes on with something else, for the table `environment` of run.toml."""
         before = self.status
         with suppress(ConfigError):
             earlier = load_environment(self.path / CONFIG).get(TRAINED_BEFORE)
             spans = [str(earlier)] if earlier else []
-            if started.resumed_from and (before.device, before.strategy) != (started.device, started.strategy):
-                spans.append(f"{before.strategy} on {in_words(before.device)} up to step {started.resumed_from:,}")
+            if started.resumed_from:
+                changed = [f"{before.strategy} on {in_words(before.device)}"] * (_way(before) != _way(started))
+                if config.looks_ahead and before.total_steps != started.total_steps:
+                    changed.append(f"{before.total_steps:,} planned steps")
+                spans += [f"{' and '.join(changed)} up to step {started.resumed_from:,}"] * bool(changed)
             return {TRAINED_BEFORE: "; ".join(spans)} if spans else {}
         return {}
 
@@ -178,6 +181,10 @@ class RunFolder:
         if text:
             with self._log_lock, (self.path / LOG).open("a", encoding="utf-8") as file:
                 file.write(text)
+
+
+def _way(run: RunStatus | RunStarted) -> tuple[Sequence[str], str]:
+    return run.device, run.strategy
 
 
 def _first_status(run: str, config: RunConfig, started: RunStarted, now: float) -> RunStatus:

@@ -1,0 +1,44 @@
+"""What the data and the person's own code are, as short marks that change when these do: for a run that goes on with them later."""
+
+from __future__ import annotations
+
+import sys
+import zlib
+from pathlib import Path
+
+import torch
+
+from tuitrain.config import RunConfig, is_import_string
+from tuitrain.engine.samples import Dataset
+
+_SAMPLES, _BYTES = 256, 1 << 22
+"""Of so many samples, and so many bytes, the inputs are looked at."""
+
+
+def of_data(dataset: Dataset) -> str:
+    """A mark of all labels and of inputs from all over the data set: a start does not wait until all of them have been looked at."""
+    mark = 0
+    for split in (dataset.train, dataset.test):
+        if split is None:
+            continue
+        mark = zlib.crc32(split.labels.cpu().numpy().tobytes(), mark)
+        size = max(split.inputs[0].numel() * split.inputs.element_size(), 1)
+        count = min(len(split), _SAMPLES, max(_BYTES // size, 1))
+        rows = torch.arange(count, device=split.inputs.device) * len(split) // count
+        seen = split.inputs[rows].cpu().contiguous().flatten()
+        mark = zlib.crc32(seen.view(torch.uint8).numpy().tobytes(), mark)
+    return f"{mark:08x}"
+
+
+def of_code(config: RunConfig) -> dict[str, str]:
+    """The files of the person's own model and data, by their names; one that cannot be read is left out."""
+    marks = {}
+    for value in (config.model, config.data):
+        module = sys.modules.get(value.partition(":")[0]) if is_import_string(value) else None
+        path = getattr(module, "__file__", None)
+        try:
+            if path is not None:
+                marks[Path(path).name] = f"{zlib.crc32(Path(path).read_bytes()):08x}"
+        except OSError:
+            pass
+    return marks
