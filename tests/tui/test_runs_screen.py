@@ -79,6 +79,26 @@ def names(pilot: Pilot[None]) -> list[str]:
 # -- what is shown ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("keys", [["n", "r"], ["r", "r"], ["escape", "r"], ["d", "n", "r"]], ids="-".join)
+async def test_marks_filter_and_order_are_there_again_wherever_one_has_been(
+    session: FakeSession, sampler: FakeSampler, runs_dir: Path, three: list[Path], keys: list[str]
+) -> None:
+    app = make(session, sampler, runs_dir)
+    async with app.run_test(size=WIDE) as pilot:
+        await opened(pilot, "Runs 3")
+        await pilot.press("s", "space", "slash", *"a", "enter", "down")
+        await until_shown(pilot, "▣ 1 marked", "s S name")
+        left = table(pilot).list
+        # Esc first ends the filter.
+        if keys[0] == "escape":
+            await pilot.press("escape")
+        await pilot.press(*keys)
+        await until_shown(pilot, "Runs 3 · ▣ 1 marked", "s S name", "Selected")
+        assert table(pilot).list is left
+        assert left.cursor == 0
+        assert left.sought == ("" if keys[0] == "escape" else "a")
+
+
 @pytest.mark.parametrize("size", SIZES)
 async def test_the_table_and_the_selected_run(
     session: FakeSession, sampler: FakeSampler, runs_dir: Path, three: list[Path], size: tuple[int, int]

@@ -24,6 +24,7 @@ from tuitrain.tui.widgets.devices import SamplerLike
 from tuitrain.tui.widgets.keybar import key_name
 
 if TYPE_CHECKING:
+    from tuitrain.tui.browse.run_list import RunList
     from tuitrain.tui.code.script import Subject
 
 
@@ -61,6 +62,7 @@ class NavigatedApp(LateKeysApp[None], ToastingApp[None], LastingApp[None]):
         self.scripts = scripts
         self._sampler = sampler
         self._runs_dir = runs_dir
+        self._runs: RunList | None = None
 
     # -- what one looks at ----------------------------------------------------------------------------------------------
 
@@ -132,12 +134,15 @@ class NavigatedApp(LateKeysApp[None], ToastingApp[None], LastingApp[None]):
 
     def action_runs(self) -> None:
         """Show the runs that are kept."""
+        from tuitrain.tui.browse.run_list import RunList
         from tuitrain.tui.screens.runs import RunsScreen
 
-        # With its marks and its filter, where it was left for another screen.
         if not self._back_to(RunsScreen):
             self.to_main()
-            self.push_screen(RunsScreen(self.view, self._runs_dir, outside=self.outside))
+            # With its marks, filter and order, wherever one has been since.
+            self._runs = self._runs or RunList()
+            self._runs.begin_anew()
+            self.push_screen(RunsScreen(self.view, self._runs_dir, outside=self.outside, runs=self._runs))
 
     def action_gpus(self) -> None:
         """Show what the cards do, and who is on them."""

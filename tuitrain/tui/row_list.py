@@ -64,6 +64,10 @@ class RowList(Generic[RowT]):
         """The rows to draw."""
         return self.rows[self.top : self.top + self.page]
 
+    def begin_anew(self) -> None:
+        """As before the first reading, at the first row; the order and what is sought stay."""
+        self.all, self.rows, self.cursor, self.top, self._selected = None, [], 0, 0, None
+
     def arranged(self) -> list[RowT]:
         """The rows of `all` that the filter leaves, in order."""
         raise NotImplementedError

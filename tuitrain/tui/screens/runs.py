@@ -17,6 +17,7 @@ from textual.worker import get_current_worker
 from tuitrain.config import RunConfig
 from tuitrain.tui.browse import run_changes
 from tuitrain.tui.browse.run_changes import Outcome
+from tuitrain.tui.browse.run_list import RunList
 from tuitrain.tui.browse.run_rows import RunRow, as_it_is
 from tuitrain.tui.browse.runs_reader import Reading, RunsReader, Wish, Wishes
 from tuitrain.tui.messages import GoOn, OpenRun
@@ -41,6 +42,7 @@ class RunsScreen(PaneScreen):
         run: the run of this app; its numbers come from memory.
         runs_dir: where the runs are kept.
         outside: the processes of those that wait in the queue.
+        runs: the list as it was left.
     """
 
     AUTO_FOCUS = "#runs-table"
@@ -94,11 +96,11 @@ class RunsScreen(PaneScreen):
             self.outcome = outcome
             self.typed = typed
 
-    def __init__(self, run: RunLike, runs_dir: Path, *, outside: Outside) -> None:
+    def __init__(self, run: RunLike, runs_dir: Path, *, outside: Outside, runs: RunList) -> None:
         super().__init__(run)
         self._outside = outside
         self._reader = RunsReader(runs_dir)
-        self._table = RunsTable()
+        self._table = RunsTable(runs)
         self._detail = RunDetail()
         self._beats = 0
         self._wishes = Wishes()

@@ -25,7 +25,11 @@ _NONE = "No runs yet: n starts one."
 
 
 class RunsTable(FilteredTable[RunList], can_focus=True):
-    """One line for each run of `list`."""
+    """One line for each run of `list`.
+
+    Args:
+        runs: the list, with the marks, filter and order that it was left with.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "open", "Open"),
@@ -42,8 +46,8 @@ class RunsTable(FilteredTable[RunList], can_focus=True):
     class Moved(Message):
         """Another run is selected, or other runs are in view."""
 
-    def __init__(self) -> None:
-        super().__init__(RunList(), id="runs-table")
+    def __init__(self, runs: RunList) -> None:
+        super().__init__(runs, id="runs-table")
         self.first = True
         self.problem: str | None = None
         """Why the runs cannot be read."""
