@@ -199,8 +199,9 @@ async def test_numbers_that_are_no_longer_renewed_say_of_which_step_they_are(app
         session.record.stalled_seconds = 0.0
         session.say(ReplicaStats(step=39, replicas=stats([0.1])))
         session.end("stopped")
-        await until_shown(pilot, "■ stopped")
-        assert "numbers of" not in table(pilot)[0], "they are of almost the last step"
+        await until_shown(pilot, "■ stopped", "numbers of step 39 · batch")
+        session.record.apply(ReplicaStats(step=40, replicas=stats([0.1])))
+        await until(pilot, lambda: "numbers of" not in table(pilot)[0])
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,6 @@ from tuitrain.tui.widgets.strips import Row
 from tuitrain.tui.widgets.wrap import wrap
 
 _SLOWEST = "▾ slowest"
-_NEW_ENOUGH = 0.9
-"""Numbers come once a second, so that those of a run that has ended are hardly ever of its last step."""
 _FIRST_LEAST = 2
 """Rows of the table that words about its memory leave, where there are as many."""
 
@@ -92,10 +90,10 @@ class Replicas(Pane):
         return Row("Replicas", palette.title), right
 
     def _old(self, record: RunRecord) -> int | None:
-        """The step that the numbers are of, where that is long ago and no newer ones are on their way."""
+        """The step that the numbers are of, where it is not the run's and no newer ones are on their way."""
         told = [event.step for event in (record.replicas, record.replica_stats) if event is not None]
         waits = self._view.ended or self._view.state == "paused" or hangs(self._view)
-        return max(told) if waits and told and max(told) < _NEW_ENOUGH * record.step else None
+        return max(told) if waits and told and max(told) < record.step else None
 
     def _why_empty(self, record: RunRecord | None) -> str:
         if record is None or not self._view.ended:
@@ -117,7 +115,7 @@ class Replicas(Pane):
         replicas, stats = record.replicas.replicas, _stats(record)
         slow = slowest(stats.values())
         shown = replicas if len(replicas) <= height else replicas[: max(height - 1, 0)]
-        draw = _Table(self.palette, replicas, stats, slow, width)
+        draw = _Table(self.palette, replicas, stats, slow, width, old=self._old(record) is not None)
         lines = [draw.line(replica) for replica in shown]
         if hidden := replicas[len(shown) :]:
             row = Row(f"{len(hidden)} more", self.palette.dim)
@@ -140,10 +138,12 @@ class Replicas(Pane):
 
 
 class _Table:
-    """Draws the replicas under each other, with as many columns as fit and say something."""
+    """Draws the replicas under each other, with as many columns as fit and say something; numbers that are `old` are dim."""
 
-    def __init__(self, palette: Palette, replicas: Sequence[Replica], stats: dict[int, ReplicaStat], slow: int | None, width: int) -> None:
-        self._palette, self._stats, self._slow, self._width = palette, stats, slow, width
+    def __init__(
+        self, palette: Palette, replicas: Sequence[Replica], stats: dict[int, ReplicaStat], slow: int | None, width: int, *, old: bool
+    ) -> None:
+        self._palette, self._stats, self._slow, self._width, self._old = palette, stats, slow, width, old
         self._index = len(str(max(replica.index for replica in replicas)))
         self._device = max(len(replica.device) for replica in replicas)
         self._input = max(len(_shapes(replica.input, replica.inputs)) for replica in replicas)
@@ -172,7 +172,7 @@ class _Table:
             # Columns stay where they are when a mark comes and goes: it takes the place of the row's last values.
             if mark and column.text is not _time and row.width + 2 + column.width + len(mark) > self._width:
                 break
-            row.add("  ").right(column.text(replica, stat), column.width, column.style(palette))
+            row.add("  ").right(column.text(replica, stat), column.width, palette.dim if self._old else column.style(palette))
         # Of a mark that has no room its sign alone is left.
         row.add(mark if row.width + len(mark) <= self._width else mark[:3], palette.warn)
         return row.strip(self._width)
