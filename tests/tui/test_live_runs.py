@@ -210,6 +210,19 @@ async def test_x_in_the_list_stops_a_run_after_its_question(
         await until_told(pilot, f"{ID} stopped at step 40; there is nothing to stop.")
 
 
+async def test_going_on_with_an_opened_run_that_was_never_saved_is_refused_with_a_sentence(
+    session: FakeSession, sampler: FakeSampler, runs_dir: Path, outside: FakeOutside
+) -> None:
+    path = keep(runs_dir, ID, state="failed", error="step 3: the loss is NaN")
+    shutil.rmtree(path / "checkpoints")
+    outside.refusal = f"RUN: {ID} was never saved; start it anew."
+    async with attached_app(session, sampler, runs_dir, outside).run_test(size=WIDE) as pilot:
+        text = await until_shown(pilot, "failed", "never saved")
+        assert "R Resume" not in text
+        await pilot.press("R")
+        await until_told(pilot, f"{ID} was never saved; start it anew.")
+
+
 async def test_a_refused_key_says_why(session: FakeSession, sampler: FakeSampler, runs_dir: Path, outside: FakeOutside) -> None:
     outside.answers, outside.refusal = True, "RUN: [b]the run's process does not answer."
     live(runs_dir)

@@ -156,6 +156,21 @@ async def test_devices_in_a_row_are_a_range_in_the_column_that_has_room_for_one(
 
 
 @pytest.mark.parametrize("size", SIZES)
+async def test_a_long_reason_leaves_room_for_what_was_changed(
+    session: FakeSession, sampler: FakeSampler, runs_dir: Path, size: tuple[int, int]
+) -> None:
+    reason = "step 96: ValueError while training: " + "the shapes do not fit, " * 8 + "at the end"
+    config = msgspec.structs.replace(seed_cnn(), model="nets:late")
+    keep(runs_dir, FIRST, config=config, state="failed", error=reason)
+    app = make(session, sampler, runs_dir)
+    async with app.run_test(size=size) as pilot:
+        text = await opened(pilot, "Runs 1", "✗ failed · step 96: ValueError", "changed  model nets:late")
+        assert "…" in text or "at the end" in text
+        await pilot.press("x")
+        await until_told(pilot, "seed-cnn does not train any more (failed): there is nothing to stop.")
+
+
+@pytest.mark.parametrize("size", SIZES)
 async def test_no_runs_and_no_folder(session: FakeSession, sampler: FakeSampler, runs_dir: Path, size: tuple[int, int]) -> None:
     app = make(session, sampler, runs_dir)
     async with app.run_test(size=size) as pilot:

@@ -78,6 +78,7 @@ class OpenedScreen(PaneScreen):
         Binding("x", "take_out", "Take out", tooltip="Take this run out of the queue"),
         Binding("c", "tell('checkpoint')", "Checkpoint"),
         Binding("R", "resume", "Resume", tooltip="Go on with this run"),
+        Binding("R", "say_why_not", show=False),
         Binding("s", "settings", "Settings"),
         Binding("y", "copy", "Copy command"),
         Binding("escape", "leave", "Close"),
@@ -275,6 +276,7 @@ class OpenedScreen(PaneScreen):
         if action == "tell":
             return can.takes(cast("Command", parameters[0]))
         works = {"take_out": can.leaves_queue, "resume": can.goes_on, "settings": can.read, "copy": can.read}
+        works["say_why_not"] = can.read and not can.goes_on
         return works.get(action, True)
 
     def action_tell(self, command: Command) -> None:
@@ -303,6 +305,10 @@ class OpenedScreen(PaneScreen):
     def action_resume(self) -> None:
         """Go on with the run."""
         self.post_message(GoOn(self.opened.path))
+
+    def action_say_why_not(self) -> None:
+        """Going on with a run that trains, waits or was never saved is refused with a sentence."""
+        self.action_resume()
 
     async def action_runs(self) -> None:
         """Back to the list of runs as it was left, or to a new one where this was not opened from it."""

@@ -23,7 +23,7 @@ from tuitrain.tui.browse.runs_reader import Reading, RunsReader, Wish, Wishes
 from tuitrain.tui.messages import GoOn, OpenRun
 from tuitrain.tui.run_view import RunLike
 from tuitrain.tui.screens.base import Help, PaneScreen
-from tuitrain.tui.widgets.run_detail import ROWS, RunDetail
+from tuitrain.tui.widgets.run_detail import RunDetail, rows_in
 from tuitrain.tui.widgets.runs_table import RunsTable
 
 if TYPE_CHECKING:
@@ -68,6 +68,7 @@ class RunsScreen(PaneScreen):
         Binding("R", "say_why_not", show=False),
         Binding("x", "take_out", "Take out", tooltip="Take this run out of the queue"),
         Binding("x", "stop", "Stop", tooltip="Stop this run, with a checkpoint"),
+        Binding("x", "say_why_no_stop", show=False),
         Binding("e", "edit('name')", "Rename"),
         Binding("a", "edit('note')", "Note"),
         Binding("D", "delete", "Delete"),
@@ -120,9 +121,9 @@ class RunsScreen(PaneScreen):
     def place_panes(self, width: int, height: int) -> None:
         """The table gets what the detail leaves; without a run there is nothing to detail, but what is being typed keeps its field."""
         self._detail.display = not self._table.empty or self._detail.editing
-        rows = ROWS if self._detail.display else 0
+        rows = rows_in(height) if self._detail.display else 0
         self._table.styles.height = height - rows
-        self._detail.styles.height = ROWS
+        self._detail.styles.height = rows_in(height)
         self._table.place(first=True, last=not rows)
 
     def on_mount(self) -> None:
@@ -217,6 +218,8 @@ class RunsScreen(PaneScreen):
             return row is not None and (row.resumable and row.key != self._unsaved) == (action == "resume") and not self._typing
         if action in ("take_out", "stop"):
             return row is not None and not row.ended and row.summary.waits == (action == "take_out") and not self._typing
+        if action == "say_why_no_stop":
+            return row is not None and row.ended and not self._typing
         return not self._typing if action == "leave" else True
 
     def _trains(self, row: RunRow) -> bool:
@@ -251,6 +254,11 @@ class RunsScreen(PaneScreen):
     def action_say_why_not(self) -> None:
         """Going on with a run that trains or waits is refused with a sentence."""
         self.action_resume()
+
+    def action_say_why_no_stop(self) -> None:
+        """There is nothing to stop."""
+        if (row := self._table.list.selected) is not None:
+            self._tell(Outcome(f"{row.title} does not train any more ({row.state}): there is nothing to stop.", wrong=True))
 
     def action_say_why_kept(self) -> None:
         """Deleting a run that trains is refused with a sentence."""

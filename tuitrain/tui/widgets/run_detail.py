@@ -16,7 +16,7 @@ from tuitrain.tui.browse.run_rows import RunRow, Sketch
 from tuitrain.tui.look import state_look
 from tuitrain.tui.widgets.line_editor import LineEditor
 from tuitrain.tui.widgets.lines import Pane
-from tuitrain.tui.widgets.strips import Row
+from tuitrain.tui.widgets.strips import Row, fit
 from tuitrain.tui.widgets.wrap import wrap
 
 if TYPE_CHECKING:
@@ -25,10 +25,19 @@ if TYPE_CHECKING:
 Field = Literal["name", "note"]
 
 ROWS = 9
-"""Rows of the pane with its frame: name, note, run, what it trains, when, and two for its state and a sentence or what was changed."""
+"""Rows of the pane with its frame, at least: name, note, run, what it trains, when, and two for its state and a sentence or what was
+changed."""
+_OTHERS = 5
+"""Lines over the state."""
+_TALL = 30
 _LABEL = 9
 _SCALE = 9
 _SKETCH_FROM = 136
+
+
+def rows_in(height: int) -> int:
+    """Rows of the pane on a screen of so many: on a tall one both the sentence and what was changed have their lines."""
+    return ROWS + (height >= _TALL)
 
 
 class RunDetail(Pane):
@@ -172,7 +181,7 @@ class RunDetail(Pane):
             self._labelled("run", Row(kept.run, palette.text), width),
             self._labelled("trains", Row(what or words.NONE, palette.text), width),
             self._labelled("queued" if kept.queue else "started", when, width),
-            *self._state(run, width),
+            *self._state(run, width, 2 if height > _OTHERS + 2 or not self.changed else 1),
             *([self._labelled("changed", Row(self.changed, palette.text), width)] if self.changed else []),
         ]
         return lines[:height]
@@ -186,8 +195,8 @@ class RunDetail(Pane):
             return ""
         return f" on {kept.host}, pid {kept.pid}" if kept.live else f" on {kept.host}"
 
-    def _state(self, run: RunRow, width: int) -> list[Strip]:
-        """The state, with what went wrong in as many as two lines."""
+    def _state(self, run: RunRow, width: int, most: int) -> list[Strip]:
+        """The state, with what went wrong in as many as `most` lines, of two."""
         palette, kept = self.palette, run.summary
         glyph, style = state_look(run.state, palette)
         words_ = f"{glyph} {run.state_words}"
@@ -198,6 +207,8 @@ class RunDetail(Pane):
                 reason += f", and no step for {words.lasting(run.stalled_seconds)}"
         room = width - _LABEL - len(words_) - 3
         first, *rest = wrap(reason, room) if reason else [""]
+        if rest and most == 1:
+            first, rest = fit(f"{first} {rest[0]}", room), []
         tone = palette.bad if kept.error or kept.broken else palette.dim
         line = Row(words_, style).add(f" · {first}" if first else "", tone)
         lines = [self._labelled("state", line, width)]
