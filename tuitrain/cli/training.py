@@ -141,12 +141,14 @@ def _run_as_rank(world: World, config: RunConfig, runs_dir: Path, *, as_json: bo
     """Train as one of the ranks that a launcher started, and end the process."""
     from tuitrain.console import follow
     from tuitrain.console.printers import Silent
+    from tuitrain.engine.torch_first import torch_first
     from tuitrain.session import launched
     from tuitrain.session.in_time import in_time
     from tuitrain.session.rank_words import Words
 
     def load_train() -> Train:
-        from tuitrain.engine.outside import train_as_rank
+        with torch_first():
+            from tuitrain.engine.outside import train_as_rank
 
         return in_time(partial(train_as_rank, local_size=world.local_size), launched.END_SECONDS)
 
