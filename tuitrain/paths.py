@@ -38,6 +38,10 @@ LONGEST_SOCKET_PATH = 107
 """In bytes."""
 
 
+class NoSuchFolder(ConfigError):
+    """A folder that a configuration names does not exist."""
+
+
 def saved_folders(parent: Path) -> list[Path]:
     """The folders in `parent` that have a checkpoint's name, oldest first; whether they are whole is not looked at."""
     return sorted(parent.glob("step-*"), key=by_step) if os.path.isdir(parent) else []
@@ -176,6 +180,7 @@ def data_folder(value: str) -> Path | None:
     """The folder that a `data` value names; `None` where it is a built-in data set or an import string.
 
     Raises:
+        NoSuchFolder: it is the path of one that is not there.
         ConfigError: it is none of these, or nobody can tell.
     """
     if value in DATA:
@@ -195,7 +200,7 @@ def data_folder(value: str) -> Path | None:
             return Path(check_field("data", str(folder)))
         raise ConfigError(f"data: {shown} is a file; it must be {allowed('data')}.")
     if os.sep in value or value.startswith(("~", ".")):
-        raise ConfigError(f"data: the folder {shown} does not exist.{_nearest_folder(folder)}")
+        raise NoSuchFolder(f"data: the folder {shown} does not exist.{_nearest_folder(folder)}")
     known = ", ".join(DATA)
     raise ConfigError(
         f"data: {clean(value)!r} is neither one of {known}, nor a folder, nor an import string like my_package.data:make_data."

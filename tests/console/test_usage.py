@@ -50,15 +50,24 @@ def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
         (run, "--model", "It is a field: --set model=VALUE."),
         (run, "--checkpoint-every-steps", "It is a field: --set checkpoint_every_steps=VALUE."),
         (run, "--batch_size", "Did you mean '--batch-size'?"),
-        (resume, "--momentum", "It must be one of --device"),
-        (resume, "--lr", "It must be one of --device"),
         (resume, "--epoch", "Did you mean '--epochs'?"),
+        (resume, "--max_steps", "Did you mean '--max-steps'?"),
+        (resume, "--queue", "It must be one of --device, --strategy, --epochs, --max-steps, --runs-dir, --json, --tui, --detach, --help."),
     ],
 )
 def test_a_field_that_is_no_option_is_told_how_it_is_set(command: click.Command, option: str, words: str) -> None:
     with pytest.raises(click.NoSuchOption) as refused:
         command.make_context(command.name, ["last", option, "0.9"])
     assert sentence_of(refused.value).startswith(f"{option}: there is no such option. {words}")
+
+
+@pytest.mark.parametrize("option", ["--momentum", "--lr", "--data", "--batch-size", "--batch_size"])
+def test_a_run_that_goes_on_says_that_it_keeps_a_field(option: str) -> None:
+    field = option[2:].replace("-", "_")
+    with pytest.raises(click.NoSuchOption) as refused:
+        resume.make_context("resume", ["last", option, "0.9"])
+    kept = f"a run that goes on keeps its {field}; only device, strategy, epochs, max_steps may be changed."
+    assert sentence_of(refused.value) == f"{option}: {kept}"
 
 
 @pytest.mark.parametrize(
@@ -124,6 +133,8 @@ def test_a_run_is_deleted_only_when_somebody_says_so(
         ("resume last --tui --detach", "--tui goes together with neither --json nor --detach"),
         ("run seed-cnn --set lr", "--set: 'lr' is not allowed; it must be FIELD=VALUE, like --set lr=0.01."),
         ("run seed-cnn --set", "--set needs a value; it must be FIELD=VALUE, like --set lr=0.01."),
+        ("resume last --set data=elsewhere", "data: a run that goes on keeps its data; only device, strategy,"),
+        ("resume last --set lr", "--set: 'lr' is not allowed; it must be FIELD=VALUE"),
         ("run seed-cnn --max-steps", "--max-steps needs a value; it must be a whole number of 1 or more, or none."),
         ("export last -o", "-o needs a value."),
         ("export last --format CSV", "--format: 'CSV' is not allowed; it must be one of csv, json, pt, py. Did you mean 'csv'?"),

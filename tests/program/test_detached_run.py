@@ -76,6 +76,24 @@ def test_a_run_in_the_background_has_no_screen(env: dict[str, str]) -> None:
     assert "--detach and --tui" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("option", "output", "reason", "where"),
+    [
+        ("--detach", ">/dev/full", "No space left on device", "trains in the background"),
+        ("--detach", ">&-", "it is closed", "trains in the background"),
+        ("--queue --json", ">/dev/full", "No space left on device", "is in the queue"),
+    ],
+)
+def test_a_run_whose_id_cannot_be_printed_is_named_on_stderr(
+    clean_env: dict[str, str], option: str, output: str, reason: str, where: str
+) -> None:
+    command = f"exec {TUITRAIN} run {' '.join(RESTING)} {option} {output}"
+    done = subprocess.run(["/bin/sh", "-c", command], env={**os.environ, **clean_env}, stderr=subprocess.PIPE, text=True, timeout=300)
+    (row,) = runs(clean_env)
+    assert (done.returncode, done.stderr) == (1, f"tuitrain: standard output: {reason}; run {row['run']} {where}.\n")
+    assert row["state"] in ("queued", "running")
+
+
 def test_json_and_the_process_that_was_killed(clean_env: dict[str, str]) -> None:
     env = clean_env
     done = tuitrain(env, "run", *RESTING, "--detach", "--json")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import socket
 import stat
 import threading
@@ -24,7 +25,7 @@ from tuitrain.runs import catalogue
 from tuitrain.runs.errors import RunError
 from tuitrain.runs.record import RunRecord
 from tuitrain.runs.status import InQueue, read_status
-from tuitrain.runs.summary import RunSummary
+from tuitrain.runs.summary import RunSummary, summarize
 from tuitrain.session.control import Control
 from tuitrain.session.lines import commands, connection, place, server
 from tuitrain.session.lines.client import RunLine, decode
@@ -480,6 +481,23 @@ def test_a_run_that_cannot_be_reached_says_why(tmp_path: Path, heard: Heard, mon
     session.stop()
     assert session.join(BOUND)
     assert folder.is_dir()
+
+
+def test_a_folder_that_was_copied_or_renamed_names_the_run_that_its_process_trains(tmp_path: Path, heard: Heard) -> None:
+    session, folder = running(tmp_path, heard)
+    copy = Path(shutil.copytree(folder, tmp_path / "backup"))
+    pid = f"its process (pid {os.getpid()}) is that of run {folder.name}, whose folder was copied or renamed to this one"
+    for command in (commands.stop, commands.pause):
+        with pytest.raises(RunError) as refused:
+            command(summarize(copy, time.time()))
+        assert str(refused.value) == f"RUN: backup cannot be reached: {pid}; name {folder.name} instead."
+    renamed = folder.rename(tmp_path / "renamed")
+    with pytest.raises(RunError) as refused:
+        commands.stop(summarize(renamed, time.time()))
+    assert str(refused.value) == f"RUN: renamed cannot be reached: {pid}; rename it back to {folder.name}."
+    renamed.rename(folder)
+    commands.stop(summarize(folder, time.time()))
+    assert session.join(BOUND)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import pytest
 from small_sessions import until
 
 from tuitrain.config import RunConfig
+from tuitrain.python import PACKAGES
 from tuitrain.session.preflight import trials as module
 from tuitrain.session.preflight.measuring import Measuring
 from tuitrain.session.preflight.plans import Plan
@@ -35,7 +36,7 @@ def torch_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str],
         tell = f"import os\nwith open({str(pid) + '.new'!r}, 'w') as file: file.write(str(os.getpid()))\n"
         tell += f"os.rename({str(pid) + '.new'!r}, {str(pid)!r})\n"
         (folder / "__init__.py").write_text(tell + code)
-        monkeypatch.setenv("PYTHONPATH", str(tmp_path / "modules"))
+        monkeypatch.setenv("PYTHONPATH", f"{tmp_path / 'modules'}:{PACKAGES}")
         return pid
 
     return put
@@ -81,7 +82,8 @@ def test_one_that_hangs_is_ended_in_time(torch_is: Callable[[str], Path], monkey
 @pytest.mark.parametrize(
     ("code", "sentence"),
     [
-        ("raise ImportError('no \\x1b[31mlibcudart')", "The trial's process ended with exit code 1: ImportError: no"),
+        ("raise ImportError('no \\x1b[31mlibcudart')", "torch cannot be imported: no ·[31mlibcudart; `tuitrain doctor` says why."),
+        ("import sys\nsys.exit('no \\x1b[31mlibcudart')", "The trial's process ended with exit code 1: no"),
         ("import signal\nos.kill(os.getpid(), signal.SIGSEGV)", "The trial's process was ended by signal 11."),
     ],
 )

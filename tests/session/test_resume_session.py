@@ -344,6 +344,23 @@ def test_other_code_of_that_name_is_told_of_and_that_of_the_start_is_not(
     assert session.refusal is None
 
 
+def test_where_its_data_folder_has_gone_a_run_says_what_brings_it_back(tmp_path: Path) -> None:
+    runs_dir, data, engine = tmp_path / "runs", tmp_path / "pictures", Engine(20, 40)
+    data.mkdir()
+    config = with_changes(CONFIG, {"data": str(data)})
+    make(runs_dir, Engine(0, 20), config=config)
+    run = the_run(runs_dir)
+    before = files(run.path)
+    data.rename(tmp_path / "pictures-2")
+    gone = f"data: the folder {data} does not exist. Did you mean 'pictures-2'?"
+    _, session = make(runs_dir, engine, run.path, plan(run, {}))
+    assert session.refusal == f"{gone} Put it back there, or write its new place into {run.path / 'run.toml'}."
+    assert files(run.path) == before
+    _, session = make(runs_dir, engine, config=config)
+    assert session.refusal == gone, "a new run has no such file"
+    assert engine.folders == []
+
+
 def test_a_run_without_own_code_goes_on_anywhere(tmp_path: Path, run: RunSummary, monkeypatch: pytest.MonkeyPatch) -> None:
     assert environment_of(run.path) == {"threads": 2}
     (tmp_path / "other").mkdir()
@@ -430,6 +447,12 @@ def test_on_other_devices_the_outputs_are_no_more_gathered_where_they_were(run: 
             "RUN: {run} has done 20 steps, and with max_steps = 10 there are no more than 10; give --max-steps a larger number.",
         ),
         ({}, {"lr": "0.5"}, "lr: a run that goes on keeps its lr; only device, strategy, epochs, max_steps may be changed."),
+        (
+            {"state": "running"},
+            {"seed": "x"},
+            "seed: a run that goes on keeps its seed; only device, strategy, epochs, max_steps may be changed.",
+        ),
+        ({}, {"momentun": "0.5"}, "momentun: there is no such field. Did you mean 'momentum'?"),
         ({}, {"epochs": "many"}, "epochs: 'many' is not allowed; it must be a whole number of 1 or more."),
         ({}, {"strategy": "dp"}, "strategy: dp (nn.DataParallel) takes GPUs only, and device is 'cpu'; use split."),
         ({"state": "running"}, {}, "RUN: {run} is running (pid {pid} on {host}); stop it first, or attach to it."),

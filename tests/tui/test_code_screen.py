@@ -250,7 +250,7 @@ def refusing(error: Exception) -> WriteScript:
 @pytest.mark.parametrize(
     ("error", "sentence"),
     [
-        (ModuleNotFoundError("No module named 'torch'"), "cannot be imported: No module named 'torch'. d says what"),
+        (ConfigError("torch is not installed; `tuitrain doctor` helps."), "✗ torch is not installed; `tuitrain doctor` helps."),
         (ConfigError("data: the folder /nowhere does not exist."), "✗ data: the folder /nowhere does not exist."),
         (RuntimeError("bad\x1b[2J [b]\nmore"), "✗ The script cannot be written: bad·[2J [b]."),
         (ValueError(), "✗ The script cannot be written: ValueError."),

@@ -96,10 +96,10 @@ def export(run: str, format_: str, output: str | None, runs_dir: Path) -> None:
     # Before torch is loaded.
     check_output(output)
     check_working_directory()
-    from tuitrain.python import lasting_imports
+    from tuitrain.engine.torch_first import torch_first
     from tuitrain.runs.made_with import for_script
 
-    with lasting_imports():
+    with torch_first():
         from tuitrain.engine.export import export_weights, script
 
     if output is not None and format_ == "pt":

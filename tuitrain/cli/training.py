@@ -117,19 +117,25 @@ def run(
         return console.follow(session, config, shows)
 
 
-def _configuration(recipe: str, settings: Sequence[str], options: dict[str, str | None]) -> RunConfig:
+def _configuration(recipe: str, settings: Sequence[str], options: Mapping[str, str | None]) -> RunConfig:
     """The recipe with the options and the `--set` fields over it, in this order."""
     from tuitrain.config import with_changes
     from tuitrain.recipes import load_recipe
 
+    changes = _changes(settings, options)
+    config = load_recipe(changes.pop("recipe", recipe))
+    return with_changes(config, changes, from_text=True)
+
+
+def _changes(settings: Sequence[str], options: Mapping[str, str | None]) -> dict[str, str]:
+    """The fields that the options and then `--set` name, each with its value."""
     changes: dict[str, str] = {field: value for field, value in options.items() if value is not None}
     for setting in settings:
         field, equals, value = setting.partition("=")
         if not equals:
             raise click.UsageError(f"--set: {setting!r} is not allowed; it must be FIELD=VALUE, like --set lr=0.01.")
         changes[field.strip()] = value
-    config = load_recipe(changes.pop("recipe", recipe))
-    return with_changes(config, changes, from_text=True)
+    return changes
 
 
 def _is_rank(environment: Mapping[str, str]) -> bool:
@@ -141,12 +147,14 @@ def _run_as_rank(world: World, config: RunConfig, runs_dir: Path, *, as_json: bo
     """Train as one of the ranks that a launcher started, and end the process."""
     from tuitrain.console import follow
     from tuitrain.console.printers import Silent
+    from tuitrain.engine.torch_first import torch_first
     from tuitrain.session import launched
     from tuitrain.session.in_time import in_time
     from tuitrain.session.rank_words import Words
 
     def load_train() -> Train:
-        from tuitrain.engine.outside import train_as_rank
+        with torch_first():
+            from tuitrain.engine.outside import train_as_rank
 
         return in_time(partial(train_as_rank, local_size=world.local_size), launched.END_SECONDS)
 
@@ -167,11 +175,13 @@ def _run_as_rank(world: World, config: RunConfig, runs_dir: Path, *, as_json: bo
 @click.option("--strategy", metavar="auto|single|dp|split|ddp", help="Another strategy than before.")
 @click.option("--epochs", metavar="N", help="How many in all, from the run's first step.")
 @click.option("--max-steps", metavar="N", help="How many steps in all, from the run's first.")
+# Whoever sets a field as with `run` hears from `plan` which ones a run keeps.
+@click.option("--set", "settings", metavar="FIELD=VALUE", multiple=True, hidden=True)
 @runs_dir_option
 @json_flag("One JSON event a line.")
 @click.option("--tui", is_flag=True, help="Go on inside the app.")
 @detach_option
-def resume(run: str, runs_dir: Path, as_json: bool, tui: bool, detach: bool, **options: str | None) -> int:
+def resume(run: str, settings: tuple[str, ...], runs_dir: Path, as_json: bool, tui: bool, detach: bool, **options: str | None) -> int:
     """Go on with RUN from its newest checkpoint. In its own folder; a paused live one goes on where it is, a queued one waits again."""
     if tui and (as_json or detach):
         raise click.UsageError("--tui goes together with neither --json nor --detach: the app has the terminal to itself.")
@@ -181,7 +191,7 @@ def resume(run: str, runs_dir: Path, as_json: bool, tui: bool, detach: bool, **o
     from tuitrain.session.resume import plan
 
     found = catalogue.find(runs_dir, run)
-    changes = {field: value for field, value in options.items() if value is not None}
+    changes = _changes(settings, options)
     if found.state == "paused" and not changes:
         went_on = lines.go_on(found)
         if tui:

@@ -11,7 +11,8 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tuitrain.python import lasting_imports, leave_at_once
+from tuitrain.engine.torch_first import torch_first
+from tuitrain.python import leave_at_once
 
 if TYPE_CHECKING:
     from tuitrain.config import RunConfig
@@ -111,14 +112,15 @@ def _train(config: RunConfig, control: Control) -> Iterator[Event]:
 
     ahead = ranks_ahead(config, control, AGENT_MODULE, RANK_MODULE)
     with nullcontext() if ahead is None else closing(ahead):
-        with lasting_imports():
+        with torch_first():
             from tuitrain.engine.train import train
         yield from train(config, control, spread=partial(elastic_train, agent=AGENT_MODULE, rank=RANK_MODULE, ahead=ahead))
 
 
 def check_config(config: RunConfig) -> None:
     """The engine's check of what is to wait in the queue, imported when it is asked for: it takes torch with it."""
-    from tuitrain.engine.check import check
+    with torch_first():
+        from tuitrain.engine.check import check
 
     check(config)
 
@@ -130,13 +132,13 @@ def write_script(config: RunConfig, started: RunStarted | None, environment: Map
 
 @cache
 def _load_script() -> WriteScript:
-    with lasting_imports():
+    with torch_first():
         from tuitrain.engine.export import script
     return script
 
 
 def download_cifar10(ending: Callable[[], bool]) -> Iterator[Progress]:
     """The engine's download, imported when it is asked for: it takes torch with it."""
-    with lasting_imports():
+    with torch_first():
         from tuitrain.engine.download import fetch_cifar10
     yield from fetch_cifar10(ending)

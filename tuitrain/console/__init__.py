@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -77,5 +78,12 @@ def detach(config: RunConfig, runs_dir: Path, *, resume: Path | None = None, que
             run = detached.start(config, runs_dir, resume=resume, queue=queue, heard=preparations.show)
     finally:
         preparations.close()
-    print(msgspec.json.encode({"run": run}).decode() if as_json else run)
-    return 0
+    try:
+        print(msgspec.json.encode({"run": run}).decode() if as_json else run, flush=True)
+    except OSError as error:
+        # The run is there all the same, and nobody would know which.
+        to_nowhere(sys.stdout.fileno())
+        reason = "it is closed" if sys.__stdout__ is None else error.strerror
+        to_stderr(f"standard output: {reason}; run {run} {'is in the queue' if queue else 'trains in the background'}.")
+        return FAILED
+    return DONE

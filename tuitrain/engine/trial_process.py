@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from tuitrain.config import ConfigError
+from tuitrain.engine.torch_first import torch_first
 from tuitrain.paths import check_working_directory
-from tuitrain.python import lasting_imports, leave_at_once
+from tuitrain.python import leave_at_once
 from tuitrain.wire import Measured, Trial
 
 if TYPE_CHECKING:
@@ -41,11 +42,10 @@ def main(spread: Spread | None = None) -> None:
 def _measured(ask: Trial, spread: Spread | None) -> Measured:
     try:
         check_working_directory()
+        with torch_first():
+            from tuitrain.engine.trial import measure
     except ConfigError as error:
         return Measured(error=str(error), refused=True)
-    with lasting_imports():
-        from tuitrain.engine.trial import measure
-
     return measure(ask, spread)
 
 

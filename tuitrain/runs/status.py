@@ -160,6 +160,19 @@ def read_status(folder: Path) -> RunStatus:
     return msgspec.structs.replace(status, run=clean(folder.name), name=label.name_or(status.name), note=label.note_or(status.note))
 
 
+class _Written(msgspec.Struct, frozen=True):
+    run: str
+
+
+def written_as(folder: Path) -> str:
+    """The id under which a process last wrote the `state.json` in a run folder: that of another run where the folder was copied or renamed
+    since; empty where nobody can tell."""
+    try:
+        return clean(msgspec.json.decode(read_in(folder, STATE), type=_Written).run)
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+        return ""
+
+
 def _cleaned(status: RunStatus) -> RunStatus:
     """All its texts as a terminal may have them."""
     texts = {field: clean(value) for field in RunStatus.__struct_fields__ if isinstance(value := getattr(status, field), str)}

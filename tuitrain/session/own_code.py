@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tuitrain.config import DATA, ConfigError, RunConfig, is_import_string
 from tuitrain.events import Notice
-from tuitrain.paths import data_folder
+from tuitrain.paths import CONFIG, NoSuchFolder, data_folder
 from tuitrain.python import is_in, may_import, no_module
 from tuitrain.text import clean, readable
 
@@ -26,7 +26,12 @@ def check_own_code(config: RunConfig, folder: Path | None = None) -> Iterator[No
     Raises:
         ConfigError: one is neither in the working directory nor installed; or `data` names nothing.
     """
-    packages = _packages(config)
+    try:
+        packages = _packages(config)
+    except NoSuchFolder as error:
+        if folder is None:
+            raise
+        raise ConfigError(f"{error} Put it back there, or write its new place into {clean(readable(folder / CONFIG))}.") from None
     there = _started_in(folder) if folder is not None and packages else ""
     moved = bool(there) and not _is_here(there)
     for field, package in packages.items():

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tuitrain.config import ConfigError, RunConfig, check_field, parse_device, with_changes
+from tuitrain.config import FIELDS, ConfigError, RunConfig, check_field, parse_device, with_changes
 from tuitrain.paths import CHECKPOINTS, saved_folders
 from tuitrain.runs.errors import RunError
 from tuitrain.runs.made_with import config_of
@@ -29,17 +29,26 @@ def plan(run: RunSummary, changes: Mapping[str, str]) -> RunConfig:
     Raises:
         ConfigError: it is live, was never saved, has nothing left to do, or cannot be read; or a change is not allowed.
     """
-    check_resumable(run)
     for field in changes:
-        if field not in CHANGEABLE:
-            check_field(field, changes[field], from_text=True)
-            raise ConfigError(f"{field}: a run that goes on keeps its {field}; only {', '.join(CHANGEABLE)} may be changed.")
+        if is_kept(field):
+            raise ConfigError(f"{field}: {keeps(field)}")
+    check_resumable(run)
     before = config_of(run.path)
     config = with_changes(before, _with_strategy(before, changes), from_text=True)
     _check_left_to_do(read_status(run.path), config, _newest_saved(run.path))
     if not was_saved(run):
         raise RunError(f"RUN: {run.run} was never saved, so it cannot go on; start it anew.")
     return config
+
+
+def is_kept(field: str) -> bool:
+    """Whether this is a field that is not changed when a run goes on."""
+    return field in FIELDS and field not in CHANGEABLE
+
+
+def keeps(field: str) -> str:
+    """That a field is not changed when a run goes on, and which ones may be."""
+    return f"a run that goes on keeps its {field}; only {', '.join(CHANGEABLE)} may be changed."
 
 
 def was_saved(run: RunSummary) -> bool:

@@ -10,7 +10,7 @@ from tuitrain.events import END_STATES, Command, RunState
 from tuitrain.runs.errors import RunError
 from tuitrain.runs.process import is_out_of_sight
 from tuitrain.runs.silence import Wait, let_pass
-from tuitrain.runs.status import RunStatus, has_process, read_status
+from tuitrain.runs.status import RunStatus, has_process, read_status, written_as
 from tuitrain.runs.summary import RunSummary, summarize
 from tuitrain.session.lines import Word
 from tuitrain.session.lines.client import RunLine, Unanswered
@@ -86,6 +86,8 @@ def reach(run: RunSummary, command: Word) -> RunLine:
     if not run.here:
         raise RunError(f"RUN: {run.run} trains on {run.host} (pid {run.pid}), and only there it can be told to {command}.")
     line = RunLine.connect(run.path)
+    if line is None and (other := written_as(run.path)) not in ("", run.run):
+        raise RunError(f"RUN: {run.run} cannot be reached: {_of_another(run, other)}")
     if line is None and is_out_of_sight(read_status(run.path).process):
         where = f"in another container of {run.host}, or on another machine of that name"
         raise RunError(f"RUN: {run.run} trains {where}, and only there it can be told to {command}.")
@@ -95,6 +97,12 @@ def reach(run: RunSummary, command: Word) -> RunLine:
         reason = f"its process has no control socket; `kill {run.pid}` ends it with a last checkpoint."
         raise Unanswered(f"RUN: {run.run} (pid {run.pid}) cannot be reached: {reason}")
     return line
+
+
+def _of_another(run: RunSummary, other: str) -> str:
+    """That the process of which this folder tells is that of run `other`: what ends that process would end the other run."""
+    then = f"name {other} instead" if os.path.isdir(run.path.parent / other) else f"rename it back to {other}"
+    return f"its process (pid {run.pid}) is that of run {other}, whose folder was copied or renamed to this one; {then}."
 
 
 def _change(run: RunSummary, command: Command, state: RunState) -> str:

@@ -58,9 +58,5 @@ def _run(subject: Subject, name_devices: Name, write: WriteScript, written: Writ
         written(code_of(subject, name_devices, write))
     except ConfigError as error:
         written(error.reason)
-    except Exception as error:  # a broken torch raises what it likes, and the app lives on
-        reason = first_line(error)
-        if isinstance(error, ImportError):
-            written(f"The script is written with the help of torch, which cannot be imported: {reason}. d says what to do.")
-        else:
-            written(f"The script cannot be written: {reason}.")
+    except Exception as error:  # the app lives on
+        written(f"The script cannot be written: {first_line(error)}.")
