@@ -15,8 +15,8 @@ class FileNames:
     """The paths of samples in their data folder, as "test/deer/0123.jpg", in the samples' order.
 
     Attributes:
-        packed: [B] uint8 on the CPU: the bytes of each path and a zero byte, which no path holds. As many strings would take four times
-            the memory, for as long as the run trains.
+        packed: [B] uint8 on the CPU: the bytes of each path and a zero byte, which no path holds. As many strings would take nearly four
+            times the memory, for as long as the run trains.
     """
 
     packed: Tensor
