@@ -255,6 +255,7 @@ class Prediction(msgspec.Struct, frozen=True, kw_only=True):
     """What the network says of one test sample. `truth` and `predicted` are class numbers, `confidence` is 0 to 1.
 
     `image`: 32·32·3 bytes, row by row, red, green and blue of each pixel; `None` where samples are not such images.
+    `file`: the path of the image in the data folder, as "test/deer/0123.jpg"; `None` where samples are not files.
     """
 
     index: int
@@ -262,6 +263,7 @@ class Prediction(msgspec.Struct, frozen=True, kw_only=True):
     predicted: int
     confidence: float
     image: bytes | None = None
+    file: str | None = None
 
 
 class Predictions(Event, frozen=True, kw_only=True, tag="predictions"):

@@ -14,7 +14,7 @@ from PIL import Image
 
 from tuitrain.config import RunConfig
 from tuitrain.engine import decode, decoded, imagefolder
-from tuitrain.engine.data import Interrupted, load_data
+from tuitrain.engine.data import Dataset, Interrupted, load_data
 from tuitrain.events import Event, Notice, Progress
 
 
@@ -230,6 +230,72 @@ def test_only_old_leftovers_are_removed(folder: Path, cache: Path) -> None:
     loaded(folder)
     assert not old.exists()
     assert young.exists()
+
+
+# -- the names of the files ---------------------------------------------------------------------------------------------------
+
+
+def names_of(dataset: Dataset) -> list[str]:
+    """What the test samples' files are called."""
+    assert dataset.test is not None
+    assert dataset.test.files is not None
+    return dataset.test.files.at(range(len(dataset.test)))
+
+
+def assert_names_agree(folder: Path, dataset: Dataset) -> None:
+    """Each test sample has the pixels and the class of the file that it is named after."""
+    assert dataset.test is not None
+    for pixels, label, name in zip(dataset.test.inputs, dataset.test.labels.tolist(), names_of(dataset), strict=True):
+        assert np.array_equal(pixels.permute(1, 2, 0).numpy(), np.asarray(Image.open(folder / name)))
+        assert name.split("/")[:2] == ["test", dataset.classes[label]]
+
+
+@pytest.mark.parametrize("unreadable", [False, True])
+def test_names_are_those_of_the_files_with_these_pixels_from_the_cache_too(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, unreadable: bool
+) -> None:
+    for number in range(5, 200):
+        save(folder / "test" / "dog" / f"{number:02}.png", 5000 + number)
+    if unreadable:
+        (folder / "test" / "dog" / "07.png").write_bytes(b"no image")
+        (folder / "train" / "cat" / "03.png").write_bytes(b"no image")
+    decoded_now, _ = loaded(folder)
+    assert len(names_of(decoded_now)) == 205 - unreadable
+    assert ("test/dog/07.png" in names_of(decoded_now)) != unreadable
+    assert_names_agree(folder, decoded_now)
+    no_decoding(monkeypatch)
+    from_the_cache, _ = loaded(folder)
+    assert names_of(from_the_cache) == names_of(decoded_now)
+    assert_names_agree(folder, from_the_cache)
+
+
+def test_names_come_back_as_they_are_on_disk(folder: Path) -> None:
+    names = ["new\nline.png", "a\x1b[2J.png", "猫.png", os.fsdecode(b"r\xe9seau.png"), "with space.png"]
+    for number, name in enumerate(names):
+        save(folder / "test" / "dog" / name, 7000 + number)
+    for dataset in (loaded(folder)[0], loaded(folder)[0]):
+        assert {f"test/dog/{name}" for name in names} < set(names_of(dataset))
+        assert_names_agree(folder, dataset)
+
+
+def test_a_cache_without_names_is_made_again(folder: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A version before this one kept none."""
+    with monkeypatch.context() as before:
+        before.setattr(imagefolder, "_FORMAT", 2)
+        before.setattr(decoded, "_NAMES", decoded._NAMES[:4])
+        before.setattr(decoded, "load", lambda *_: None)
+        loaded(folder)
+    (old,) = cache.iterdir()
+    dataset, _ = loaded(folder)
+    assert_names_agree(folder, dataset)
+    (new,) = cache.iterdir()
+    assert new != old
+
+
+def test_other_data_name_no_files() -> None:
+    dataset, _ = loaded("synthetic")
+    assert dataset.test is not None
+    assert dataset.test.files is None
 
 
 # -- bad images ---------------------------------------------------------------------------------------------------------------

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import math
+import os
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import engine_small
+import msgspec
+import numpy as np
 import pytest
 import torch
 from engine_small import FakeControl, losses_of, of, run, small_config
+from PIL import Image
 from torch import Tensor, nn
 
+from tuitrain.config import RunConfig
 from tuitrain.engine import predictions
 from tuitrain.engine.data import Split
+from tuitrain.engine.file_names import FileNames
 from tuitrain.engine.predictions import SHOWN_MISTAKES, SHOWN_SAMPLES, Answers
 from tuitrain.events import Clock, Eval, Notice, Predictions
 
@@ -73,6 +80,24 @@ def test_images_are_the_samples_own_bytes() -> None:
         pixels = inputs[one.index]
         expected = bytes(pixels[channel, row, column].item() for row in range(32) for column in range(32) for channel in range(3))
         assert one.image == expected
+
+
+def test_samples_have_the_clean_names_of_their_files() -> None:
+    paths = [f"test/cat/{number:04}.png" for number in range(500)]
+    paths[0], paths[1] = "test/cat/a\x1b[2J\n.png", os.fsdecode(b"test/cat/r\xe9seau.png")
+    answers = Answers(Split(torch.zeros(500, 5), torch.ones(500, dtype=torch.int64), files=FileNames.of(paths)))
+    scores = torch.zeros(500, 2)
+    scores[:, 0] = torch.linspace(9, 1, 500)
+    answers.add(scores)
+    told = answers.event(1, 1, ("a", "b"))
+    assert [one.index for one in told.samples] == list(range(48))
+    assert [one.file for one in told.samples] == ["test/cat/a·[2J·.png", "test/cat/r·seau.png", *paths[2:48]]
+    assert [one.file for one in told.of_cells] == [paths[one.index] for one in told.of_cells]
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(told), type=Predictions) == told
+
+
+def test_samples_that_are_no_files_have_no_name() -> None:
+    assert {one.file for one in event_of(torch.zeros(4, 2), torch.tensor([0, 1, 0, 1])).samples} == {None}
 
 
 @pytest.mark.parametrize("inputs", [torch.zeros(4, 3, 32, 32), torch.zeros(4, 3, 8, 8, dtype=torch.uint8), torch.zeros(4, 7)])
@@ -164,6 +189,25 @@ def test_predictions_follow_their_evaluation_and_agree_with_it(tmp_path: Path) -
         assert right / engine_small.TEST_SAMPLES == evaluation.accuracy
         assert len(one.samples) == engine_small.TEST_SAMPLES
         assert one.classes == ("0", "1", "2", "3")
+
+
+@pytest.mark.parametrize("changes", [{}, {"strategy": "split", "device": "cpu,cpu"}])
+def test_a_run_on_a_folder_names_the_files_with_these_pixels(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any]
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    dice = np.random.default_rng(0)
+    for part, name, number in product(("train", "test"), ("cat", "dog"), range(20)):
+        path = tmp_path / "pets" / part / name / f"{number:02}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(dice.integers(0, 256, (32, 32, 3), dtype=np.uint8)).save(path)
+    config = RunConfig(recipe="seed-cnn", data=str(tmp_path / "pets"), epochs=1, **({"device": "cpu"} | changes))
+    told = of(Predictions, run(config, FakeControl(tmp_path)))[0]
+    assert len(told.samples) == len({one.file for one in told.samples}) == 40
+    for one in told.samples:
+        assert one.file is not None
+        assert one.file.split("/")[:2] == ["test", told.classes[one.truth]]
+        assert one.image == np.asarray(Image.open(tmp_path / "pets" / one.file)).tobytes()
 
 
 def test_a_run_without_test_samples_tells_none(tmp_path: Path) -> None:

@@ -39,6 +39,21 @@ def test_samples_of_the_cells_are_kept_and_a_file_of_before_has_none(run_folder)
     assert read_predictions(run_folder.path) == SAID
 
 
+def test_names_of_files_are_kept_clean_and_a_file_of_before_has_none(run_folder):
+    named = msgspec.structs.replace(SAMPLE, file="test/dog/0123.jpg")
+    hostile = msgspec.structs.replace(SAMPLE, file="test/dog/a\x1b[2J\n.jpg")
+    write_network(run_folder.path, msgspec.structs.replace(SAID, samples=(named,), of_cells=(hostile,)))
+    found = read_predictions(run_folder.path)
+    assert found.samples == (named,)
+    assert found.of_cells[0].file == "test/dog/a·[2J·.jpg"
+    content = msgspec.msgpack.decode((run_folder.path / PREDICTIONS).read_bytes())
+    for sample in (*content["samples"], *content["of_cells"]):
+        del sample["file"]
+    (run_folder.path / PREDICTIONS).write_bytes(msgspec.msgpack.encode(content))
+    found = read_predictions(run_folder.path)
+    assert (found.samples, found.of_cells) == ((SAMPLE,), (SAMPLE,))
+
+
 def test_a_run_without_them_loads(run_folder):
     record = load_record(run_folder.path)
     assert (record.parameters, record.predictions) == (None, None)

@@ -16,6 +16,7 @@ from unittest import mock
 
 import psutil
 import pytest
+from PIL import Image
 from small_groups import AGENT, BOUND, RANK, events_of, losses_of, processes_of, quiet_control, small_run, spread, wait_until
 from small_sessions import started
 
@@ -29,6 +30,7 @@ from tuitrain.events import (
     Losses,
     Notice,
     Phases,
+    Predictions,
     Progress,
     Replicas,
     Request,
@@ -107,6 +109,20 @@ def test_ranks_whose_own_data_are_not_the_same_are_refused(tmp_path: Path, monke
     said = r"custom with 160 training and 16 test samples \(their labels \w{8}\) on \S+ \(rank \d\)"
     with pytest.raises(ConfigError, match=rf"^data: it is {said} and {said}; all must train with the same\.$"):
         events_of(small_run(2, model="seed-cnn", data="small_images:make_unlike"), tmp_path)
+
+
+def test_a_group_names_the_files_with_these_pixels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    data = tmp_path / "pets"
+    for number, path in enumerate(data / part / name / f"{place}.png" for part in ("train", "test") for name in "ab" for place in range(8)):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (32, 32), (number, 7, 255 - number)).save(path)
+    events = events_of(small_run(2, model="seed-cnn", data=str(data)), tmp_path / "run")
+    (told,) = [event for event in events if isinstance(event, Predictions)]
+    assert len({one.file for one in told.samples}) == 16
+    for one in told.samples:
+        assert one.file is not None
+        assert one.image == Image.open(data / one.file).tobytes()
 
 
 def test_a_rank_that_fails_ends_the_run_when_rank_0_has_told_every_loss_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,11 +8,13 @@ from pathlib import Path
 import msgspec
 import pytest
 from fakes import FakeSampler, FakeSession, said, screen_text, seed_cnn, settle, started
-from kept_runs import resize
+from kept_runs import resize, until_told
+from rich.cells import cell_len
 from test_terminal import OnTerminal
 from textual.pilot import Pilot
 
 from tuitrain.events import Prediction, Predictions
+from tuitrain.text import clean
 from tuitrain.tui.app import TuitrainApp
 from tuitrain.tui.browse.pictures import BYTES, HEIGHT, SIDE, draw, ink_of
 from tuitrain.tui.browse.results import Results
@@ -535,6 +537,107 @@ async def test_a_click_selects_a_cell(session: FakeSession, sampler: FakeSampler
         await pilot.click(Matrix, offset=(lines[row].index("54"), row - 3))
         await pilot.pause()
         assert "airplane taken for bird" in screen_text(app)
+
+
+# -- samples that are files -------------------------------------------------------------------------------------------
+
+
+def of_files(path: str = "test/{truth}/{index:04}.jpg", classes: tuple[str, ...] = CLASSES) -> Predictions:
+    """The usual samples, and those of a cell, as files of a folder."""
+    event = msgspec.structs.replace(evaluation(classes=classes), of_cells=of_two_cells().of_cells)
+
+    def named(samples: tuple[Prediction, ...]) -> tuple[Prediction, ...]:
+        files = (path.format(truth=classes[sample.truth], index=sample.index) for sample in samples)
+        return tuple(msgspec.structs.replace(sample, file=file) for sample, file in zip(samples, files, strict=True))
+
+    return msgspec.structs.replace(event, samples=named(event.samples), of_cells=named(event.of_cells))
+
+
+def last_line_of_the_pane(app: TuitrainApp) -> str:
+    """Where the selected sample is in words."""
+    return screen_text(app).splitlines()[-3][1:-1]
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_a_file_is_named_and_y_copies_its_path(session: FakeSession, sampler: FakeSampler, size: tuple[int, int]) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=size) as pilot:
+        await opened(pilot, session, of_files())
+        assert " test/airplane/0100.jpg · 99 % sure · " in last_line_of_the_pane(app)
+        assert "test sample" not in screen_text(app)
+        assert "y Copy path" in screen_text(app).splitlines()[-1]
+        await pilot.press("right", "y")
+        await until_told(pilot, "copied")
+        assert app.clipboard == "test/automobile/0101.jpg"
+        await pilot.press("m", "right")
+        await pilot.pause()
+        assert "Copy path" not in screen_text(app).splitlines()[-1]
+        await pilot.press("y")
+        await pilot.pause()
+        assert app.clipboard == "test/automobile/0101.jpg"
+        await pilot.press("enter", "y")
+        await pilot.pause()
+        assert " test/airplane/0900.jpg · 50 % sure · 3 of 16 kept · " in last_line_of_the_pane(app)
+        assert app.clipboard == "test/airplane/0900.jpg"
+
+
+async def test_of_a_long_path_the_end_shows_and_all_is_copied(session: FakeSession, sampler: FakeSampler) -> None:
+    long = "test/{truth}/" + "a long part of a name, " * 6 + "{index:04}.jpg"
+    app = make(session, sampler)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await opened(pilot, session, of_files(long))
+        await pilot.press("y")
+        assert app.clipboard == long.format(truth="airplane", index=100)
+        line = last_line_of_the_pane(app)
+        assert line.startswith(" …")
+        assert "of a name, 0100.jpg · 99 % sure · airplane → automobile" in line
+        await pilot.press("m", "right", "enter")
+        await pilot.pause()
+        assert "a name, 0900.jpg · 50 % sure · 3 of 16 kept · airplane → bird" in last_line_of_the_pane(app)
+
+
+async def test_long_names_of_classes_leave_the_file_room(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await opened(pilot, session, of_files(classes=tuple(f"{name} {'x' * 60}" for name in CLASSES)))
+        line = last_line_of_the_pane(app)
+        assert "xxx/0100.jpg · 99 % sure · airplane x" in line
+        assert " → automobile" in line
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+async def test_hostile_names_of_files_stay_in_their_line(session: FakeSession, sampler: FakeSampler, name: str) -> None:
+    path = f"test/deer/{clean(name)}.jpg"
+    app = make(session, sampler)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await opened(pilot, session, of_files(path.replace("{", "").replace("}", "")))
+        assert f"{clean(name)[-3:]}.jpg · 99 % sure" in said(app)
+        assert {cell_len(line) for line in screen_text(app).splitlines()} == {80}
+        await pilot.press("y")
+        assert app.clipboard == path
+
+
+async def test_samples_that_are_no_files_have_no_path_to_copy(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await opened(pilot, session, evaluation())
+        assert "test sample 100 " in selected(app)
+        assert "Copy" not in screen_text(app).splitlines()[-1]
+        await pilot.press("y")
+        await pilot.pause()
+        assert app.clipboard == ""
+        await pilot.press("question_mark")
+        await pilot.pause()
+        assert "path" not in screen_text(app)
+
+
+async def test_help_has_the_key_for_files_where_there_are_some(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await opened(pilot, session, of_files())
+        await pilot.press("question_mark")
+        await pilot.pause()
+        assert "copy the picture's path in the data folder" in screen_text(app)
 
 
 async def test_help_explains_the_keys(session: FakeSession, sampler: FakeSampler) -> None:

@@ -16,6 +16,7 @@ from PIL import Image
 
 from tuitrain.config import ConfigError
 from tuitrain.engine.decoded import Decoded
+from tuitrain.engine.file_names import FileNames
 from tuitrain.engine.samples import ImageFile, Interrupted
 from tuitrain.events import Notice, Progress
 from tuitrain.text import clean, plural
@@ -81,7 +82,9 @@ def decode(
             absent = clean(classes[present.index(0)])
             raise ConfigError(f"data: no image of the class {absent!r} in {clean(str(folder / name))} can be read.")
         parts.append((everything[first:last] if bool(kept.all()) else everything[first:last][kept], part_labels))
-    return Decoded(*parts[0], *parts[1], notices=_notices(counts, files))
+    shown = zip(test, readable[len(train) :].tolist(), strict=True)
+    names = FileNames.of(file.name for file, could_be_read in shown if could_be_read)
+    return Decoded(*parts[0], *parts[1], test_files=names.packed, notices=_notices(counts, files))
 
 
 def decode_image(path: str) -> tuple[Pixels, tuple[int, int], str]:

@@ -21,17 +21,19 @@ from tuitrain.events import Notice
 from tuitrain.paths import cache_dir
 
 _LEFTOVER_SECONDS = 86_400.0
-_NAMES = ("train_pixels", "train_labels", "test_pixels", "test_labels")
+_NAMES = ("train_pixels", "train_labels", "test_pixels", "test_labels", "test_files")
 
 
 @dataclass(frozen=True, eq=False)
 class Decoded:
-    """What decoding a folder gave: pixels [N, 32, 32, 3] uint8, labels [N] int64, and what there is to say about it."""
+    """What decoding a folder gave: pixels [N, 32, 32, 3] uint8, labels [N] int64, the names of the test images
+    as `FileNames` packs them, and what there is to say about it."""
 
     train_pixels: Tensor
     train_labels: Tensor
     test_pixels: Tensor
     test_labels: Tensor
+    test_files: Tensor
     notices: tuple[Notice, ...]
 
 

@@ -12,13 +12,14 @@ from pathlib import Path
 
 from tuitrain.config import ConfigError
 from tuitrain.engine import decoded
+from tuitrain.engine.file_names import FileNames
 from tuitrain.engine.samples import Dataset, ImageFile, Interrupted, Split, images
 from tuitrain.events import Notice, Progress
 from tuitrain.text import clean, nearest
 
 SUFFIXES = (".png", ".jpg", ".jpeg")
 # Part of every fingerprint: another number makes every cache of decoded images void.
-_FORMAT = 2
+_FORMAT = 3
 
 # Name, size in bytes and time of change in nanoseconds of each image of a class folder, sorted.
 Listing = list[tuple[str, int, int]]
@@ -81,7 +82,7 @@ def load_imagefolder(folder: Path, ending: Callable[[], bool]) -> Generator[Noti
             yield Notice(level="warning", text=text)
     yield from result.notices
     train = Split(images(result.train_pixels), result.train_labels)
-    test = Split(images(result.test_pixels), result.test_labels)
+    test = Split(images(result.test_pixels), result.test_labels, files=FileNames(result.test_files))
     return Dataset("imagefolder", str(folder), train, test, tuple(clean(name) for name in contents.classes))
 
 

@@ -120,12 +120,18 @@ class Answers:
         return rows[: len(first)], rows[len(first) :]
 
     def _rows(self, predicted: Tensor, confidence: Tensor, chosen: Tensor) -> tuple[Prediction, ...]:
-        """The chosen samples, each with its image."""
+        """The chosen samples, each with its image and the name of its file."""
         columns = [column.tolist() for column in (chosen, self._split.labels[chosen], predicted[chosen], confidence[chosen])]
-        rows = zip(*columns, _images(self._split.inputs, chosen), strict=True)
+        rows = zip(*columns, _images(self._split.inputs, chosen), self._files(columns[0]), strict=True)
         return tuple(
-            Prediction(index=index, truth=label, predicted=said, confidence=sure, image=image) for index, label, said, sure, image in rows
+            Prediction(index=index, truth=label, predicted=said, confidence=sure, image=image, file=file)
+            for index, label, said, sure, image, file in rows
         )
+
+    def _files(self, chosen: Sequence[int]) -> list[str | None]:
+        """What the files of the chosen samples are called; `None` for each where the samples are no files."""
+        files = self._split.files
+        return [None] * len(chosen) if files is None else [clean(path) for path in files.at(chosen)]
 
 
 def _begin(samples: Tensor, count: int) -> Tensor:

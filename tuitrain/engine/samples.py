@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from tuitrain.engine.file_names import FileNames
 from tuitrain.events import DataKind
 
 
@@ -31,12 +32,14 @@ class Split:
         labels: [N] int64 class numbers.
         as_rows: the model gets images as sequences of rows.
         contiguous: the model can be trained with contiguous inputs only, and `inputs` are.
+        files: what the samples' files are called, where each is a file and someone may ask for it.
     """
 
     inputs: Tensor
     labels: Tensor
     as_rows: bool = False
     contiguous: bool = False
+    files: FileNames | None = None
 
     def __len__(self) -> int:
         return len(self.labels)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from tuitrain.events import Parameters, Predictions
+from tuitrain.events import Parameters, Prediction, Predictions
 from tuitrain.files import write_atomically
 from tuitrain.text import clean
 
@@ -46,7 +46,16 @@ def read_predictions(folder: Path) -> Predictions | None:
         return None
     if not _is_whole(found):
         return None
-    return msgspec.structs.replace(found, classes=tuple(map(clean, found.classes)))
+    return msgspec.structs.replace(
+        found,
+        classes=tuple(map(clean, found.classes)),
+        samples=tuple(map(_cleaned, found.samples)),
+        of_cells=tuple(map(_cleaned, found.of_cells)),
+    )
+
+
+def _cleaned(sample: Prediction) -> Prediction:
+    return sample if sample.file is None else msgspec.structs.replace(sample, file=clean(sample.file))
 
 
 def _is_whole(found: Predictions) -> bool:

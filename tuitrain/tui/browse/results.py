@@ -37,6 +37,11 @@ class Results:
         self.right = sum(self.count((number, number)) for number in range(self.classes))
 
     @property
+    def named(self) -> bool:
+        """Whether samples are files that have a name."""
+        return any(sample.file is not None for sample in self._of_all)
+
+    @property
     def counted(self) -> bool:
         """Whether there is a confusion matrix with something in it."""
         return self.total > 0

@@ -15,6 +15,7 @@ from tuitrain.tui.screens.base import Help, PaneScreen
 from tuitrain.tui.widgets.images import Images
 from tuitrain.tui.widgets.matrix import Matrix
 
+_COPY = ("y", "copy the picture's path in the data folder")
 _FILTERS: tuple[Which, ...] = ("all", "mistakes", "right")
 _ABOUT = {"all": "worst first", "mistakes": "mistakes", "right": "right ones"}
 _NONE = {
@@ -53,6 +54,7 @@ class PredictionsScreen(PaneScreen):
         Binding("m", "pictures", "Pictures"),
         Binding("tab,shift+tab", "switch", show=False),
         Binding("f", "filter", "Filter"),
+        Binding("y", "copy_file", "Copy path"),
         Binding("escape", "all_pictures", "All pictures"),
         Binding("escape", "back", show=False),
         Binding("p", "leave", "Close"),
@@ -76,6 +78,11 @@ class PredictionsScreen(PaneScreen):
         """The one that is looked at takes everything."""
         self._images.display = not self._in_matrix
         self._matrix.display = self._in_matrix
+
+    def help_lines(self) -> Help:
+        """With the key for files where samples are such."""
+        *keys, closes = self.KEYS
+        return (*keys, _COPY, closes) if self._results is not None and self._results.named else self.KEYS
 
     # -- keeping up ---------------------------------------------------------------------------------------------------
 
@@ -141,6 +148,7 @@ class PredictionsScreen(PaneScreen):
             "open_cell": in_cells and self._matrix.kept,
             "open_empty_cell": in_cells and not self._matrix.kept,
             "filter": there and not self._in_matrix and self._cell is None,
+            "copy_file": not self._in_matrix and self._images.file is not None,
             "all_pictures": one_cell,
             "back": not one_cell,
         }
@@ -190,6 +198,11 @@ class PredictionsScreen(PaneScreen):
     def action_filter(self) -> None:
         """The next filter."""
         self._choose(_FILTERS[(_FILTERS.index(self._which) + 1) % len(_FILTERS)], None)
+
+    def action_copy_file(self) -> None:
+        """Copy where the selected picture is in the data folder."""
+        if self._images.file is not None:
+            self.copy(self._images.file)
 
     def _choose(self, which: Which, cell: Cell | None) -> None:
         self._which, self._cell = which, cell

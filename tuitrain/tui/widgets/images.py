@@ -13,7 +13,7 @@ from tuitrain.events import Prediction
 from tuitrain.tui.browse.pictures import HEIGHT, SIDE, draw, ink_of
 from tuitrain.tui.browse.results import Results, confidence, has_picture, is_right
 from tuitrain.tui.widgets.lines import Pane
-from tuitrain.tui.widgets.strips import PLAIN, Row, fit
+from tuitrain.tui.widgets.strips import PLAIN, Row, apart, cell_width, end_of, fit
 from tuitrain.tui.widgets.wrap import wrap
 
 NO_PICTURES = "These samples are not images of 32×32 pixels, so they are listed."
@@ -21,6 +21,8 @@ _CARD = HEIGHT + 2
 """Rows of a card: the picture, its caption, and a blank one before the next."""
 _MOST_GAP = 6
 _LONGEST_NAME = 24
+_LEAST_FILE = 24
+"""Cells that a file's name keeps beside long names of classes."""
 _HEADING_MARKS = 8  # corners, spaces and a piece of the rule between the two ends of a heading
 LONGEST_ABOUT = 12
 """Cells of what the heading says of the samples; more would take a row of pictures at 120×40."""
@@ -76,6 +78,11 @@ class Images(Pane):
         self.cursor = next(places, min(self.cursor, max(len(samples) - 1, 0)))
         self._results, self._samples, self._about, self._sentence, self._kept = results, samples, about, sentence, kept
         self.redraw()
+
+    @property
+    def file(self) -> str | None:
+        """What the selected sample's file is called."""
+        return self._samples[self.cursor].file if self._samples else None
 
     def move(self, columns: int, rows: int) -> None:
         """Move the cursor by columns (on into the next row) and rows; it stays inside."""
@@ -206,10 +213,15 @@ class Images(Pane):
 
     def _in_words(self, results: Results, sample: Prediction, width: int) -> Strip:
         palette = self.palette
-        row = Row(f" test sample {sample.index:,}", palette.strong).add(" · ", palette.faint)
-        row.add(f"{confidence(sample)} sure", palette.text).add(" · ", palette.faint)
+        middle = Row(" · ", palette.faint).add(f"{confidence(sample)} sure", palette.text).add(" · ", palette.faint)
         if self._kept:
-            row.add(self._kept, palette.text).add(" · ", palette.faint)
+            middle.add(self._kept, palette.text).add(" · ", palette.faint)
+        subject = f"test sample {sample.index:,}"
+        if sample.file is not None:
+            # All files lie in the same folder: where there is no room, the end is what tells them apart.
+            short = cell_width(_names(results, sample, width))
+            subject = end_of(apart(sample.file), max(width - 1 - middle.width - short, _LEAST_FILE))
+        row = Row(f" {subject}", palette.strong).join(middle)
         truth, predicted = results.name(sample.truth), results.name(sample.predicted)
         spoken = Row("truth ", palette.dim).add(truth, palette.text).add(" · ", palette.faint)
         spoken.add("prediction ", palette.dim).add(predicted, palette.text)
