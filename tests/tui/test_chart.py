@@ -258,8 +258,9 @@ def test_large_numbers_have_short_labels(values: list[float], some: str) -> None
 # -- gaps, bands and what is laid over --------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("smoothed", [True, False])
 @pytest.mark.parametrize("braille", [True, False])
-def test_extending_over_gaps_and_moving_best_marks_gives_the_same_cells(braille: bool) -> None:
+def test_extending_over_gaps_and_moving_best_marks_gives_the_same_cells(braille: bool, smoothed: bool) -> None:
     dice = random.Random(3)
     series = Series()
     steps, held = step_axis(900, 1000, 60), value_axis([0.0, 2.5], 16, log=False)
@@ -271,7 +272,7 @@ def test_extending_over_gaps_and_moving_best_marks_gives_the_same_cells(braille:
         series.extend(range(first, first + count), [math.nan if lost else 1.2 + dice.uniform(-0.8, 0.8) for _ in range(count)])
         tests = [(float(step), 1 + math.sin(step / 40)) for step in range(60, len(series), 60)]
         raw, smooth = (points.thin(steps.low, steps.high, bin_columns(60)) for points in (series, series.smoothed(0.9)))
-        material = Material(LOSS, raw, smooth, tests, LOSS.best_of(tests))
+        material = Material(LOSS, raw, smooth if smoothed else None, tests, LOSS.best_of(tests))
         now = sketch(material, steps, (60, 16), PALETTE, log=False, held=held, braille=braille)
         if now.values != held:
             now = msgspec.structs.replace(now, values=held)
@@ -284,6 +285,29 @@ def test_extending_over_gaps_and_moving_best_marks_gives_the_same_cells(braille:
         before = now
         assert [line.simplify() for line in picture.lines] == [line.simplify() for line in draw(now, PALETTE).lines]
     assert extended > 20
+
+
+@pytest.mark.parametrize("braille", [True, False])
+def test_one_step_that_leaps_is_seen_without_smoothing_too(braille: bool) -> None:
+    series = Series()
+    series.extend(range(1, 1001), [1.4 if step == 500 else 1.0 for step in range(1, 1001)])
+    steps = step_axis(1000, 1000, 60)
+    material = Material(LOSS, series.thin(steps.low, steps.high, bin_columns(60)), None, [], None)
+    made = sketch(material, steps, (60, 16), PALETTE, log=False, held=None, braille=braille)
+    assert max(greatest for _, _, greatest in made.band) == 1.4
+    assert max(value for _, value in made.lines[0].points) < 1.05
+    rows, picture = canvas_of(made)
+    above = {column for row in rows[: picture.rows // 2] for column, character in enumerate(row) if character != " "}
+    assert above
+    assert all(abs(column - cell(500, steps, picture.columns)) <= 1 for column in above)
+
+
+def test_where_every_step_has_its_column_the_line_alone_says_all() -> None:
+    series = Series()
+    series.extend(range(1, 41), [1.0 + step % 2 for step in range(1, 41)])
+    steps = step_axis(40, 40, 60)
+    raw = series.thin(steps.low, steps.high, bin_columns(60))
+    assert sketch(Material(LOSS, raw, None, [], None), steps, (60, 16), PALETTE, log=False, held=None, braille=True).band == ()
 
 
 def canvas_of(drawing: Drawing) -> tuple[list[str], Picture]:

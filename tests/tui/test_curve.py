@@ -561,7 +561,7 @@ async def test_a_long_curve_is_smoothed_in_a_thread_and_drawn_raw_until_then(ses
         curve = app.screen.query_one(Curve)
         curve.redraw()
         assert threads == [] or threads[0] != _thread()
-        await until(lambda: "⣿" in "".join(curve_lines(app)))
+        await until(lambda: curve._later.arrivals > 0 and "⣿" in "".join(curve_lines(app)))
         assert threads[0] != _thread(), "the first time in a thread"
         train(session, 10)
         curve.redraw()

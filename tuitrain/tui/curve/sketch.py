@@ -50,6 +50,11 @@ class Material(msgspec.Struct, frozen=True):
         """What the line goes through."""
         return self.raw if self.smooth is None else self.smooth
 
+    @property
+    def hides(self) -> bool:
+        """Whether raw values of a noisy curve stand where the line does not: it is smoothed, or goes through means of several."""
+        return self.smooth is not None or (self.metric.smooths and any(one.count > 1 for one in self.raw))
+
     def empty(self, log: bool) -> bool:
         """Whether nothing of it can be shown."""
         least = _least(log)
@@ -80,7 +85,7 @@ def sketch(
         height=height,
         steps=steps,
         values=value_axis(values, height, log=log, held=held) if material.metric.scales else percent_axis(values, height, held=held),
-        band=_band(material, steps, width, least) if material.smooth is not None else (),
+        band=_band(material, steps, width, least) if material.hides else (),
         lines=[Line(_points(material, steps, width, least), palette.train) if material.metric.curve else Line(tests, palette.test)],
         dots=[
             Dots([point for point in tests if point not in best], palette.test, marks.test),
