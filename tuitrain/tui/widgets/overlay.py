@@ -14,7 +14,7 @@ from textual.strip import Strip
 from tuitrain.tui.curve.axes import Axis, cell, percent_axis, step_at, value_axis
 from tuitrain.tui.curve.callouts import Course, call_out, with_callouts
 from tuitrain.tui.curve.chart import Drawing, Line, Picture, Points, draw
-from tuitrain.tui.curve.compare import Reading, Track, Wanted, value_at
+from tuitrain.tui.curve.compare import Reading, Track, Wanted, spans_at, value_at
 from tuitrain.tui.curve.crosshair import with_cursor
 from tuitrain.tui.curve.pieces import Piece, kept, spaced
 from tuitrain.tui.widgets.lines import Pane
@@ -221,11 +221,24 @@ class Overlay(Pane):
 
 
 def _place(x: float, reading: Reading) -> str:
-    """A place on the axis as its marks are written, told from those a column away."""
-    across, axis = reading.wanted.across, reading.axis
-    if across == "time":
-        return along(x, (axis.high - axis.low) / reading.wanted.width)
-    return f"step {x:,.0f}" if across == "step" else f"{x:.2f}"
+    """A place on the axis as its marks are written, told from those a column away, and what the values there are."""
+    wanted, axis, spans = reading.wanted, reading.axis, spans_at(reading, x)
+    if wanted.across == "time":
+        place = along(x, (axis.high - axis.low) / wanted.width)
+    elif wanted.across == "epoch":
+        place = f"{x:.2f}"
+    else:
+        place = _steps(x, spans)
+    if wanted.metric == "train" and wanted.weight:
+        return f"{place}, smoothed {wanted.weight:g}"
+    return f"{place}, mean" if any(first < last for first, last in spans) else place
+
+
+def _steps(x: float, spans: Sequence[tuple[int, int]]) -> str:
+    """The steps that the values at `x` are of. The axis begins at 0, and the first step is 1."""
+    first = min((first for first, _ in spans), default=max(round(x), 1))
+    last = max((last for _, last in spans), default=first)
+    return f"step {first:,}" if first == last else f"steps {first:,}–{last:,}"
 
 
 def _above(track: Track, log: bool) -> Points:
