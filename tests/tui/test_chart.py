@@ -379,6 +379,14 @@ def test_a_step_stands_in_the_column_that_step_at_gives() -> None:
         assert all(cell(step_at(column, steps, 66), steps, 66) == column for column in range(66))
 
 
+def test_the_axis_holds_the_line_between_evaluations_that_lie_outside() -> None:
+    course = [(40.0, 52.0), (60.0, 81.0)]
+    made = sketch(Material(ACCURACY, (), None, [], None, course), Axis(40, 60, ()), (60, 16), PALETTE, log=False, held=None, braille=True)
+    assert made.lines[0].points == course
+    assert made.values.low == 50
+    assert not any(dots.points for dots in made.dots)
+
+
 def test_the_best_evaluation_is_the_first_of_the_best() -> None:
     tests = [(10.0, 3.0), (20.0, 1.0), (30.0, 1.0), (40.0, 3.0)]
     assert [metric.best_of(tests) for metric in (LOSS, ACCURACY, LEARNING_RATE)] == [(20.0, 1.0), (10.0, 3.0), None]

@@ -15,8 +15,9 @@ from tuitrain.events import Eval, Losses, RunEnded, State
 from tuitrain.runs.record import RunRecord
 from tuitrain.tui.curve.axes import Axis, number_axis
 from tuitrain.tui.curve.callouts import Course, call_out
-from tuitrain.tui.curve.compare import Entrant, Track, Wanted, axis_of, clip, ends_of, labels, load, read, right_end, spans_at, value_at
+from tuitrain.tui.curve.compare import Entrant, Track, Wanted, axis_of, ends_of, labels, load, read, right_end, spans_at, value_at
 from tuitrain.tui.curve.ruler import ACROSS, Across, Ruler, ruler
+from tuitrain.tui.curve.straight import clip
 from tuitrain.tui.differing import compare
 from tuitrain.tui.look import DARK, LIGHT, palette_of
 from tuitrain.tui.widgets.overlay import ceiling

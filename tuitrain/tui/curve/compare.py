@@ -19,7 +19,8 @@ from tuitrain.files import Stamp, stamp
 from tuitrain.paths import STATE
 from tuitrain.text import clean
 from tuitrain.tui.curve.axes import Axis, number_axis, round_up, span_axis, step_axis, step_limit, time_axis
-from tuitrain.tui.curve.ruler import Across, Ruler, between, ruler
+from tuitrain.tui.curve.ruler import Across, Ruler, ruler
+from tuitrain.tui.curve.straight import clip
 
 if TYPE_CHECKING:
     from tuitrain.runs.pyramid import Bin
@@ -250,13 +251,3 @@ def _nearest(points: Sequence[tuple[float, float]], x: float, reach: float) -> i
         return None
     after = bisect_right(points, x, key=lambda point: point[0])
     return min(range(max(after - 1, 0), min(after + 1, len(points))), key=lambda index: abs(points[index][0] - x))
-
-
-def clip(points: Sequence[tuple[float, float]], low: float, high: float) -> list[tuple[float, float]]:
-    """The part of a line through `points` that lies between x `low` and `high`, cut where it leaves."""
-    inside = [point for point in points if low <= point[0] <= high]
-    if len(inside) == len(points):
-        return inside
-    xs, ys = [x for x, _ in points], [y for _, y in points]
-    edges = [edge for edge in (low, high) if xs[0] < edge < xs[-1] and all(edge != x for x, _ in inside)]
-    return sorted([*inside, *((edge, between(xs, ys, edge)) for edge in edges)])
