@@ -336,6 +336,30 @@ async def test_a_cursor_reads_all_curves_at_once(session: FakeSession, sampler: 
         assert overlay(pilot).cursor is None
 
 
+@pytest.mark.parametrize("names", [("alexandria", "bologna", "cordoba", "dublin"), ("good", "bad")])
+@pytest.mark.parametrize("size", SIZES)
+async def test_the_chart_stands_still_when_the_cursor_comes(
+    session: FakeSession, sampler: FakeSampler, runs_dir: Path, size: tuple[int, int], names: tuple[str, ...]
+) -> None:
+    """Whether values make the legend longer, or take the place of longer words."""
+    diverged = [2.0] * 50 + [1e30] * 5
+    paths = [keep(runs_dir, f"a longer name {name}", diverged if name == "bad" else FALLING) for name in names]
+    async with make(session, sampler).run_test(size=size) as pilot:
+        text = await compared(pilot, paths, "1 a longer")
+        await pressed(pilot)
+
+        def axis(text: str) -> tuple[int, list[str]]:
+            lines = chart(text).splitlines()
+            rows = [(row, line[:7]) for row, line in enumerate(lines) if "┤" in line]
+            return len(lines), [f"{row} {label}" for row, label in rows]
+
+        before = axis(screen_text(pilot.app))
+        text = await pressed(pilot, "c")
+        assert "▲" in text
+        assert axis(text) == before
+        assert axis(await pressed(pilot, "c")) == before
+
+
 async def test_the_cursor_says_what_its_values_are(session: FakeSession, sampler: FakeSampler, pair: list[Path]) -> None:
     app = make(session, sampler)
     async with app.run_test(size=WIDE) as pilot:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rich.cells import cell_len
 from rich.style import Style
@@ -14,7 +14,7 @@ from textual.strip import Strip
 from tuitrain.tui.curve.axes import Axis, cell, percent_axis, step_at, value_axis
 from tuitrain.tui.curve.callouts import Course, call_out, with_callouts
 from tuitrain.tui.curve.chart import Drawing, Line, Picture, Points, draw
-from tuitrain.tui.curve.compare import Reading, Track, Wanted, spans_at, value_at
+from tuitrain.tui.curve.compare import Entrant, Reading, Track, Wanted, spans_at, value_at
 from tuitrain.tui.curve.crosshair import with_cursor
 from tuitrain.tui.curve.pieces import Piece, kept, spaced
 from tuitrain.tui.widgets.lines import Pane
@@ -156,12 +156,25 @@ class Overlay(Pane):
     # -- legend -------------------------------------------------------------------------------------------------------
 
     def _legend(self, reading: Reading, width: int, most: int, log: bool) -> list[Strip]:
-        """Numbers and names, names cut where they would take more than `most` lines; then the runs that could not be read."""
-        palette = self.palette
+        """Numbers and names, names cut where they would take more than `most` lines; then the runs that could not be read.
+
+        There are as many lines while somebody reads as while nobody does, so that the chart stands still.
+        """
         points = {track.number: _above(track, log) for track in reading.tracks}
         top = ceiling(list(points.values()))
-        notes = {track.number: self._read(track, reading) or _note(track, points[track.number], top) for track in reading.tracks}
+        notes = {track.number: _note(track, points[track.number], top) for track in reading.tracks}
+        values = {track.number: self._read(track, reading) for track in reading.tracks if track.points}
         shown = [entrant for entrant in reading.entrants if entrant.record is not None]
+        unread, read = self._named(shown, notes, width, most), self._named(shown, {**notes, **values}, width, most)
+        lines = unread if self.cursor is None else read
+        lines = [*lines, *[Row()] * (max(len(unread), len(read)) - len(lines))]
+        sentences = [f"✗ left out: {entrant.problem}" for entrant in reading.entrants if entrant.problem]
+        problems = [line for sentence in sentences for line in wrap_into(sentence, width, 2)]
+        return [*(line.strip(width) for line in lines), *(Row(line, self.palette.bad).strip(width) for line in problems)]
+
+    def _named(self, shown: Sequence[Entrant], notes: Mapping[int, str], width: int, most: int) -> list[Row]:
+        """Lines of numbers and names with what is to be said of each run."""
+        palette = self.palette
         longest = max((cell_len(entrant.label) for entrant in shown), default=0)
         lines: list[Row] = []
         for room in range(max(longest, _SHORTEST_NAME), _SHORTEST_NAME - 1, -1):
@@ -173,15 +186,11 @@ class Overlay(Pane):
             lines = _flow(items, width)
             if len(lines) <= most:
                 break
-        sentences = [f"✗ left out: {entrant.problem}" for entrant in reading.entrants if entrant.problem]
-        problems = [line for sentence in sentences for line in wrap_into(sentence, width, 2)]
-        return [*(line.strip(width) for line in lines), *(Row(line, palette.bad).strip(width) for line in problems)]
+        return lines
 
     def _read(self, track: Track, reading: Reading) -> str:
         """What the curve says where the cursor stands, always as wide, so that the names beside it stand still."""
-        if self.cursor is None or not track.points:
-            return ""
-        value = value_at(track, self.cursor, reading.axis, reading.wanted)
+        value = None if self.cursor is None else value_at(track, self.cursor, reading.axis, reading.wanted)
         text = "-" if value is None else f"{value:.1f} %" if reading.wanted.metric == "accuracy" else number(value)
         return f"{text:>7}"
 
