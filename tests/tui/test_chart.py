@@ -239,15 +239,25 @@ def test_steps_of_a_short_run_are_whole() -> None:
 
 
 def test_percent_ends_at_100_and_comes_closer_where_all_is_near_it() -> None:
-    assert (percent_axis([], 8).low, percent_axis([10, 99], 8).low, percent_axis([81, 84], 8).low, percent_axis([99.4], 8).low) == (
-        0,
-        0,
-        80,
-        95,
-    )
+    lows = {0: [], 50: [51.0], 80: [81.0, 84.0], 95: [95.0, 98.9], 99: [99.4, 100.0], 99.9: [99.95, 100.0]}
+    assert percent_axis([10, 99], 8).low == 0
+    assert {percent_axis(values, 8).low for values in lows.values()} == set(lows)
+    assert all(percent_axis(values, 8).low == low for low, values in lows.items())
     held = percent_axis([55.0], 8)
     assert percent_axis([51.0, 70.0], 8, held=held) is held
+    close = percent_axis([99.4], 8)
+    assert percent_axis([99.4, 100.0, 99.0], 8, held=close) is close
     assert {percent_axis([value], 16).high for value in (0.0, 50.0, 100.0)} == {100}
+
+
+@pytest.mark.parametrize("height", [4, 8, 12, 18, 40])
+@pytest.mark.parametrize("least", [0.0, 50.0, 80.0, 90.0, 95.0, 99.0, 99.9])
+def test_labels_near_100_percent_differ_and_do_not_widen_the_chart_much(least: float, height: int) -> None:
+    axis = percent_axis([least], height)
+    assert axis.ticks[-1] == (100, "100")
+    assert [float(label) for _, label in axis.ticks] == pytest.approx([mark for mark, _ in axis.ticks])
+    assert len({label for _, label in axis.ticks}) == len(axis.ticks) >= 3
+    assert max(len(label) for _, label in axis.ticks) <= 6
 
 
 @pytest.mark.parametrize(("values", "some"), [([120_000, 99_000], "110k"), ([2.3e6, 1e5], "1.5M"), ([5e8, 4.9e8], "500M")])

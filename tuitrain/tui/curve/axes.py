@@ -25,7 +25,7 @@ _SUFFIXES = ((1e6, 1e3, "k"), (1e9, 1e6, "M"))
 """Numbers below each limit are written in this unit."""
 _LARGEST = 1e300
 """Values above end here on an axis: between its ends and beside its marks there must be numbers left to reckon with."""
-_PERCENT_LOWS = (95.0, 90.0, 80.0, 50.0, 0.0)
+_PERCENT_LOWS = (99.9, 99.0, 95.0, 90.0, 80.0, 50.0, 0.0)
 
 
 class Axis(msgspec.Struct, frozen=True):
@@ -111,7 +111,9 @@ def percent_axis(values: Sequence[float], height: int, *, held: Axis | None = No
     if held is not None and not held.log and held.high == 100 and held.low == low:
         return held
     spacing = round_up((100 - low) / min(max(height // 2, 2), 10))
-    return Axis(low, 100, tuple((mark, f"{mark:.{_decimals(spacing)}f}") for mark in _multiples(low, 100, spacing)))
+    *marks, _ = _multiples(low, 100, spacing)
+    # The last one is always written as "100": with decimals it would be the widest label of all.
+    return Axis(low, 100, (*((mark, f"{mark:.{_decimals(spacing)}f}") for mark in marks), (100.0, "100")))
 
 
 def value_axis(values: Sequence[float], height: int, *, log: bool, held: Axis | None = None) -> Axis:
