@@ -23,6 +23,7 @@ from tuitrain.tui.curve.axes import (
     value_axis,
 )
 from tuitrain.tui.curve.band import band_cells
+from tuitrain.tui.curve.callouts import Course, call_out
 from tuitrain.tui.curve.chart import Dots, Drawing, Line, Picture, draw, extend
 from tuitrain.tui.curve.crosshair import epoch_columns, with_cursor
 from tuitrain.tui.curve.metrics import ACCURACY, LEARNING_RATE, LOSS
@@ -356,6 +357,29 @@ def test_dots_lie_over_lines_and_later_dots_over_earlier_ones() -> None:
     rows, _ = canvas_of(Drawing(60, 12, steps, values, lines=[Line(points, PALETTE.train)], dots=dots))
     text = "".join(rows)
     assert (text.count("◆"), text.count("●")) == (1, 1)
+
+
+@pytest.mark.parametrize("braille", [True, False])
+@pytest.mark.parametrize("height", [8, 12, 31])
+def test_a_mark_covers_the_dot_of_its_line(height: int, braille: bool) -> None:
+    """A dot beside it would look like another value."""
+    steps, values = Axis(0, 50, ()), Axis(0, 10, ())
+    for index in range(101):
+        points = [(index / 2, 10 - index / 10)]
+        lines, dots = [Line(points, PALETTE.train)], [Dots(points, PALETTE.test)]
+        rows, _ = canvas_of(Drawing(60, height, steps, values, lines=lines, dots=dots, braille=braille))
+        assert "".join(rows).strip() == "●"
+
+
+@pytest.mark.parametrize("braille", [True, False])
+def test_a_number_stands_on_its_line(braille: bool) -> None:
+    steps, values = Axis(0, 50, ()), Axis(0, 10, ())
+    for index in range(101):
+        points = [(0.0, index / 10), (index / 2, index / 10)]
+        picture = draw(Drawing(60, 12, steps, values, lines=[Line(points, PALETTE.train)], braille=braille), PALETTE)
+        callouts = call_out([Course(1, points)], steps, values, picture.columns, picture.rows, every=99, braille=braille)
+        assert callouts
+        assert all(picture.lines[one.row].text[picture.left + one.column] != " " for one in callouts)
 
 
 def test_the_cursor_goes_through_blank_cells_only() -> None:

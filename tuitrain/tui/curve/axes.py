@@ -47,6 +47,19 @@ def cell(position: float, axis: Axis, cells: int) -> int:
     return math.floor(round(0.5 + (cells - 1) * (position - axis.low) / (axis.high - axis.low), 8))
 
 
+def dots_in(braille: bool) -> tuple[int, int]:
+    """How many dots of a curve a cell has beside and above each other."""
+    return (2, 4) if braille else (1, 1)
+
+
+def dot_cell(position: float, axis: Axis, cells: int, dots: int) -> int:
+    """The cell with the dot that a curve has at a position, of `dots` in each.
+
+    It may be another than `cell` gives, which puts the ends of the axis into the middle of the outermost cells and not to their edges.
+    """
+    return cell(position, axis, cells * dots) // dots
+
+
 def step_at(column: float, steps: Axis, columns: int) -> float:
     """The step in the middle of a canvas column."""
     return steps.low + column * (steps.high - steps.low) / max(columns - 1, 1)

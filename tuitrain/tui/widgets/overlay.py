@@ -225,7 +225,7 @@ class Overlay(Pane):
         columns = picture.columns
         every = 12 if self.app.no_color or not self._braille else max(columns // 2, 12)
         courses = [Course(track.number, points) for track, points in zip(reading.tracks, tracks, strict=True)]
-        callouts = call_out(courses, reading.axis, values, columns, picture.rows, every=every)
+        callouts = call_out(courses, reading.axis, values, columns, picture.rows, every=every, braille=self._braille)
         return with_callouts(picture, callouts, self.palette.series)
 
 
