@@ -23,6 +23,7 @@ from tuitrain.tui.curve.axes import (
     value_axis,
 )
 from tuitrain.tui.curve.band import band_cells
+from tuitrain.tui.curve.callouts import Course, call_out
 from tuitrain.tui.curve.chart import Dots, Drawing, Line, Picture, draw, extend
 from tuitrain.tui.curve.crosshair import epoch_columns, with_cursor
 from tuitrain.tui.curve.metrics import ACCURACY, LEARNING_RATE, LOSS
@@ -239,15 +240,25 @@ def test_steps_of_a_short_run_are_whole() -> None:
 
 
 def test_percent_ends_at_100_and_comes_closer_where_all_is_near_it() -> None:
-    assert (percent_axis([], 8).low, percent_axis([10, 99], 8).low, percent_axis([81, 84], 8).low, percent_axis([99.4], 8).low) == (
-        0,
-        0,
-        80,
-        95,
-    )
+    lows = {0: [], 50: [51.0], 80: [81.0, 84.0], 95: [95.0, 98.9], 99: [99.4, 100.0], 99.9: [99.95, 100.0]}
+    assert percent_axis([10, 99], 8).low == 0
+    assert {percent_axis(values, 8).low for values in lows.values()} == set(lows)
+    assert all(percent_axis(values, 8).low == low for low, values in lows.items())
     held = percent_axis([55.0], 8)
     assert percent_axis([51.0, 70.0], 8, held=held) is held
+    close = percent_axis([99.4], 8)
+    assert percent_axis([99.4, 100.0, 99.0], 8, held=close) is close
     assert {percent_axis([value], 16).high for value in (0.0, 50.0, 100.0)} == {100}
+
+
+@pytest.mark.parametrize("height", [4, 8, 12, 18, 40])
+@pytest.mark.parametrize("least", [0.0, 50.0, 80.0, 90.0, 95.0, 99.0, 99.9])
+def test_labels_near_100_percent_differ_and_do_not_widen_the_chart_much(least: float, height: int) -> None:
+    axis = percent_axis([least], height)
+    assert axis.ticks[-1] == (100, "100")
+    assert [float(label) for _, label in axis.ticks] == pytest.approx([mark for mark, _ in axis.ticks])
+    assert len({label for _, label in axis.ticks}) == len(axis.ticks) >= 3
+    assert max(len(label) for _, label in axis.ticks) <= 6
 
 
 @pytest.mark.parametrize(("values", "some"), [([120_000, 99_000], "110k"), ([2.3e6, 1e5], "1.5M"), ([5e8, 4.9e8], "500M")])
@@ -258,8 +269,9 @@ def test_large_numbers_have_short_labels(values: list[float], some: str) -> None
 # -- gaps, bands and what is laid over --------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("smoothed", [True, False])
 @pytest.mark.parametrize("braille", [True, False])
-def test_extending_over_gaps_and_moving_best_marks_gives_the_same_cells(braille: bool) -> None:
+def test_extending_over_gaps_and_moving_best_marks_gives_the_same_cells(braille: bool, smoothed: bool) -> None:
     dice = random.Random(3)
     series = Series()
     steps, held = step_axis(900, 1000, 60), value_axis([0.0, 2.5], 16, log=False)
@@ -271,7 +283,7 @@ def test_extending_over_gaps_and_moving_best_marks_gives_the_same_cells(braille:
         series.extend(range(first, first + count), [math.nan if lost else 1.2 + dice.uniform(-0.8, 0.8) for _ in range(count)])
         tests = [(float(step), 1 + math.sin(step / 40)) for step in range(60, len(series), 60)]
         raw, smooth = (points.thin(steps.low, steps.high, bin_columns(60)) for points in (series, series.smoothed(0.9)))
-        material = Material(LOSS, raw, smooth, tests, LOSS.best_of(tests))
+        material = Material(LOSS, raw, smooth if smoothed else None, tests, LOSS.best_of(tests))
         now = sketch(material, steps, (60, 16), PALETTE, log=False, held=held, braille=braille)
         if now.values != held:
             now = msgspec.structs.replace(now, values=held)
@@ -284,6 +296,29 @@ def test_extending_over_gaps_and_moving_best_marks_gives_the_same_cells(braille:
         before = now
         assert [line.simplify() for line in picture.lines] == [line.simplify() for line in draw(now, PALETTE).lines]
     assert extended > 20
+
+
+@pytest.mark.parametrize("braille", [True, False])
+def test_one_step_that_leaps_is_seen_without_smoothing_too(braille: bool) -> None:
+    series = Series()
+    series.extend(range(1, 1001), [1.4 if step == 500 else 1.0 for step in range(1, 1001)])
+    steps = step_axis(1000, 1000, 60)
+    material = Material(LOSS, series.thin(steps.low, steps.high, bin_columns(60)), None, [], None)
+    made = sketch(material, steps, (60, 16), PALETTE, log=False, held=None, braille=braille)
+    assert max(greatest for _, _, greatest in made.band) == 1.4
+    assert max(value for _, value in made.lines[0].points) < 1.05
+    rows, picture = canvas_of(made)
+    above = {column for row in rows[: picture.rows // 2] for column, character in enumerate(row) if character != " "}
+    assert above
+    assert all(abs(column - cell(500, steps, picture.columns)) <= 1 for column in above)
+
+
+def test_where_every_step_has_its_column_the_line_alone_says_all() -> None:
+    series = Series()
+    series.extend(range(1, 41), [1.0 + step % 2 for step in range(1, 41)])
+    steps = step_axis(40, 40, 60)
+    raw = series.thin(steps.low, steps.high, bin_columns(60))
+    assert sketch(Material(LOSS, raw, None, [], None), steps, (60, 16), PALETTE, log=False, held=None, braille=True).band == ()
 
 
 def canvas_of(drawing: Drawing) -> tuple[list[str], Picture]:
@@ -324,6 +359,29 @@ def test_dots_lie_over_lines_and_later_dots_over_earlier_ones() -> None:
     assert (text.count("◆"), text.count("●")) == (1, 1)
 
 
+@pytest.mark.parametrize("braille", [True, False])
+@pytest.mark.parametrize("height", [8, 12, 31])
+def test_a_mark_covers_the_dot_of_its_line(height: int, braille: bool) -> None:
+    """A dot beside it would look like another value."""
+    steps, values = Axis(0, 50, ()), Axis(0, 10, ())
+    for index in range(101):
+        points = [(index / 2, 10 - index / 10)]
+        lines, dots = [Line(points, PALETTE.train)], [Dots(points, PALETTE.test)]
+        rows, _ = canvas_of(Drawing(60, height, steps, values, lines=lines, dots=dots, braille=braille))
+        assert "".join(rows).strip() == "●"
+
+
+@pytest.mark.parametrize("braille", [True, False])
+def test_a_number_stands_on_its_line(braille: bool) -> None:
+    steps, values = Axis(0, 50, ()), Axis(0, 10, ())
+    for index in range(101):
+        points = [(0.0, index / 10), (index / 2, index / 10)]
+        picture = draw(Drawing(60, 12, steps, values, lines=[Line(points, PALETTE.train)], braille=braille), PALETTE)
+        callouts = call_out([Course(1, points)], steps, values, picture.columns, picture.rows, every=99, braille=braille)
+        assert callouts
+        assert all(picture.lines[one.row].text[picture.left + one.column] != " " for one in callouts)
+
+
 def test_the_cursor_goes_through_blank_cells_only() -> None:
     steps, values = Axis(0, 50, ((0, "0"), (50, "50"))), Axis(0, 10, ((0, "0"),))
     picture = draw(Drawing(60, 12, steps, values, lines=[Line([(0.0, 5.0), (50.0, 5.0)], PALETTE.train)]), PALETTE)
@@ -353,6 +411,14 @@ def test_epochs_are_thinned_to_a_quarter_of_the_columns(columns: int, per_epoch:
 def test_a_step_stands_in_the_column_that_step_at_gives() -> None:
     for steps in (Axis(0, 7820, ()), Axis(400, 408, ())):
         assert all(cell(step_at(column, steps, 66), steps, 66) == column for column in range(66))
+
+
+def test_the_axis_holds_the_line_between_evaluations_that_lie_outside() -> None:
+    course = [(40.0, 52.0), (60.0, 81.0)]
+    made = sketch(Material(ACCURACY, (), None, [], None, course), Axis(40, 60, ()), (60, 16), PALETTE, log=False, held=None, braille=True)
+    assert made.lines[0].points == course
+    assert made.values.low == 50
+    assert not any(dots.points for dots in made.dots)
 
 
 def test_the_best_evaluation_is_the_first_of_the_best() -> None:

@@ -15,8 +15,9 @@ from tuitrain.events import Eval, Losses, RunEnded, State
 from tuitrain.runs.record import RunRecord
 from tuitrain.tui.curve.axes import Axis, number_axis
 from tuitrain.tui.curve.callouts import Course, call_out
-from tuitrain.tui.curve.compare import Entrant, Track, Wanted, axis_of, clip, ends_of, labels, load, read, right_end, value_at
+from tuitrain.tui.curve.compare import Entrant, Track, Wanted, axis_of, ends_of, labels, load, read, right_end, spans_at, value_at
 from tuitrain.tui.curve.ruler import ACROSS, Across, Ruler, ruler
+from tuitrain.tui.curve.straight import clip
 from tuitrain.tui.differing import compare
 from tuitrain.tui.look import DARK, LIGHT, palette_of
 from tuitrain.tui.widgets.overlay import ceiling
@@ -211,11 +212,33 @@ def test_a_run_whose_times_nobody_kept_says_so() -> None:
 def test_a_curve_is_read_at_its_nearest_point_and_evaluations_at_the_last_one() -> None:
     axis = number_axis(0, 10, 10)
     of_training, of_tests = Wanted(width=10), Wanted(width=10, metric="test")
-    track = Track(1, [(2.0, 5.0), (4.0, 6.0), (6.0, 7.0)])
+    points = [(2.0, 5.0), (4.0, 6.0), (6.0, 7.0)]
+    track = Track(1, points, evaluated=points)
     read_at = (0.9, 1.2, 2.9, 3.1, 6.9, 7.1)
     assert [value_at(track, x, axis, of_training) for x in read_at] == [None, 5.0, 5.0, 6.0, 7.0, None]
     assert [value_at(track, x, axis, of_tests) for x in read_at] == [None, None, 5.0, 5.0, 7.0, 7.0]
     assert value_at(Track(1), 1.0, axis, of_training) is None
+
+
+def test_evaluations_are_read_where_the_axis_holds_only_the_line_between_them() -> None:
+    reading = read(entrants(record([1.0] * 100, accuracies={10: 0.2, 90: 0.6})), Wanted(metric="accuracy", zoom=2, end=75))
+    (found,) = reading.tracks
+    assert [x for x, _ in found.points] == [50, 75]
+    assert value_at(found, 60.0, reading.axis, reading.wanted) == 20.0, "no evaluation said what the line passes"
+
+
+def test_a_point_of_a_long_run_knows_the_steps_that_it_is_the_mean_of() -> None:
+    long, short = record([float(step) for step in range(1, 1001)]), record([1.0] * 3)
+    reading = read(entrants(long, short), Wanted(weight=0.0, width=250))
+    spans = reading.tracks[0].spans
+    assert (spans[0][0], spans[-1][1]) == (1, 1000)
+    assert all(before[1] + 1 == after[0] for before, after in itertools.pairwise(spans))
+    assert all(value == (first + last) / 2 for (first, last), (_, value) in zip(spans, reading.tracks[0].points, strict=True))
+    assert spans_at(reading, 0.0) == [(1, 3), (1, 1)]
+    assert spans_at(reading, 501.0) == [(500, 503)]
+    closer = read(entrants(long), Wanted(weight=0.0, width=250, zoom=4))
+    assert spans_at(closer, 980.3) == [(980, 980)]
+    assert spans_at(read(entrants(long), Wanted(metric="test")), 500.0) == []
 
 
 def test_a_run_that_cannot_be_read_is_left_out_with_its_reason(tmp_path: Path) -> None:

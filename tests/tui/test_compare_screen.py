@@ -317,11 +317,11 @@ async def test_a_cursor_reads_all_curves_at_once(session: FakeSession, sampler: 
         await pressed(pilot, "minus", "minus")
         assert " at " not in chart(screen_text(app))
         text = chart(await pressed(pilot, "c", "home"))
-        assert "Train loss over steps at step 0" in text
+        assert "Train loss over steps at step 1 " in text
         assert f"1 short:   {FALLING[0]:.3f}   2 long:   {FALLING[0]:.3f}" in text
         assert "┊" in text
         text = chart(await pressed(pilot, "right", "end"))
-        assert "at step 200" in text
+        assert "at steps 199–200, mean " in text
         assert "1 short:       -   2 long:   0.500" in text, "a run says nothing beyond its end"
         assert chart(await pressed(pilot, "left")) != text
         text = chart(await pressed(pilot, "m", "m", "end"))
@@ -334,6 +334,43 @@ async def test_a_cursor_reads_all_curves_at_once(session: FakeSession, sampler: 
         assert overlay(pilot).cursor is None, "a place on one axis is none on another"
         await pressed(pilot, "c", "c")
         assert overlay(pilot).cursor is None
+
+
+@pytest.mark.parametrize("names", [("alexandria", "bologna", "cordoba", "dublin"), ("good", "bad")])
+@pytest.mark.parametrize("size", SIZES)
+async def test_the_chart_stands_still_when_the_cursor_comes(
+    session: FakeSession, sampler: FakeSampler, runs_dir: Path, size: tuple[int, int], names: tuple[str, ...]
+) -> None:
+    """Whether values make the legend longer, or take the place of longer words."""
+    diverged = [2.0] * 50 + [1e30] * 5
+    paths = [keep(runs_dir, f"a longer name {name}", diverged if name == "bad" else FALLING) for name in names]
+    async with make(session, sampler).run_test(size=size) as pilot:
+        text = await compared(pilot, paths, "1 a longer")
+        await pressed(pilot)
+
+        def axis(text: str) -> tuple[int, list[str]]:
+            lines = chart(text).splitlines()
+            rows = [(row, line[:7]) for row, line in enumerate(lines) if "┤" in line]
+            return len(lines), [f"{row} {label}" for row, label in rows]
+
+        before = axis(screen_text(pilot.app))
+        text = await pressed(pilot, "c")
+        assert "▲" in text
+        assert axis(text) == before
+        assert axis(await pressed(pilot, "c")) == before
+
+
+async def test_the_cursor_says_what_its_values_are(session: FakeSession, sampler: FakeSampler, pair: list[Path]) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=WIDE) as pilot:
+        await compared(pilot, pair)
+        await pressed(pilot, "minus", "minus", "c", "z", "z", "z")
+        step = round(overlay(pilot).cursor or 0)
+        assert f"over steps at step {step} ─" in await pressed(pilot)
+        assert f"over steps at step {step}, smoothed 0.6 ─" in await pressed(pilot, "plus")
+        assert "mean" not in await pressed(pilot, "m", "m", "Z", "home")
+        assert "over steps at step 1 ─" in screen_text(app)
+        assert "over epochs at 4.00, mean ─" in await pressed(pilot, "m", "minus", "a", "c", "end")
 
 
 async def test_a_cursor_begins_where_a_curve_says_something(session: FakeSession, sampler: FakeSampler, runs_dir: Path) -> None:
@@ -411,11 +448,11 @@ async def test_a_click_reads_the_curves(session: FakeSession, sampler: FakeSampl
         picture = overlay(pilot)._picture
         assert isinstance(picture, Picture)
         await pilot.click(Overlay, offset=(WIDE[0] - 2 - picture.columns, 5))
-        await until_shown(pilot, "over steps at step 0")
+        await until_shown(pilot, "over steps at step 1, smoothed 0.9")
         await pilot.click(Overlay, offset=(WIDE[0] - 3, 5))
-        await until_shown(pilot, "over steps at step 200")
+        await until_shown(pilot, "over steps at steps 199–200, smoothed 0.9")
         await pilot.press("left")
-        await until(pilot, lambda: "at step 200" not in screen_text(app))
+        await until(pilot, lambda: "at steps 199–200" not in screen_text(app))
 
 
 async def test_the_table_scrolls(session: FakeSession, sampler: FakeSampler, pair: list[Path]) -> None:

@@ -264,6 +264,30 @@ async def test_an_empty_part_says_how_to_get_out(session: FakeSession, sampler: 
         assert "between steps" not in await shown(pilot)
 
 
+async def test_a_line_goes_on_between_evaluations_that_are_out_of_sight(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=WIDE) as pilot:
+        curve = await begun(pilot, session, steps=100)
+        for accuracy in (0.3, 0.6, 0.5):
+            evaluate(session, 1.0, accuracy)
+            train(session, 300)
+        await pilot.press("m", "z", "z", "left_square_bracket")
+        await shown(pilot)
+        assert curve.viewport.span == Span(625, 875)
+        assert ("●" in "".join(curve_lines(app)), "◆ best" in screen_text(app)) == (True, False), "step 700, and 400 is the best one"
+        await pilot.press("z")
+        assert curve.viewport.span == Span(750, 875)
+        assert "no accuracy between steps 750 and 875" in await shown(pilot), "the last evaluation lies before"
+        await pilot.press(*["left_square_bracket"] * 4)
+        await shown(pilot)
+        assert curve.viewport.span == Span(502, 627)
+        canvas = [line[6:] for line in curve_lines(app)[:-2]]
+        assert not {"●", "◆"} & set("".join(canvas)), "marks stand on evaluations only"
+        assert all(any(line[column] != " " for line in canvas) for column in range(len(canvas[0])))
+        await pilot.press("left_square_bracket", "left_square_bracket")
+        assert "◆ best" in await shown(pilot)
+
+
 # -- the cursor -------------------------------------------------------------------------------------------------------
 
 
@@ -561,7 +585,7 @@ async def test_a_long_curve_is_smoothed_in_a_thread_and_drawn_raw_until_then(ses
         curve = app.screen.query_one(Curve)
         curve.redraw()
         assert threads == [] or threads[0] != _thread()
-        await until(lambda: "⣿" in "".join(curve_lines(app)))
+        await until(lambda: curve._later.arrivals > 0 and "⣿" in "".join(curve_lines(app)))
         assert threads[0] != _thread(), "the first time in a thread"
         train(session, 10)
         curve.redraw()

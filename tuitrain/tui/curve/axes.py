@@ -25,7 +25,7 @@ _SUFFIXES = ((1e6, 1e3, "k"), (1e9, 1e6, "M"))
 """Numbers below each limit are written in this unit."""
 _LARGEST = 1e300
 """Values above end here on an axis: between its ends and beside its marks there must be numbers left to reckon with."""
-_PERCENT_LOWS = (95.0, 90.0, 80.0, 50.0, 0.0)
+_PERCENT_LOWS = (99.9, 99.0, 95.0, 90.0, 80.0, 50.0, 0.0)
 
 
 class Axis(msgspec.Struct, frozen=True):
@@ -45,6 +45,19 @@ class Axis(msgspec.Struct, frozen=True):
 def cell(position: float, axis: Axis, cells: int) -> int:
     """The cell or dot of a canvas at a position, as plotext has it; outside of 0 to `cells` - 1 where the axis does not reach it."""
     return math.floor(round(0.5 + (cells - 1) * (position - axis.low) / (axis.high - axis.low), 8))
+
+
+def dots_in(braille: bool) -> tuple[int, int]:
+    """How many dots of a curve a cell has beside and above each other."""
+    return (2, 4) if braille else (1, 1)
+
+
+def dot_cell(position: float, axis: Axis, cells: int, dots: int) -> int:
+    """The cell with the dot that a curve has at a position, of `dots` in each.
+
+    It may be another than `cell` gives, which puts the ends of the axis into the middle of the outermost cells and not to their edges.
+    """
+    return cell(position, axis, cells * dots) // dots
 
 
 def step_at(column: float, steps: Axis, columns: int) -> float:
@@ -111,7 +124,9 @@ def percent_axis(values: Sequence[float], height: int, *, held: Axis | None = No
     if held is not None and not held.log and held.high == 100 and held.low == low:
         return held
     spacing = round_up((100 - low) / min(max(height // 2, 2), 10))
-    return Axis(low, 100, tuple((mark, f"{mark:.{_decimals(spacing)}f}") for mark in _multiples(low, 100, spacing)))
+    *marks, _ = _multiples(low, 100, spacing)
+    # The last one is always written as "100": with decimals it would be the widest label of all.
+    return Axis(low, 100, (*((mark, f"{mark:.{_decimals(spacing)}f}") for mark in marks), (100.0, "100")))
 
 
 def value_axis(values: Sequence[float], height: int, *, log: bool, held: Axis | None = None) -> Axis:

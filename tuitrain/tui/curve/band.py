@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from tuitrain.tui.curve.axes import Axis, cell
+from tuitrain.tui.curve.axes import Axis, cell, dots_in
 
 _CLOSE = 3
 """Strokes so many dots apart look connected."""
@@ -43,7 +43,7 @@ def band_cells(
         rows: cells of the canvas.
         braille: 2 by 4 dots in a cell, else one.
     """
-    wide, high = (2, 4) if braille else (1, 1)
+    wide, high = dots_in(braille)
     placed = [
         None
         if math.isnan(least)

@@ -10,7 +10,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
-from tuitrain.tui.curve.axes import Axis, cell, step_at
+from tuitrain.tui.curve.axes import Axis, dot_cell, dots_in, step_at
 from tuitrain.tui.curve.chart import Picture
 
 _TRIES = 24
@@ -32,14 +32,16 @@ class Course(msgspec.Struct, frozen=True):
     points: Sequence[tuple[float, float]]
 
 
-def call_out(courses: Sequence[Course], x: Axis, values: Axis, columns: int, rows: int, *, every: int) -> list[Callout]:
+def call_out(
+    courses: Sequence[Course], x: Axis, values: Axis, columns: int, rows: int, *, every: int, braille: bool = True
+) -> list[Callout]:
     """Where the numbers stand: at the end of each curve and, where there is room, about each `every` columns before.
 
     Curves that lie on each other get their numbers side by side, because no cell holds two of them.
     """
     taken: set[tuple[int, int]] = set()
     found: list[Callout] = []
-    ways = [_Way(course, x, values, columns, rows) for course in courses if course.points]
+    ways = [_Way(course, x, values, columns, rows, dots_in(braille)) for course in courses if course.points]
     for way in ways:
         if place := way.free(way.last, taken) or way.beside(taken):
             found.append(_take(way, place, taken))
@@ -71,15 +73,16 @@ def _take(way: _Way, place: tuple[int, int], taken: set[tuple[int, int]]) -> Cal
 class _Way:
     """A course in cells."""
 
-    def __init__(self, course: Course, x: Axis, values: Axis, columns: int, rows: int) -> None:
+    def __init__(self, course: Course, x: Axis, values: Axis, columns: int, rows: int, dots: tuple[int, int]) -> None:
         self.number = course.number
         self._xs = [point[0] for point in course.points]
         self._heights = [values.position(point[1]) for point in course.points]
         self._x, self._values, self._columns, self._rows = x, values, columns, rows
+        self._wide, self._high = dots
         self.first, self.last = self._column(self._xs[0]), self._column(self._xs[-1])
 
     def _column(self, x: float) -> int:
-        return min(max(cell(x, self._x, self._columns), 0), self._columns - 1)
+        return min(max(dot_cell(x, self._x, self._columns, self._wide), 0), self._columns - 1)
 
     def _row(self, column: int) -> int:
         """The row of the curve in a column."""
@@ -89,7 +92,7 @@ class _Way:
         span = self._xs[right] - self._xs[left]
         share = (at - self._xs[left]) / span if span > 0 else 1.0
         height = self._heights[left] + (self._heights[right] - self._heights[left]) * share
-        return self._rows - 1 - cell(height, self._values, self._rows)
+        return self._rows - 1 - dot_cell(height, self._values, self._rows, self._high)
 
     def free(self, column: int, taken: set[tuple[int, int]]) -> tuple[int, int] | None:
         """The first cell of the curve from a column to the left that no number is near."""

@@ -17,7 +17,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
-from tuitrain.tui.curve.axes import Axis, cell
+from tuitrain.tui.curve.axes import Axis, cell, dot_cell, dots_in
 from tuitrain.tui.curve.band import band_cells
 from tuitrain.tui.look import Palette
 from tuitrain.tui.widgets.strips import PLAIN
@@ -94,10 +94,12 @@ def draw(drawing: Drawing, palette: Palette) -> Picture:
     plot.yticks([position for position, _ in values.ticks], [label.rjust(_LABEL_WIDTH) for _, label in values.ticks])
     plot.xaxes(True, False)
     plot.yaxes(True, False)
-    _add_curves(plot, drawing)
+    _add_lines(plot, drawing)
     matrix = _matrix(plot)
     left, rows = matrix.Cols_canvas.start, len(matrix.Rows_canvas)
-    _add_band(matrix, drawing, len(matrix.Cols_canvas), rows, (left, matrix.Rows_canvas.start))
+    columns, corner = len(matrix.Cols_canvas), (left, matrix.Rows_canvas.start)
+    _add_band(matrix, drawing, columns, rows, corner)
+    _add_dots(matrix, drawing, columns, rows, corner)
     return Picture(_to_strips(matrix, drawing, palette), left=left, rows=rows)
 
 
@@ -122,9 +124,10 @@ def extend(picture: Picture, drawing: Drawing, palette: Palette, since: float) -
     plot.yaxes(False, False)
     plot.xfrequency(0)
     plot.yfrequency(0)
-    _add_curves(plot, window)
+    _add_lines(plot, window)
     matrix = _matrix(plot)
     _add_band(matrix, drawing, columns, picture.rows, (-begin, 0))
+    _add_dots(matrix, drawing, columns, picture.rows, (-begin, 0))
     patches = _to_strips(matrix, drawing, palette, slice(first - begin, last - begin + 1))
     lines = [_patched(line, patch, picture.left + first) for line, patch in zip(picture.lines[: picture.rows], patches, strict=True)]
     return msgspec.structs.replace(picture, lines=[*lines, *picture.lines[picture.rows :]])
@@ -175,27 +178,14 @@ def _window(drawing: Drawing, columns: int, first: int, last: int) -> tuple[int,
     line before, because plotext rounds what lies left of the canvas another way.
     """
     steps = drawing.steps
-    dots = 2 if drawing.braille else 1
+    dots, _ = dots_in(drawing.braille)
     per_dot = (steps.high - steps.low) / max(columns * dots - 1, 1)
     edge = steps.low + first * dots * per_dot
     lines = [msgspec.structs.replace(line, points=line.points[_two_before(line.points, edge) :]) for line in drawing.lines]
     begin = min([first, *(cell(points[0][0], steps, columns) - 1 for points in (line.points for line in lines) if points)])
     begin = max(begin, 0)
     low, high = steps.low + begin * dots * per_dot, steps.low + (last * dots + dots - 1) * per_dot
-    # Dots have halves of cells; the marks of test points have whole ones and are put into the middle of theirs.
-    width = (high - low) / max(last - begin, 1)
-    marks = [
-        msgspec.structs.replace(
-            shown,
-            points=[
-                (low + (column - begin) * width, value)
-                for step, value in shown.points
-                if begin <= (column := cell(step, steps, columns)) <= last
-            ],
-        )
-        for shown in drawing.dots
-    ]
-    return begin, msgspec.structs.replace(drawing, steps=Axis(low, high, ()), lines=lines, dots=marks)
+    return begin, msgspec.structs.replace(drawing, steps=Axis(low, high, ()), lines=lines)
 
 
 def _two_before(points: Sequence[tuple[float, ...]], edge: float) -> int:
@@ -205,17 +195,13 @@ def _two_before(points: Sequence[tuple[float, ...]], edge: float) -> int:
     return max(index - 2, 0)
 
 
-def _add_curves(plot: Any, drawing: Drawing) -> None:
+def _add_lines(plot: Any, drawing: Drawing) -> None:
     place = drawing.values.position
     for number, line in enumerate(drawing.lines, _FIRST):
         if line.points:
             xs, ys = [step for step, _ in line.points], [place(value) for _, value in line.points]
             plot.plot(xs, ys, marker="braille" if drawing.braille else "*", color=_mark(number))
-    for number, marks in enumerate(drawing.dots, _FIRST + len(drawing.lines)):
-        if marks.points:
-            xs, ys = [step for step, _ in marks.points], [place(value) for _, value in marks.points]
-            plot.scatter(xs, ys, marker=marks.mark, color=_mark(number))
-    if not any(curve.points for curve in drawing.curves):
+    if not any(line.points for line in drawing.lines):
         # plotext draws no axes without a signal; this one lies outside of them.
         plot.scatter([drawing.steps.low - 1], [drawing.values.low - 1], color=_mark(_AXES))
 
@@ -227,6 +213,17 @@ def _add_band(matrix: Any, drawing: Drawing, columns: int, rows: int, corner: tu
         x, y = column + corner[0], row + corner[1]
         if 0 <= x < matrix.cols and matrix.marker[y][x] == " ":
             matrix.marker[y][x], matrix.fullground[y][x] = marker, raw
+
+
+def _add_dots(matrix: Any, drawing: Drawing, columns: int, rows: int, corner: tuple[int, int]) -> None:
+    """Put the marks of single points into the cells that the lines' own dots are in, where plotext would put some one cell beside."""
+    wide, high = dots_in(drawing.braille)
+    for number, marks in enumerate(drawing.dots, _FIRST + len(drawing.lines)):
+        for step, value in marks.points:
+            column = dot_cell(step, drawing.steps, columns, wide)
+            x, y = column + corner[0], dot_cell(drawing.values.position(value), drawing.values, rows, high) + corner[1]
+            if 0 <= column < columns and 0 <= x < matrix.cols:
+                matrix.marker[y][x], matrix.fullground[y][x] = marks.mark, _mark(number)
 
 
 def _mark(number: int) -> tuple[int, int, int]:

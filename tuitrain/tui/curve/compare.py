@@ -19,9 +19,11 @@ from tuitrain.files import Stamp, stamp
 from tuitrain.paths import STATE
 from tuitrain.text import clean
 from tuitrain.tui.curve.axes import Axis, number_axis, round_up, span_axis, step_axis, step_limit, time_axis
-from tuitrain.tui.curve.ruler import Across, Ruler, between, ruler
+from tuitrain.tui.curve.ruler import Across, Ruler, ruler
+from tuitrain.tui.curve.straight import clip
 
 if TYPE_CHECKING:
+    from tuitrain.runs.pyramid import Bin
     from tuitrain.runs.record import RunRecord
 
 Metric = Literal["train", "test", "accuracy"]
@@ -73,11 +75,17 @@ class Entrant(msgspec.Struct, frozen=True):
 
 
 class Track(msgspec.Struct, frozen=True):
-    """The curve of run `number` as (x, value), x ascending, accuracies in percent; without points a sentence says why."""
+    """The curve of run `number` as (x, value), x ascending, accuracies in percent; without points a sentence says why.
+
+    `spans` are, for each point of a training curve, the first and the last of the steps that it is the mean of. `evaluated` are all
+    evaluations, of which `points` are the part of their line that the axis holds.
+    """
 
     number: int
     points: Sequence[tuple[float, float]] = ()
     sentence: str = ""
+    spans: Sequence[tuple[int, int]] = ()
+    evaluated: Sequence[tuple[float, float]] = ()
 
 
 class Reading(msgspec.Struct, frozen=True):
@@ -201,33 +209,45 @@ def track_of(number: int, record: RunRecord, made: Ruler | None, axis: Axis, wan
         return Track(number, sentence="no times of its steps")
     if wanted.metric == "train":
         curve = record.loss.smoothed(wanted.weight) if wanted.weight else record.loss
-        bins = curve.thin(made.step(axis.low), made.step(axis.high), wanted.width)
-        points = [(made.place(one.x), one.mean) for one in bins if math.isfinite(one.mean)]
-        return Track(number, points, "" if points else "nothing in this range" if wanted.zoom else "no finite loss that could be read")
+        bins = [one for one in curve.thin(made.step(axis.low), made.step(axis.high), wanted.width) if math.isfinite(one.mean)]
+        points = [(made.place(one.x), one.mean) for one in bins]
+        sentence = "" if points else "nothing in this range" if wanted.zoom else "no finite loss that could be read"
+        return Track(number, points, sentence, spans=tuple(_span(one) for one in bins))
     if not record.evals:
         data = record.started is None or record.started.test_samples
         return Track(number, sentence="no test data" if not data else "not evaluated yet" if record.live else "never evaluated")
     values = [(made.place(event.step), event.loss if wanted.metric == "test" else 100 * event.accuracy) for event in list(record.evals)]
-    points = clip([point for point in values if math.isfinite(point[1])], axis.low, axis.high)
-    return Track(number, points, "" if points else "nothing in this range" if wanted.zoom else "no finite value")
+    evaluated = tuple(point for point in values if math.isfinite(point[1]))
+    points = clip(evaluated, axis.low, axis.high)
+    sentence = "" if points else "nothing in this range" if wanted.zoom else "no finite value"
+    return Track(number, points, sentence, evaluated=evaluated)
+
+
+def _span(one: Bin) -> tuple[int, int]:
+    """The first and the last step of a bin, in the middle of which it stands."""
+    reach = (one.count - 1) / 2
+    return math.floor(one.x - reach), math.ceil(one.x + reach)
 
 
 def value_at(track: Track, x: float, axis: Axis, wanted: Wanted) -> float | None:
     """What a curve says at `x`: of training the nearest point, and none beyond its ends; of evaluations the last one up to there."""
-    points, reach = track.points, (axis.high - axis.low) / wanted.width
-    after = bisect_right(points, x, key=lambda point: point[0])
     if wanted.metric != "train":
-        return points[after - 1][1] if after else None
+        after = bisect_right(track.evaluated, x, key=lambda point: point[0])
+        return track.evaluated[after - 1][1] if after else None
+    index = _nearest(track.points, x, (axis.high - axis.low) / wanted.width)
+    return None if index is None else track.points[index][1]
+
+
+def spans_at(reading: Reading, x: float) -> list[tuple[int, int]]:
+    """For each training curve that says something at `x`, the first and the last of the steps that its value is the mean of."""
+    reach = (reading.axis.high - reading.axis.low) / reading.wanted.width
+    found = [(track, _nearest(track.points, x, reach)) for track in reading.tracks if track.spans]
+    return [track.spans[index] for track, index in found if index is not None]
+
+
+def _nearest(points: Sequence[tuple[float, float]], x: float, reach: float) -> int | None:
+    """Which point is the nearest to `x`; `None` where all of them end before it or begin after it."""
     if not points or not points[0][0] - reach <= x <= points[-1][0] + reach:
         return None
-    return min(points[max(after - 1, 0) : after + 1], key=lambda point: abs(point[0] - x))[1]
-
-
-def clip(points: Sequence[tuple[float, float]], low: float, high: float) -> list[tuple[float, float]]:
-    """The part of a line through `points` that lies between x `low` and `high`, cut where it leaves."""
-    inside = [point for point in points if low <= point[0] <= high]
-    if len(inside) == len(points):
-        return inside
-    xs, ys = [x for x, _ in points], [y for _, y in points]
-    edges = [edge for edge in (low, high) if xs[0] < edge < xs[-1] and all(edge != x for x, _ in inside)]
-    return sorted([*inside, *((edge, between(xs, ys, edge)) for edge in edges)])
+    after = bisect_right(points, x, key=lambda point: point[0])
+    return min(range(max(after - 1, 0), min(after + 1, len(points))), key=lambda index: abs(points[index][0] - x))

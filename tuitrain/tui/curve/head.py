@@ -26,8 +26,8 @@ class Showing(msgspec.Struct, frozen=True):
     span: Span | None
     epochs: bool
     """Whether epochs are counted under the chart, and not steps."""
-    tested: bool
-    """Whether there are evaluations in the chart."""
+    best: bool
+    """Whether the best evaluation is in the chart."""
     reads: bool
     """Whether the cursor is there."""
     braille: bool
@@ -49,7 +49,7 @@ class Showing(msgspec.Struct, frozen=True):
             pieces.append(Piece(Row("⠒⠒" if self.braille else "**", palette.train).add(" train", palette.dim), rank=1))
         if metric.best is not None:
             pieces.append(Piece(Row(marks.test, palette.test).add(" test", palette.dim), rank=1))
-            if self.tested:
+            if self.best:
                 pieces.append(Piece(Row(marks.best, palette.test).add(" best", palette.dim), rank=4))
         pieces.append(Piece(Row(EPOCH_MARK, palette.dim).add(" epoch", palette.dim), rank=7))
         return pieces

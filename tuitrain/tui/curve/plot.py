@@ -15,6 +15,7 @@ from tuitrain.tui.curve.chart import Drawing, Picture, draw, extend
 from tuitrain.tui.curve.later import Ahead, Later, Source
 from tuitrain.tui.curve.metrics import Metric, why_empty
 from tuitrain.tui.curve.sketch import Material, bin_columns, changed_since, sketch
+from tuitrain.tui.curve.straight import clip
 from tuitrain.tui.curve.zoom import Span
 from tuitrain.tui.look import Palette
 
@@ -149,7 +150,7 @@ class Plot:
         tests = metric.tests(record)
         shown = [point for point in tests if steps.low <= point[0] <= steps.high]
         if metric.curve is None:
-            return Material(metric, (), None, shown, metric.best_of(tests))
+            return Material(metric, (), None, shown, metric.best_of(tests), clip(tests, steps.low, steps.high))
         curve, key = metric.curve(record), (key_of(record), metric.name)
         raw = _bins(source, "raw", key, record.step, curve, steps, wish.width)
         if raw is None:
@@ -188,6 +189,12 @@ def _bins(source: Source, name: str, key: Hashable, step: int, curve: Curve, ste
 def key_of(record: RunRecord) -> Hashable:
     """What stays the same while a record of a run takes the place of an older one."""
     return record.run or id(record)
+
+
+def shows_best(record: RunRecord, wish: Wish) -> bool:
+    """Whether the best evaluation is one of those that are shown."""
+    best, span = wish.metric.best_of(wish.metric.tests(record)), wish.span
+    return best is not None and (span is None or span.low <= best[0] <= span.high)
 
 
 def axis_of(record: RunRecord, wish: Wish) -> Axis:

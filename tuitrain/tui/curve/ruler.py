@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
+
+from tuitrain.tui.curve.straight import between
 
 if TYPE_CHECKING:
     from tuitrain.runs.record import RunRecord
@@ -33,16 +34,6 @@ class Ruler:
     def step(self, x: float) -> float:
         """The step at x."""
         return between(self._xs, self._steps, x)
-
-
-def between(inputs: Sequence[float], outputs: Sequence[float], value: float) -> float:
-    """The output at `value` on straight lines from input to input; beyond the first and the last the outermost line goes on."""
-    if len(inputs) == 1:
-        return outputs[0]
-    right = min(max(bisect_right(inputs, value), 1), len(inputs) - 1)
-    left = right - 1
-    rise = inputs[right] - inputs[left]
-    return outputs[left] if rise <= 0 else outputs[left] + (outputs[right] - outputs[left]) * (value - inputs[left]) / rise
 
 
 def ruler(record: RunRecord, across: Across) -> Ruler | None:

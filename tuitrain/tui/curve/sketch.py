@@ -37,23 +37,32 @@ BRAILLE_MARKS, PLAIN_MARKS = Marks("●", "◆"), Marks("o", "@")
 
 
 class Material(msgspec.Struct, frozen=True):
-    """What there is to draw: bins of the raw points, those of the smoothed ones where there are any, and the evaluations."""
+    """What there is to draw: bins of the raw points, those of the smoothed ones where there are any, and the evaluations.
+
+    `course` is the line through evaluations where nothing else has one, cut at the ends of the axis.
+    """
 
     metric: Metric
     raw: Sequence[Bin]
     smooth: Sequence[Bin] | None
     tests: Sequence[Point]
     best: Point | None
+    course: Sequence[Point] = ()
 
     @property
     def line(self) -> Sequence[Bin]:
         """What the line goes through."""
         return self.raw if self.smooth is None else self.smooth
 
+    @property
+    def hides(self) -> bool:
+        """Whether raw values of a noisy curve stand where the line does not: it is smoothed, or goes through means of several."""
+        return self.smooth is not None or (self.metric.smooths and any(one.count > 1 for one in self.raw))
+
     def empty(self, log: bool) -> bool:
         """Whether nothing of it can be shown."""
         least = _least(log)
-        return not (any(one.max >= least for one in self.raw) or any(value >= least for _, value in self.tests))
+        return not (any(one.max >= least for one in self.raw) or any(value >= least for _, value in (*self.tests, *self.course)))
 
 
 def sketch(
@@ -74,14 +83,16 @@ def sketch(
     least, marks = _least(log), BRAILLE_MARKS if braille else PLAIN_MARKS
     tests = [point for point in material.tests if point[1] >= least]
     best = [point for point in tests if point == material.best]
-    values = _telling(material.line, material.raw, tests)
+    values = _telling(material.line, material.raw, [*tests, *material.course])
+    curve = material.metric.curve
+    line = Line(material.course, palette.test) if curve is None else Line(_points(material, steps, width, least), palette.train)
     return Drawing(
         width=width,
         height=height,
         steps=steps,
         values=value_axis(values, height, log=log, held=held) if material.metric.scales else percent_axis(values, height, held=held),
-        band=_band(material, steps, width, least) if material.smooth is not None else (),
-        lines=[Line(_points(material, steps, width, least), palette.train) if material.metric.curve else Line(tests, palette.test)],
+        band=_band(material, steps, width, least) if material.hides else (),
+        lines=[line],
         dots=[
             Dots([point for point in tests if point not in best], palette.test, marks.test),
             Dots(best, palette.test, marks.best),

@@ -16,7 +16,7 @@ from tuitrain.tui.curve.foot import Foot, Place
 from tuitrain.tui.curve.head import Showing
 from tuitrain.tui.curve.later import Ahead, Arrived, Later
 from tuitrain.tui.curve.metrics import METRICS, WEIGHTS, Metric
-from tuitrain.tui.curve.plot import Plot, Wish
+from tuitrain.tui.curve.plot import Plot, Wish, shows_best
 from tuitrain.tui.curve.readout import Plan
 from tuitrain.tui.curve.viewport import Viewport
 from tuitrain.tui.run_view import RunLike
@@ -94,7 +94,7 @@ class Curve(Pane, can_focus=True):
             weight=wish.weight,
             span=wish.span,
             epochs=wish.epochs,
-            tested=record is not None and len(record.evals) > 0,
+            best=record is not None and shows_best(record, wish),
             reads=self.viewport.cursor is not None,
             braille=self._braille,
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rich.cells import cell_len
 from rich.style import Style
@@ -14,7 +14,7 @@ from textual.strip import Strip
 from tuitrain.tui.curve.axes import Axis, cell, percent_axis, step_at, value_axis
 from tuitrain.tui.curve.callouts import Course, call_out, with_callouts
 from tuitrain.tui.curve.chart import Drawing, Line, Picture, Points, draw
-from tuitrain.tui.curve.compare import Reading, Track, Wanted, value_at
+from tuitrain.tui.curve.compare import Entrant, Reading, Track, Wanted, spans_at, value_at
 from tuitrain.tui.curve.crosshair import with_cursor
 from tuitrain.tui.curve.pieces import Piece, kept, spaced
 from tuitrain.tui.widgets.lines import Pane
@@ -156,12 +156,25 @@ class Overlay(Pane):
     # -- legend -------------------------------------------------------------------------------------------------------
 
     def _legend(self, reading: Reading, width: int, most: int, log: bool) -> list[Strip]:
-        """Numbers and names, names cut where they would take more than `most` lines; then the runs that could not be read."""
-        palette = self.palette
+        """Numbers and names, names cut where they would take more than `most` lines; then the runs that could not be read.
+
+        There are as many lines while somebody reads as while nobody does, so that the chart stands still.
+        """
         points = {track.number: _above(track, log) for track in reading.tracks}
         top = ceiling(list(points.values()))
-        notes = {track.number: self._read(track, reading) or _note(track, points[track.number], top) for track in reading.tracks}
+        notes = {track.number: _note(track, points[track.number], top) for track in reading.tracks}
+        values = {track.number: self._read(track, reading) for track in reading.tracks if track.points}
         shown = [entrant for entrant in reading.entrants if entrant.record is not None]
+        unread, read = self._named(shown, notes, width, most), self._named(shown, {**notes, **values}, width, most)
+        lines = unread if self.cursor is None else read
+        lines = [*lines, *[Row()] * (max(len(unread), len(read)) - len(lines))]
+        sentences = [f"✗ left out: {entrant.problem}" for entrant in reading.entrants if entrant.problem]
+        problems = [line for sentence in sentences for line in wrap_into(sentence, width, 2)]
+        return [*(line.strip(width) for line in lines), *(Row(line, self.palette.bad).strip(width) for line in problems)]
+
+    def _named(self, shown: Sequence[Entrant], notes: Mapping[int, str], width: int, most: int) -> list[Row]:
+        """Lines of numbers and names with what is to be said of each run."""
+        palette = self.palette
         longest = max((cell_len(entrant.label) for entrant in shown), default=0)
         lines: list[Row] = []
         for room in range(max(longest, _SHORTEST_NAME), _SHORTEST_NAME - 1, -1):
@@ -173,15 +186,11 @@ class Overlay(Pane):
             lines = _flow(items, width)
             if len(lines) <= most:
                 break
-        sentences = [f"✗ left out: {entrant.problem}" for entrant in reading.entrants if entrant.problem]
-        problems = [line for sentence in sentences for line in wrap_into(sentence, width, 2)]
-        return [*(line.strip(width) for line in lines), *(Row(line, palette.bad).strip(width) for line in problems)]
+        return lines
 
     def _read(self, track: Track, reading: Reading) -> str:
         """What the curve says where the cursor stands, always as wide, so that the names beside it stand still."""
-        if self.cursor is None or not track.points:
-            return ""
-        value = value_at(track, self.cursor, reading.axis, reading.wanted)
+        value = None if self.cursor is None else value_at(track, self.cursor, reading.axis, reading.wanted)
         text = "-" if value is None else f"{value:.1f} %" if reading.wanted.metric == "accuracy" else number(value)
         return f"{text:>7}"
 
@@ -216,16 +225,29 @@ class Overlay(Pane):
         columns = picture.columns
         every = 12 if self.app.no_color or not self._braille else max(columns // 2, 12)
         courses = [Course(track.number, points) for track, points in zip(reading.tracks, tracks, strict=True)]
-        callouts = call_out(courses, reading.axis, values, columns, picture.rows, every=every)
+        callouts = call_out(courses, reading.axis, values, columns, picture.rows, every=every, braille=self._braille)
         return with_callouts(picture, callouts, self.palette.series)
 
 
 def _place(x: float, reading: Reading) -> str:
-    """A place on the axis as its marks are written, told from those a column away."""
-    across, axis = reading.wanted.across, reading.axis
-    if across == "time":
-        return along(x, (axis.high - axis.low) / reading.wanted.width)
-    return f"step {x:,.0f}" if across == "step" else f"{x:.2f}"
+    """A place on the axis as its marks are written, told from those a column away, and what the values there are."""
+    wanted, axis, spans = reading.wanted, reading.axis, spans_at(reading, x)
+    if wanted.across == "time":
+        place = along(x, (axis.high - axis.low) / wanted.width)
+    elif wanted.across == "epoch":
+        place = f"{x:.2f}"
+    else:
+        place = _steps(x, spans)
+    if wanted.metric == "train" and wanted.weight:
+        return f"{place}, smoothed {wanted.weight:g}"
+    return f"{place}, mean" if any(first < last for first, last in spans) else place
+
+
+def _steps(x: float, spans: Sequence[tuple[int, int]]) -> str:
+    """The steps that the values at `x` are of. The axis begins at 0, and the first step is 1."""
+    first = min((first for first, _ in spans), default=max(round(x), 1))
+    last = max((last for _, last in spans), default=first)
+    return f"step {first:,}" if first == last else f"steps {first:,}–{last:,}"
 
 
 def _above(track: Track, log: bool) -> Points:
