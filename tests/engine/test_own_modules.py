@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from engine_small import FakeControl, losses_of, of, run, small_config
+from engine_small import FakeControl, go_on, losses_of, of, run, small_config
 
 from tuitrain.config import ConfigError
 from tuitrain.engine import own_modules
@@ -52,6 +52,15 @@ def test_a_run_has_the_modules_as_they_were_edited_since_the_run_before(package:
     assert trained(package) == (192 * 12 + 12 + 12 * 4 + 4, [sentence])
     assert sys.modules[f"{package.name}.nets"].IMPORTED == [12]
     assert trained(package)[1] == []
+
+
+def test_a_run_that_goes_on_with_code_that_was_edited_says_so(package: Path) -> None:
+    config, folder = small_config(model=f"{package.name}.nets:make_model"), package.parent / "run"
+    run(config, FakeControl(folder, {3: ["stop"]}))
+    (package / "sizes.py").write_text("HIDDEN = 5  # in a module that the model imports, which nobody looks at\n")
+    (package / "nets.py").write_text((package / "nets.py").read_text() + "# Another line.\n")
+    texts = [event.text for event in of(Notice, go_on(config, FakeControl(folder))) if "bit for bit" in event.text]
+    assert [text.rpartition(": ")[2] for text in texts] == ["nets.py was edited."]
 
 
 def test_what_a_persons_code_sets_for_all_of_the_process_is_its_own_runs(package: Path) -> None:

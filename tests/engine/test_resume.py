@@ -417,16 +417,6 @@ def test_other_samples_or_labels_are_said(tmp_path: Path, monkeypatch: pytest.Mo
     assert [text.partition(":")[0] for text in texts] == ["The data is not what the run was trained on up to step 3"] * (part != "nothing")
 
 
-def test_code_of_ones_own_that_was_edited_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    code = tmp_path / "edited_net.py"
-    code.write_text("from engine_small import make_net as make_model\n")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    config = small_config(model="edited_net:make_model")
-    stopped(config, tmp_path / "run", 3)
-    code.write_text("# Another line.\nfrom engine_small import make_net as make_model\n")
-    assert inexact(go_on(config, FakeControl(tmp_path / "run"))).endswith(": edited_net.py was edited.")
-
-
 def test_another_model_is_refused_before_the_run_goes_on(tmp_path: Path) -> None:
     stopped(small_config(), tmp_path, 3)
     events: list[Any] = []
