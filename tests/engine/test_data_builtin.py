@@ -151,7 +151,7 @@ def test_auto_without_cifar10_takes_synthetic_and_says_so() -> None:
     texts = [event.text for event in events if isinstance(event, Notice)]
     assert len(texts) == 1
     assert "synthetic" in texts[0]
-    assert "--data cifar10" in texts[0]
+    assert "data=cifar10" in texts[0]
 
 
 def test_a_misspelt_name_gets_the_nearest() -> None:

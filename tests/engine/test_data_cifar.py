@@ -319,7 +319,7 @@ def test_a_full_disk_is_named_and_not_taken_for_the_network(tmp_path: Path, serv
     place = tmp_path / CACHED
     assert refused("cifar10") == (
         f"data: CIFAR-10 could not be downloaded: no space is left in {place}; make room for 360 MB and try again, "
-        "use --data synthetic, or a folder of images with --data PATH."
+        "set data to synthetic, or to a folder of images."
     )
     assert tried == ["https://127.0.0.1/"]
     assert list(place.iterdir()) == []
@@ -330,7 +330,7 @@ def test_no_network_says_the_way_out(server: Server, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(cifar10, "url", "http://127.0.0.1:9/cifar-10-python.tar.gz")
     assert refused("cifar10") == (
         "data: CIFAR-10 could not be downloaded: Connection refused; try again with a network, "
-        "use --data synthetic, or a folder of images with --data PATH."
+        "set data to synthetic, or to a folder of images."
     )
 
 
@@ -352,7 +352,7 @@ def test_a_cache_that_cannot_be_written(tmp_path: Path, server: Server) -> None:
 
 @pytest.mark.usefixtures("homeless")
 def test_without_a_home_a_download_has_no_place() -> None:
-    assert refused("cifar10").startswith("data: there is no place for CIFAR-10: nobody knows this user's home folder; set HOME, or use ")
+    assert refused("cifar10").startswith("data: there is no place for CIFAR-10: nobody knows this user's home folder; set HOME, or set data to synthetic")
 
 
 def test_without_torchvision_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -237,6 +237,13 @@ def test_every_seed_has_an_order_and_an_augmentation_of_its_own(other: int) -> N
     assert not torch.equal(first(0, augment="crop-flip")[0], first(other, augment="crop-flip")[0])
 
 
+@pytest.mark.parametrize(("size", "said"), [(50, 0), (51, 1)])
+def test_a_batch_of_more_than_there_is_says_what_it_takes(tmp_path: Path, size: int, said: int) -> None:
+    events = run(small_config(batch_size=size, epochs=1), FakeControl(tmp_path))
+    sentence = f"batch_size is {size}, and there are 50 training samples: each step takes all of them."
+    assert [event.text for event in of(Notice, events)].count(sentence) == said
+
+
 def test_several_outputs_are_shown_and_the_first_is_trained(tmp_path: Path) -> None:
     events = run(small_config(model="engine_small:make_two_outputs", epochs=1), FakeControl(tmp_path))
     replica = of(Replicas, events)[0].replicas[0]

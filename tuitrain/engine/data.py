@@ -88,6 +88,6 @@ def _auto() -> Generator[Notice | Progress, None, Dataset]:
     if folder is not None:
         yield Notice(text="Data: CIFAR-10, found on this machine.")
         return read_cifar10(folder, "cifar10")
-    text = "Data: the built-in synthetic images, because CIFAR-10 is not on this machine; --data cifar10 downloads it (170 MB)."
+    text = "Data: the built-in synthetic images, because CIFAR-10 is not on this machine; data=cifar10 downloads it (170 MB)."
     yield Notice(text=text)
     return _synthetic()

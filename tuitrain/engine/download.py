@@ -29,7 +29,7 @@ ROOM_BYTES = 360_000_000
 """The archive, and beside it what is unpacked from it."""
 STALLED_SECONDS = 60.0
 JOIN_SECONDS = 2.0
-_WAY_OUT = "use --data synthetic, or a folder of images with --data PATH"
+_WAY_OUT = "set data to synthetic, or to a folder of images"
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 

@@ -30,7 +30,7 @@ from tuitrain.engine.seeding import seed_replicas
 from tuitrain.engine.strategies.choose import check_even, check_gradients, copies, nature_notices, resolve
 from tuitrain.engine.tryout import tried, try_alone
 from tuitrain.engine.warm_up import fit, warm_up
-from tuitrain.events import Event, Progress, RunStarted
+from tuitrain.events import Event, Notice, Progress, RunStarted
 
 
 @dataclass(frozen=True)
@@ -136,6 +136,9 @@ def prepare(
     if group is not None:
         group.must_agree({"data": _in_words(dataset)})
     data_mark = fingerprint.of_data(dataset)
+    if config.batch_size > len(dataset.train):
+        text = f"batch_size is {config.batch_size:,}, and there are {len(dataset.train):,} training samples: each step takes all of them."
+        yield Notice(text=text)
     batches = Batches(dataset.train, config)
     total = min(config.epochs * batches.per_epoch, config.max_steps or 2**63)
     check_even(config, count, batches.sizes(total))

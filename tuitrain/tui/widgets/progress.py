@@ -63,13 +63,17 @@ class Progress(Pane):
         if record is None:
             return Row("No run", palette.title), Row()
         title, subject, right = record.config.title(), _subject(record), Row()
+        spare = self.size.width - cell_width(title) - cell_width(subject) - _RULE_MARKS
         if state != "running":
             glyph, style = state_look(state, palette)
             right.add(f"{glyph} {state}", style)
             next_ = self._next(record)
             hint = f" · {next_}" if record.error is None and next_ else ""
-            if cell_width(title) + cell_width(subject) + right.width + cell_width(hint) + _RULE_MARKS <= self.size.width:
+            if right.width + cell_width(hint) <= spare:
                 right.add(hint, palette.dim)
+            elif right.width > spare >= 0:
+                # The screen's first line has the state too, and what it trains on stands only here.
+                right = Row()
         room = self.size.width - right.width - _RULE_MARKS
         # What it learns from has to be seen, however long its name is.
         left = Row(_shortened(title, max(room - cell_width(subject), _LEAST_TITLE)), palette.title).add(subject, palette.dim)
