@@ -352,7 +352,8 @@ def test_a_cache_that_cannot_be_written(tmp_path: Path, server: Server) -> None:
 
 @pytest.mark.usefixtures("homeless")
 def test_without_a_home_a_download_has_no_place() -> None:
-    assert refused("cifar10").startswith("data: there is no place for CIFAR-10: nobody knows this user's home folder; set HOME, or set data to synthetic")
+    no_home = "data: there is no place for CIFAR-10: nobody knows this user's home folder"
+    assert refused("cifar10").startswith(f"{no_home}; set HOME, or set data to synthetic")
 
 
 def test_without_torchvision_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
