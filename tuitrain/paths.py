@@ -44,12 +44,12 @@ class NoSuchFolder(ConfigError):
 
 def saved_folders(parent: Path) -> list[Path]:
     """The folders in `parent` that have a checkpoint's name, oldest first; whether they are whole is not looked at."""
-    return sorted(parent.glob("step-*"), key=by_step) if os.path.isdir(parent) else []
+    return sorted(parent.glob("step-*"), key=lambda folder: by_step(folder.name)) if os.path.isdir(parent) else []
 
 
-def by_step(folder: Path) -> tuple[int, str]:
-    """By what the folders of checkpoints sort; as text, step-100000000 would come before step-99999999."""
-    return len(folder.name), folder.name
+def by_step(name: str) -> tuple[int, str]:
+    """By what the names of checkpoints sort; as text, step-100000000 would come before step-99999999."""
+    return len(name), name
 
 
 def best_name(parent: Path) -> str | None:

@@ -32,8 +32,11 @@ def sentence_of(error: click.ClickException) -> str:
 
 def _no_such_option(error: click.NoSuchOption) -> str:
     names = _names(error.ctx.command, error.ctx) if error.ctx else []
-    if error.ctx and error.ctx.command.name == "resume" and (kept := _kept(_field(error.option_name))):
-        return f"{clean(error.option_name)}: {kept}"
+    if error.ctx and error.ctx.command.name == "resume":
+        from tuitrain.session.resume import kept  # not for every command
+
+        if sentence := kept(_field(error.option_name)):
+            return f"{clean(error.option_name)}: {sentence}"
     if "--set" in names and (field := _field(error.option_name)) and f"--{field.replace('_', '-')}" not in names:
         return f"{clean(error.option_name)}: there is no such option. It is a field: --set {field}=VALUE."
     if error.ctx and isinstance(error.ctx.command, click.Group) and (having := _commands_with(error.option_name, error.ctx)):
@@ -69,13 +72,6 @@ def _field(option: str) -> str:
 
     name = option.lstrip("-").replace("-", "_").lower()
     return name if name in FIELDS else ""
-
-
-def _kept(field: str) -> str:
-    """That a run that goes on does not let this field be changed; empty where it does, or there is none."""
-    from tuitrain.session.resume import is_kept, keeps  # not for every command
-
-    return keeps(field) if is_kept(field) else ""
 
 
 def _missing(error: click.MissingParameter) -> str:

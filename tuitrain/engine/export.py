@@ -82,8 +82,9 @@ def _weights(parent: Path, run: str) -> tuple[Path, dict[str, torch.Tensor], str
     for candidate in candidates:
         try:
             weights = checkpoint.load(candidate).model
-            passed_over = "" if noted in (None, candidate.name) else reasons[0] if best else f"{clean(str(noted))} is not there any more"
-            return candidate, weights, passed_over
+            if noted in (None, candidate.name):
+                return candidate, weights, ""
+            return candidate, weights, reasons[0] if best else f"{clean(str(noted))} is not there any more"
         except checkpoint.BadCheckpoint as error:
             reasons.append(str(error))
     why = f"the newest says: {reasons[0]}" if reasons else "none has been saved."

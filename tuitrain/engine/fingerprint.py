@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import zlib
+from contextlib import suppress
 from pathlib import Path
 
 import torch
@@ -36,9 +37,7 @@ def of_code(config: RunConfig) -> dict[str, str]:
     for value in (config.model, config.data):
         module = sys.modules.get(value.partition(":")[0]) if is_import_string(value) else None
         path = getattr(module, "__file__", None)
-        try:
-            if path is not None:
+        if path is not None:
+            with suppress(OSError):
                 marks[Path(path).name] = f"{zlib.crc32(Path(path).read_bytes()):08x}"
-        except OSError:
-            pass
     return marks

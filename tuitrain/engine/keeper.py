@@ -189,7 +189,7 @@ class Shelf:
         """Those that could not be read when the run went on, which makes their steps again: a later resume would skip them."""
         told: list[Told] = []
         for folder in saved_folders(self._parent):
-            newer = self.saved is not None and by_step(folder) > by_step(Path(checkpoint.folder_name(self.saved.step)))
+            newer = self.saved is not None and by_step(folder.name) > by_step(checkpoint.folder_name(self.saved.step))
             if newer and (aside := checkpoint.set_aside(folder, UNREAD)) is not None:
                 text = (
                     f"{folder.name}, which could not be read when the run went on, is set aside as {aside.name}: its steps are made again."

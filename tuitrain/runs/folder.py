@@ -9,7 +9,7 @@ import shutil
 import string
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from datetime import datetime, timezone
 from pathlib import Path
@@ -140,17 +140,19 @@ class RunFolder:
 
     def _trained_before(self, config: RunConfig, started: RunStarted) -> dict[str, str]:
         """With what the run has trained until it goes on with something else, for the table `environment` of run.toml."""
-        before = self.status
-        with suppress(ConfigError):
+        try:
             earlier = load_environment(self.path / CONFIG).get(TRAINED_BEFORE)
-            spans = [str(earlier)] if earlier else []
-            if started.resumed_from:
-                changed = [f"{before.strategy} on {in_words(before.device)}"] * (_way(before) != _way(started))
-                if config.looks_ahead and before.total_steps != started.total_steps:
-                    changed.append(f"{before.total_steps:,} planned steps")
-                spans += [f"{' and '.join(changed)} up to step {started.resumed_from:,}"] * bool(changed)
-            return {TRAINED_BEFORE: "; ".join(spans)} if spans else {}
-        return {}
+        except ConfigError:
+            return {}
+        before, changed = self.status, []
+        if (before.device, before.strategy) != (started.device, started.strategy):
+            changed.append(f"{before.strategy} on {in_words(before.device)}")
+        if config.looks_ahead and before.total_steps != started.total_steps:
+            changed.append(f"{before.total_steps:,} planned steps")
+        spans = [str(earlier)] if earlier else []
+        if started.resumed_from and changed:
+            spans.append(f"{' and '.join(changed)} up to step {started.resumed_from:,}")
+        return {TRAINED_BEFORE: "; ".join(spans)} if spans else {}
 
     def write_state(self, status: RunStatus) -> None:
         """Replace `state.json`.
@@ -181,10 +183,6 @@ class RunFolder:
         if text:
             with self._log_lock, (self.path / LOG).open("a", encoding="utf-8") as file:
                 file.write(text)
-
-
-def _way(run: RunStatus | RunStarted) -> tuple[Sequence[str], str]:
-    return run.device, run.strategy
 
 
 def _first_status(run: str, config: RunConfig, started: RunStarted, now: float) -> RunStatus:

@@ -16,7 +16,7 @@ import msgspec
 
 from tuitrain.config import ConfigError, RunConfig
 from tuitrain.events import Event, Notice, Progress, RunStarted
-from tuitrain.exit_codes import FAILED, INTERRUPTED, REFUSED
+from tuitrain.exit_codes import DONE, FAILED, INTERRUPTED, REFUSED
 from tuitrain.paths import check_working_directory
 from tuitrain.python import leave_at_once
 from tuitrain.runs import removal
@@ -77,7 +77,7 @@ def answer_check(asker: Asker, check: Callable[[RunConfig], None]) -> int:
         asker.say(Refused(text=str(error)))
         return REFUSED
     asker.say(Checked())
-    return 0
+    return DONE
 
 
 class HostedRun:
@@ -169,4 +169,4 @@ class HostedRun:
         record = self._session.record
         if self._session.refusal is not None or record is None:
             return REFUSED
-        return 128 + self._received[0] if self._received else FAILED if record.state == "failed" else 0
+        return 128 + self._received[0] if self._received else FAILED if record.state == "failed" else DONE

@@ -30,8 +30,8 @@ def plan(run: RunSummary, changes: Mapping[str, str]) -> RunConfig:
         ConfigError: it is live, was never saved, has nothing left to do, or cannot be read; or a change is not allowed.
     """
     for field in changes:
-        if is_kept(field):
-            raise ConfigError(f"{field}: {keeps(field)}")
+        if sentence := kept(field):
+            raise ConfigError(f"{field}: {sentence}")
     check_resumable(run)
     before = config_of(run.path)
     config = with_changes(before, _with_strategy(before, changes), from_text=True)
@@ -41,13 +41,10 @@ def plan(run: RunSummary, changes: Mapping[str, str]) -> RunConfig:
     return config
 
 
-def is_kept(field: str) -> bool:
-    """Whether this is a field that is not changed when a run goes on."""
-    return field in FIELDS and field not in CHANGEABLE
-
-
-def keeps(field: str) -> str:
-    """That a field is not changed when a run goes on, and which ones may be."""
+def kept(field: str) -> str:
+    """That a field is not changed when a run goes on, and which ones may be; empty for one of these, and for what is no field."""
+    if field not in FIELDS or field in CHANGEABLE:
+        return ""
     return f"a run that goes on keeps its {field}; only {', '.join(CHANGEABLE)} may be changed."
 
 

@@ -121,10 +121,10 @@ class RunsScreen(PaneScreen):
     def place_panes(self, width: int, height: int) -> None:
         """The table gets what the detail leaves; without a run there is nothing to detail, but what is being typed keeps its field."""
         self._detail.display = not self._table.empty or self._detail.editing
-        rows = rows_in(height) if self._detail.display else 0
-        self._table.styles.height = height - rows
-        self._detail.styles.height = rows_in(height)
-        self._table.place(first=True, last=not rows)
+        rows = rows_in(height)
+        self._detail.styles.height = rows
+        self._table.styles.height = height - rows if self._detail.display else height
+        self._table.place(first=True, last=not self._detail.display)
 
     def on_mount(self) -> None:
         """Begin to read."""
