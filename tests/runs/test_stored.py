@@ -142,6 +142,14 @@ def test_a_run_that_goes_on_knows_that_its_log_has_older_lines(runs_dir):
     assert [record.log.cut for record in resumed] == [False, True]
 
 
+def test_a_run_that_goes_on_knows_what_it_had_planned(runs_dir):
+    folder, resumed = make_run(runs_dir).path, RunRecord(None)
+    take_up(resumed, folder)
+    assert resumed.started is None
+    assert resumed.plan is not None
+    assert (resumed.plan.total_steps, resumed.plan.steps_per_epoch) == (STARTED.total_steps, STARTED.steps_per_epoch)
+
+
 def test_devices_of_a_hostile_file_are_cleaned(runs_dir):
     folder = make_run(runs_dir, batch=[sample(1.0, "cpu\x1b[2J")]).path
     assert list(load_record(folder).devices) == ["cpu·[2J"]

@@ -464,6 +464,20 @@ async def test_a_run_that_goes_on_from_a_checkpoint_takes_its_curve_back(session
         assert curve_lines(app) == kept, "the same as drawn anew"
 
 
+async def test_the_axis_of_a_run_that_goes_on_holds_still_until_it_has_started_again(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=WIDE) as pilot:
+        curve = await begun(pilot, session)
+        record = session.record
+        assert record is not None
+        kept = curve_lines(app)
+        record.wait_for_start()
+        curve._plot.forget()
+        curve.redraw_all()
+        await settle(pilot)
+        assert curve_lines(app) == kept
+
+
 async def test_cursor_and_following_zoom_go_back_with_the_run(session: FakeSession, sampler: FakeSampler) -> None:
     app = make(session, sampler)
     async with app.run_test(size=WIDE) as pilot:

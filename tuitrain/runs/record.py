@@ -84,6 +84,7 @@ class RunRecord:
         self.notices: list[events.Notice] = []
         self.error: str | None = None
         self.log = LogTail()
+        self._planned: events.RunStarted | None = None
         self._clock = clock
         self._rate = Rate()
         self._rate_step = 0
@@ -93,6 +94,11 @@ class RunRecord:
         """How long the newest evaluation took."""
         self.stalled_seconds = 0.0
         """How long no step has come where several should have; 0 as long as they come. The host sees to it."""
+
+    @property
+    def plan(self) -> events.RunStarted | None:
+        """`started`, and of a run that goes on, until it has started again, what it had planned before."""
+        return self.started or self._planned
 
     @property
     def live(self) -> bool:
@@ -149,6 +155,10 @@ class RunRecord:
     def ran_before(self, seconds: float) -> None:
         """The run was running for so long before this record was made."""
         self._running = Stopwatch(self._clock, seconds)
+
+    def wait_for_start(self) -> None:
+        """The run goes on and has not started yet in this process."""
+        self.started, self._planned = None, self.started
 
     def leave_on_disk(self, stored: StoredRun) -> None:
         """Take the curves that are seldom shown from the run's folder: in memory they would grow with every step."""

@@ -66,8 +66,8 @@ def take_up(record: RunRecord, path: Path) -> int:
     with MetricsReader(path / METRICS) as reader:
         _replay(record, read_status(path), reader)
         record.loss, record.times = reader.series(LOSS), reader.series(TIME)
-    # It has not started yet in this process.
-    record.path, record.run, record.started = path, path.name, None
+    record.path, record.run = path, path.name
+    record.wait_for_start()
     # Not the shared one of those who look at the run: the record's histories grow by themselves.
     kept = StoredRun(path)
     record.leave_on_disk(kept)

@@ -173,11 +173,11 @@ def read(entrants: Sequence[Entrant], wanted: Wanted) -> Reading:
 def ends_of(record: RunRecord, made: Ruler, across: Across) -> tuple[float, float]:
     """The x of the run's newest step, and where an axis should end for it: further right while it trains, so that the axis holds still."""
     now = made.place(record.step)
-    if not record.live or record.started is None:
+    if not record.live or record.plan is None:
         return now, now
     if across == "time":
         return now, round_up(max(now, 1.0))
-    return now, made.place(step_limit(record.step, record.started.total_steps))
+    return now, made.place(step_limit(record.step, record.plan.total_steps))
 
 
 def right_end(wanted: Wanted, limit: float, newest: float) -> float:
@@ -214,7 +214,7 @@ def track_of(number: int, record: RunRecord, made: Ruler | None, axis: Axis, wan
         sentence = "" if points else "nothing in this range" if wanted.zoom else "no finite loss that could be read"
         return Track(number, points, sentence, spans=tuple(_span(one) for one in bins))
     if not record.evals:
-        data = record.started is None or record.started.test_samples
+        data = record.plan is None or record.plan.test_samples
         return Track(number, sentence="no test data" if not data else "not evaluated yet" if record.live else "never evaluated")
     values = [(made.place(event.step), event.loss if wanted.metric == "test" else 100 * event.accuracy) for event in list(record.evals)]
     evaluated = tuple(point for point in values if math.isfinite(point[1]))

@@ -122,11 +122,11 @@ def why_empty(metric: Metric, record: RunRecord, *, ended: bool) -> str:
 
 
 def _why_no_evaluation(metric: Metric, record: RunRecord, *, ended: bool) -> str:
-    started = record.started
-    if started is not None and not started.test_samples:
+    plan = record.plan
+    if plan is not None and not plan.test_samples:
         return f"this run has no test data, so there is no {metric.name}"
     if ended:
         return f"no evaluation was made, so there is no {metric.name}"
-    if started is None:
+    if plan is None:
         return f"{metric.name} comes with the first evaluation"
-    return f"{metric.name} comes with the first evaluation, after step {started.next_evaluation(record.step):,}"
+    return f"{metric.name} comes with the first evaluation, after step {plan.next_evaluation(record.step):,}"

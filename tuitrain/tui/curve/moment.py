@@ -57,7 +57,7 @@ class DeviceTracks(msgspec.Struct, frozen=True):
 def device_names(record: RunRecord) -> list[str]:
     """The devices with samples, each once, the run's own in its own order."""
     kept = list(record.devices)
-    own = [name for name in dict.fromkeys(record.started.device) if name in kept] if record.started else []
+    own = [name for name in dict.fromkeys(record.plan.device) if name in kept] if record.plan else []
     return own or sorted(kept)
 
 
@@ -70,7 +70,7 @@ def read_moment(record: RunRecord, metric: Metric, smoothed: Curve | None, step:
     time = moment[1] if moment is not None else None
     return Moment(
         step=step,
-        epoch=(step - 1) // record.started.steps_per_epoch + 1 if record.started else None,
+        epoch=(step - 1) // record.plan.steps_per_epoch + 1 if record.plan else None,
         value=point[1] if point else None,
         smooth=smooth[1] if smooth else None,
         test=tests[-1] if tests else None,
@@ -98,7 +98,7 @@ def _device_moment(name: str, history: DeviceHistory, time: float | None) -> Dev
 
 def _first_time(record: RunRecord) -> float | None:
     """When the first step was made that there is; a run that goes on in a new process may know none before it."""
-    resumed = record.started.resumed_from if record.started else None
+    resumed = record.plan.resumed_from if record.plan else None
     found = record.times.at(1) or record.times.at((resumed or 0) + 1)
     return found[1] if found else None
 

@@ -199,12 +199,12 @@ def shows_best(record: RunRecord, wish: Wish) -> bool:
 
 def axis_of(record: RunRecord, wish: Wish) -> Axis:
     """The horizontal axis of what is shown; it is one of steps, whatever its marks count."""
-    span, width, started = wish.span, wish.width, record.started
+    span, width, plan = wish.span, wish.width, record.plan
     if span is not None:
         axis = span_axis(span.low, span.high, width)
     else:
-        axis = step_axis(record.step, started.total_steps if started else record.step, width)
-    return in_epochs(axis, started.steps_per_epoch, width) if wish.epochs and started is not None else axis
+        axis = step_axis(record.step, plan.total_steps if plan else record.step, width)
+    return in_epochs(axis, plan.steps_per_epoch, width) if wish.epochs and plan is not None else axis
 
 
 def _why_empty(material: Material, record: RunRecord, wish: Wish, *, ended: bool) -> str:

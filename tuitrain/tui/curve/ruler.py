@@ -41,7 +41,7 @@ def ruler(record: RunRecord, across: Across) -> Ruler | None:
     if across == "step":
         return Ruler([(0, 0), (1, 1)])
     if across == "epoch":
-        return None if record.started is None else Ruler([(0, 0), (max(record.started.steps_per_epoch, 1), 1)])
+        return None if record.plan is None else Ruler([(0, 0), (max(record.plan.steps_per_epoch, 1), 1)])
     bins = record.times.thin(0, max(record.step, 1), _TIME_MARKS)
     if not bins:
         return None

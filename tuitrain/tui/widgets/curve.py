@@ -171,8 +171,8 @@ class Curve(Pane, can_focus=True):
         """The picture with the ends of epochs on its axis; made once for each picture."""
         if self._marked is None or self._marked[0] is not picture:
             columns: list[int] = []
-            if record.started is not None and self._plot.steps is not None:
-                columns = epoch_columns(self._plot.steps, picture.columns, record.started.steps_per_epoch)
+            if record.plan is not None and self._plot.steps is not None:
+                columns = epoch_columns(self._plot.steps, picture.columns, record.plan.steps_per_epoch)
             self._marked = (picture, with_epochs(picture, columns, self.palette.dim))
         return self._marked[1]
 

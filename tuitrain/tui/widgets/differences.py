@@ -236,7 +236,7 @@ class Differences(ScrollingPane):
 def _accuracy(record: RunRecord) -> str:
     if record.best_accuracy is not None:
         return f"{100 * record.best_accuracy:.1f} %"
-    return "no test data" if record.started is not None and not record.started.test_samples else words.NONE
+    return "no test data" if record.plan is not None and not record.plan.test_samples else words.NONE
 
 
 def _last_loss(record: RunRecord) -> str:
@@ -246,9 +246,9 @@ def _last_loss(record: RunRecord) -> str:
 
 def _steps(record: RunRecord) -> str:
     """As wide from the first step to the last."""
-    if record.started is None:
+    if record.plan is None:
         return f"{record.step:,}"
-    total = f"{record.started.total_steps:,}"
+    total = f"{record.plan.total_steps:,}"
     return f"{f'{record.step:,}':>{len(total)}}/{total}"
 
 

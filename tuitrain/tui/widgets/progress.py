@@ -120,9 +120,9 @@ class Progress(Pane):
         )
 
     def _step_line(self, record: RunRecord, width: int) -> Strip:
-        palette, started = self.palette, record.started
-        total = started.total_steps if started else max(record.step, 1)
-        epochs = -(-total // started.steps_per_epoch) if started else record.config.epochs
+        palette, plan = self.palette, record.plan
+        total = plan.total_steps if plan else max(record.step, 1)
+        epochs = -(-total // plan.steps_per_epoch) if plan else record.config.epochs
         row = Row("epoch ", palette.dim).add(f"{max(record.epoch, 1):>{len(str(epochs))}}/{epochs}", palette.text).add(" ")
         steps = Row("step ", palette.dim).add(f"{record.step:>{len(f'{total:,}')},}/{total:,}", palette.text)
         end = Row()

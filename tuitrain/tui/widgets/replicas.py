@@ -127,9 +127,9 @@ class Replicas(Pane):
 
     def _sentence(self, record: RunRecord, width: int, most: int) -> list[str]:
         """Who holds more memory, in at most so many lines: with the reason where that fits."""
-        if record.replicas is None or record.started is None or most < 1:
+        if record.replicas is None or record.plan is None or most < 1:
             return []
-        found = imbalance(record.replicas.replicas, _stats(record).values(), record.started.strategy, record.config)
+        found = imbalance(record.replicas.replicas, _stats(record).values(), record.plan.strategy, record.config)
         if found is None:
             return []
         who, why = found
