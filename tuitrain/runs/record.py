@@ -158,7 +158,9 @@ class RunRecord:
 
     def wait_for_start(self) -> None:
         """The run goes on and has not started yet in this process."""
-        self.started, self._planned = None, self.started
+        # In this order: whoever reads meanwhile finds a plan at every moment.
+        self._planned = self.started
+        self.started = None
 
     def leave_on_disk(self, stored: StoredRun) -> None:
         """Take the curves that are seldom shown from the run's folder: in memory they would grow with every step."""
