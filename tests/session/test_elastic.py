@@ -82,7 +82,10 @@ def test_ranks_learn_what_one_device_learns_with_an_uneven_batch_and_an_idle_ran
     # A checkpoint is written when the host has recorded the losses before it: every five steps, and after each epoch.
     saved = {event.step for event in events if isinstance(event, Checkpoint)}
     assert saved == {*range(5, 36, 5), 12, 24, 36}
-    assert there == [(step, [folder_name(other) for other in sorted(saved) if other < step]) for step in sorted(saved)]
+    assert [names for _, names in there] == [[folder_name(other) for other in sorted(saved) if other < step] for step in sorted(saved)]
+    # Training goes on while one is written, but not beyond the next one.
+    recorded = [newest for newest, _ in there]
+    assert all(step <= newest <= after for step, newest, after in zip(sorted(saved), recorded, [*sorted(saved)[1:], 36], strict=True)), recorded
     workers = [int(path.name) for path in (tmp_path / "workers").iterdir()]
     assert len(workers) == 2
     wait_until(lambda: not any(map(psutil.pid_exists, workers)), BOUND)
