@@ -9,6 +9,8 @@ import pytest
 from rich.cells import cell_len
 from small_runs import STARTED, make_run
 
+from tuitrain.config import ConfigError
+from tuitrain.paths import CONFIG
 from tuitrain.runs import report
 from tuitrain.runs.logtail import describe
 from tuitrain.runs.process import this_process
@@ -73,3 +75,16 @@ def test_many_gpus_are_a_range_in_the_list_in_show_and_in_the_log(runs_dir: Path
     assert ["device", "cuda:0-7"] in [line.split() for line in report.show(runs_dir, run, as_json=False).splitlines()]
     described = describe(msgspec.structs.replace(STARTED, device=eight, strategy="ddp"))
     assert described == ("info", "seed-cnn on cuda:0-7 (ddp), synthetic data: 640 training and 100 test samples")
+
+
+@pytest.mark.parametrize("damage", [None, "lr = fast\n"], ids=["gone", "damaged"])
+def test_a_run_whose_configuration_cannot_be_read_is_shown_without_it(runs_dir: Path, damage: str | None) -> None:
+    folder = make_run(runs_dir, state="finished", step=12, loss=0.5)
+    file = folder.path / CONFIG
+    file.unlink() if damage is None else file.write_text(damage)
+    lines = report.show(runs_dir, "last", as_json=False).splitlines()
+    assert ["loss", "0.5000"] in [line.split() for line in lines]
+    (sentence,) = lines[lines.index("configuration") + 1 :]
+    assert str(file) in sentence
+    with pytest.raises(ConfigError, match=CONFIG):
+        report.show(runs_dir, "last", as_json=True)

@@ -316,11 +316,11 @@ async def test_the_filter(session: FakeSession) -> None:
         await strike(pilot, "slash")
         await until(pilot, lambda: screen._processes.searching)
         await pilot.press(*"alice", "space", *"train")
-        await until_shown(pilot, "2 of 12", "shows all")
+        await until_shown(pilot, "2 of 12", "Enter keeps it")
         assert all(row.process.user == "alice" for row in screen._processes.list.rows)
         await pilot.press("enter")
         await until(pilot, lambda: screen._processes.has_focus)
-        await until_shown(pilot, "/ alice train", "2 of 12")
+        await until_shown(pilot, "/ alice train", "2 of 12", "Esc shows all")
         await strike(pilot, "escape")
         text = await until_shown(pilot, "Processes 12")
         assert "shows all" not in text

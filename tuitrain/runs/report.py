@@ -53,16 +53,24 @@ def show(runs_dir: Path, ref: str, *, as_json: bool) -> str:
 
     Raises:
         RunError: there is no such run, or there are several.
-        ConfigError: its configuration cannot be read.
+        ConfigError: its configuration cannot be read, and JSON promises it; the page says so in its place.
     """
     # The list does without recipes, and TOML.
+    from tuitrain.config import ConfigError
     from tuitrain.recipes import to_toml
     from tuitrain.runs.made_with import config_of
 
     run = catalogue.find(runs_dir, ref)
-    config = config_of(run.path)
-    if as_json:
-        return _json({**run.to_json(), "config": msgspec.to_builtins(config), "checkpoints": checkpoints(run.path)})
+    try:
+        config = config_of(run.path)
+    except ConfigError as error:
+        if as_json:
+            raise
+        epochs, configuration = list[str](), [f"  {error}"]
+    else:
+        if as_json:
+            return _json({**run.to_json(), "config": msgspec.to_builtins(config), "checkpoints": checkpoints(run.path)})
+        epochs, configuration = _epochs(run, config.batch_size), _indented(to_toml(config))
     facts = {
         "run": run.run,
         "name": run.name,
@@ -81,7 +89,7 @@ def show(runs_dir: Path, ref: str, *, as_json: bool) -> str:
     }
     lines = [f"{fact:<10} {value}" for fact, value in facts.items() if value]
     saved = [f"  step {one['step']:,}  {one['kind']}  {clean(one['path'])}" for one in checkpoints(run.path)]
-    sections = {"epochs": _epochs(run, config.batch_size), "checkpoints": saved, "configuration": _indented(to_toml(config))}
+    sections = {"epochs": epochs, "checkpoints": saved, "configuration": configuration}
     return "\n".join([*lines, *(line for title, section in sections.items() if section for line in (title, *section))])
 
 

@@ -156,7 +156,8 @@ class FilteredTable(Pane, Generic[ListT]):
         if not self.searching:
             row.add(self.list.sought, palette.strong)
         total = len(self.list.all or ())
-        right = Row(f"{len(self.list.rows):,} of {total:,}", palette.text).add("  Esc ", palette.key).add("shows all", palette.dim)
+        key, does = ("Enter", "keeps it") if self.searching else ("Esc", "shows all")
+        right = Row(f"{len(self.list.rows):,} of {total:,}", palette.text).add(f"  {key} ", palette.key).add(does, palette.dim)
         if row.width + right.width < width:
             row.pad_to(width - right.width).join(right)
         blank = [Strip.blank(width)] * (height - 1 - len(lines))
