@@ -128,6 +128,11 @@ def make_images_without_test(config: Any) -> Any:
     return make_images(config)[0], None
 
 
+def make_counted_from_one(config: Any) -> Any:
+    (inputs, labels), _ = make_images(config)
+    return (inputs, labels + 1), None
+
+
 def make_flat(config: Any) -> Any:
     """The small images as rows of numbers [N, 192]: models keep them in contiguous memory."""
     return tuple((inputs.contiguous().flatten(1), labels) for inputs, labels in make_images(config))

@@ -362,6 +362,10 @@ def test_of_a_dict_the_logits_are_trained_wherever_they_are(tmp_path: Path) -> N
             ["gives [2, 3] for inputs [2, 3, 8, 8]", "it must give [2, 4]"],
         ),
         (
+            {"model": "engine_small:make_net", "data": "engine_small:make_counted_from_one"},
+            ["gives [2, 4] for inputs", "it must give [2, 5]", "The training labels begin at 1; class numbers count from 0."],
+        ),
+        (
             {"model": "engine_small:make_time_first", "data": "engine_small:make_sequences"},
             ["gives [8, 4] for inputs [2, 8, 24]", "it must give [2, 4]", "takes the samples on axis 1 needs batch_dim 1."],
         ),

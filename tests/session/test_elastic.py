@@ -84,8 +84,8 @@ def test_ranks_learn_what_one_device_learns_with_an_uneven_batch_and_an_idle_ran
     assert saved == {*range(5, 36, 5), 12, 24, 36}
     assert [names for _, names in there] == [[folder_name(other) for other in sorted(saved) if other < step] for step in sorted(saved)]
     # Training goes on while one is written, but not beyond the next one.
-    recorded = [newest for newest, _ in there]
-    assert all(step <= newest <= after for step, newest, after in zip(sorted(saved), recorded, [*sorted(saved)[1:], 36], strict=True)), recorded
+    bounds = zip(sorted(saved), [*sorted(saved)[1:], 36], strict=True)
+    assert all(step <= newest <= following for (step, following), (newest, _) in zip(bounds, there, strict=True)), there
     workers = [int(path.name) for path in (tmp_path / "workers").iterdir()]
     assert len(workers) == 2
     wait_until(lambda: not any(map(psutil.pid_exists, workers)), BOUND)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import chain
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from tuitrain.config import MODELS, ConfigError, RunConfig
 from tuitrain.engine.data import Dataset, Split, batch
@@ -145,13 +145,22 @@ def _try_forward(model: nn.Module, dataset: Dataset, config: RunConfig, device: 
         raise _Misfit(f"model: {config.model!r} gives {several} for {given}, of which the first is taken for the scores; {rather}.")
     if output is None or output.dim() != 2 or len(output) != fitting[0] or output.shape[1] < classes:
         wanted = f"{fitting}, one score for each of the {classes} classes"
-        other = 1 - config.batch_dim
-        # As torch's recurrent layers do without batch_first.
-        turned = output is not None and output.dim() == 2 and inputs.dim() == 3 and len(output) == inputs.shape[other]
-        hint = f" A model that takes the samples on axis {other} needs batch_dim {other}." if turned else ""
+        hint = "" if output is None or output.dim() != 2 else _hint(output, inputs, dataset, config, classes)
         raise _Misfit(f"model: {config.model!r} gives {shape} for {given}; it must give {wanted}.{hint}")
     if not output.is_floating_point():
         raise _Misfit(f"model: {config.model!r} gives scores that are {output.dtype}; they must be of a floating type.")
+
+
+def _hint(scores: Tensor, inputs: Tensor, dataset: Dataset, config: RunConfig, classes: int) -> str:
+    """What may be behind scores that do not fit."""
+    other = 1 - config.batch_dim
+    # As torch's recurrent layers do without batch_first.
+    if inputs.dim() == 3 and len(scores) == inputs.shape[other]:
+        return f" A model that takes the samples on axis {other} needs batch_dim {other}."
+    lowest = int(dataset.train.labels.min())
+    if lowest and scores.shape[1] == classes - lowest:
+        return f" The training labels begin at {lowest}; class numbers count from 0."
+    return ""
 
 
 def _can_step(model: nn.Module, dataset: Dataset, config: RunConfig, device: torch.device) -> bool:
