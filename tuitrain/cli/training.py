@@ -30,10 +30,14 @@ if TYPE_CHECKING:
 def _run_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options of `run` that are fields of the configuration."""
     options = [
-        click.option("--data", metavar="auto|cifar10|synthetic|random|PATH", help="What to train on."),
+        click.option(
+            "--data",
+            metavar="auto|cifar10|synthetic|random|PATH",
+            help="What to train on; a function of your own goes as my_package.data:make_data.",
+        ),
         click.option(
             "--device",
-            metavar="auto|auto:N|cpu|cuda|cuda:N|LIST",
+            metavar="auto|auto:N|auto:all|cpu|cuda|cuda:N|LIST",
             help="Where to train: one device, or several, such as cpu,cpu or cuda:0-3.",
         ),
         click.option("--strategy", metavar="auto|single|dp|split|ddp", help="How the devices share the work."),
