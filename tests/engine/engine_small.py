@@ -176,6 +176,30 @@ def make_net(config: Any) -> nn.Module:
     return nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(64, CLASSES))
 
 
+class _FirstPass(nn.Module):
+    """Keeps how many samples its first pass had, as layers do that take their scale from it, and makes its layer then where it has none."""
+
+    def __init__(self, layer: nn.Module | None) -> None:
+        super().__init__()
+        self.layer = layer
+        self.register_buffer("first", torch.tensor(0))
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        if not self.first:
+            self.first.fill_(len(inputs))
+        if self.layer is None:
+            self.layer = nn.Linear(16, CLASSES)
+        return self.layer(inputs)
+
+
+def make_first_pass(config: Any) -> nn.Module:
+    return nn.Sequential(nn.Flatten(), nn.Linear(192, 16), _FirstPass(nn.Linear(16, CLASSES)))
+
+
+def make_growing(config: Any) -> nn.Module:
+    return nn.Sequential(nn.Flatten(), nn.Linear(192, 16), _FirstPass(None))
+
+
 def make_log_net(config: Any) -> nn.Module:
     return nn.Sequential(nn.Flatten(), nn.Linear(192, CLASSES), nn.LogSoftmax(1))
 

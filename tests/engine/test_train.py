@@ -15,11 +15,13 @@ from torch import nn
 from tuitrain.config import ConfigError, with_changes
 from tuitrain.engine import evaluate, prepare
 from tuitrain.engine.batches import Batches
+from tuitrain.engine.checkpoint import checkpoints, load
 from tuitrain.engine.data import Interrupted, Split
 from tuitrain.engine.models import seed_cnn
 from tuitrain.engine.synthetic import synthetic_images
 from tuitrain.engine.train import train
 from tuitrain.events import Checkpoint, EndState, Eval, Losses, Notice, Progress, Replicas, ReplicaStats, RunEnded, RunStarted, State, Step
+from tuitrain.paths import CHECKPOINTS
 from tuitrain.recipes import load_recipe
 
 
@@ -343,6 +345,24 @@ def test_a_model_that_changes_its_inputs_in_place_does_not_change_the_data(tmp_p
             tested.append(nn.functional.cross_entropy(model(test[0].clone()), test[1]).item())
     assert list(losses_of(events).values()) == pytest.approx(plain, rel=1e-4)
     assert [told.loss for told in of(Eval, events)] == pytest.approx(tested, rel=1e-4)
+
+
+def test_what_a_model_keeps_of_its_first_pass_is_of_the_first_batch(tmp_path: Path) -> None:
+    run(small_config(model="engine_small:make_first_pass", epochs=1), FakeControl(tmp_path))
+    assert load(checkpoints(tmp_path / CHECKPOINTS)[-1]).model["2.first"] == 8
+
+
+def test_a_layer_that_the_first_pass_makes_is_trained(tmp_path: Path) -> None:
+    config = small_config(model="engine_small:make_growing", lr=0.5)
+    (started,) = of(RunStarted, run(config, FakeControl(tmp_path)))
+    assert started.parameters == 192 * 16 + 16 + 16 * 4 + 4
+    first, *_, last = (load(path).model["2.layer.weight"] for path in checkpoints(tmp_path / CHECKPOINTS))
+    assert not first.equal(last)
+
+
+def test_rows_of_bytes_are_said_to_be_taken_for_pixels(tmp_path: Path) -> None:
+    events = run(small_config(model="engine_small:make_first_pass", data="engine_small:make_flat", epochs=1), FakeControl(tmp_path))
+    assert [event.level for event in of(Notice, events) if "token numbers go as floats" in event.text] == ["warning"]
 
 
 def test_of_a_dict_the_logits_are_trained_wherever_they_are(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ import safetensors.torch
 import torch
 from torch import Tensor, nn
 
+from tuitrain.engine.failures import first_line
 from tuitrain.engine.placement import cuda_devices
 from tuitrain.paths import MANIFEST, best_name, saved_folders
 
@@ -149,7 +150,7 @@ def restore(contents: Contents, model: nn.Module, optimizer: torch.optim.Optimiz
         model.load_state_dict(contents.model)
         optimizer.load_state_dict(_optimizer_state(contents, optimizer))
     except (RuntimeError, ValueError) as error:
-        raise BadCheckpoint(f"the checkpoint does not fit this model: {str(error).splitlines()[0]}") from error
+        raise BadCheckpoint(f"the checkpoint does not fit this model: {first_line(error)}.") from error
     _match_layout(optimizer)
     version, words, gauss = contents.state["random"]["python"]
     random.setstate((version, tuple(words), gauss))

@@ -169,6 +169,8 @@ def _load(config: RunConfig, control: Control) -> Generator[Event, None, Dataset
     if takes_rows(config):
         dataset = rows_of(dataset)
     check_data(config, dataset)
+    if dataset.kind == "custom" and dataset.train.inputs.dtype == torch.uint8 and dataset.train.inputs.dim() == 2:
+        yield Notice(level="warning", text="The inputs are uint8, so they are divided by 255 as pixels are; token numbers go as floats.")
     return dataset
 
 

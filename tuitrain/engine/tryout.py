@@ -114,12 +114,26 @@ def _contiguous(dataset: Dataset) -> Dataset:
 
 
 def _try_forward(model: nn.Module, dataset: Dataset, config: RunConfig, device: torch.device) -> None:
-    """A forward pass of two samples.
+    """A forward pass of two samples, by a copy where there can be one: what a model keeps of its first pass is to be of the first batch.
 
     Raises:
         _Misfit: the model does not take these inputs, or does not give one score for each class.
         ConfigError: there is no room for them.
     """
+    twin = None if config.model in MODELS else _twin(model)
+    if twin is not None:
+        _check_forward(twin, dataset, config, device)
+    # Layers that the first pass makes are made now, so that the optimizer gets them.
+    if twin is None or _names(twin) != _names(model):
+        _check_forward(model, dataset, config, device)
+
+
+def _names(model: nn.Module) -> list[str]:
+    return [name for name, _ in model.named_parameters()]
+
+
+def _check_forward(model: nn.Module, dataset: Dataset, config: RunConfig, device: torch.device) -> None:
+    """See `_try_forward`."""
     inputs, _ = batch(dataset.train, slice(0, 2), model_dtype(config), config.batch_dim)
     given = f"inputs {list(inputs.shape)} of the data {dataset.source!r}"
     model.eval()
