@@ -61,16 +61,15 @@ def show(runs_dir: Path, ref: str, *, as_json: bool) -> str:
     from tuitrain.runs.made_with import config_of
 
     run = catalogue.find(runs_dir, ref)
+    if as_json:
+        config = config_of(run.path)
+        return _json({**run.to_json(), "config": msgspec.to_builtins(config), "checkpoints": checkpoints(run.path)})
+    epochs: list[str] = []
     try:
         config = config_of(run.path)
-    except ConfigError as error:
-        if as_json:
-            raise
-        epochs, configuration = list[str](), [f"  {error}"]
-    else:
-        if as_json:
-            return _json({**run.to_json(), "config": msgspec.to_builtins(config), "checkpoints": checkpoints(run.path)})
         epochs, configuration = _epochs(run, config.batch_size), _indented(to_toml(config))
+    except ConfigError as error:
+        configuration = [f"  {error}"]
     facts = {
         "run": run.run,
         "name": run.name,
