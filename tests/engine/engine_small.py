@@ -196,6 +196,22 @@ def make_first_pass(config: Any) -> nn.Module:
     return nn.Sequential(nn.Flatten(), nn.Linear(192, 16), _FirstPass(nn.Linear(16, CLASSES)))
 
 
+class _NoRoom(nn.Module):
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
+
+
+class _Large(nn.Linear):
+    """There is no room for what a copy of it computes."""
+
+    def __deepcopy__(self, memo: Any) -> nn.Module:
+        return _NoRoom()
+
+
+def make_large(config: Any) -> nn.Module:
+    return nn.Sequential(nn.Flatten(), _Large(192, CLASSES))
+
+
 def make_growing(config: Any) -> nn.Module:
     return nn.Sequential(nn.Flatten(), nn.Linear(192, 16), _FirstPass(None))
 
@@ -318,7 +334,7 @@ class Breaking(nn.Module):
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
         self.calls += self.training
         self.evaluations += not self.training
-        # The first evaluation is the try-out before the run.
+        # The first evaluation may be the try-out before the run.
         if self.calls == self.at if self.training else self.at is None and self.evaluations > 1:
             raise self.error
         return self.layer(inputs.flatten(1))

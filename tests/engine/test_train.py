@@ -352,6 +352,11 @@ def test_what_a_model_keeps_of_its_first_pass_is_of_the_first_batch(tmp_path: Pa
     assert load(checkpoints(tmp_path / CHECKPOINTS)[-1]).model["2.first"] == 8
 
 
+def test_a_model_without_room_for_a_copy_is_tried_itself(tmp_path: Path) -> None:
+    events = run(small_config(model="engine_small:make_large", data="engine_small:make_flat", epochs=1), FakeControl(tmp_path))
+    assert events[-1] == RunEnded(state="finished", step=7)
+
+
 def test_a_layer_that_the_first_pass_makes_is_trained(tmp_path: Path) -> None:
     config = small_config(model="engine_small:make_growing", lr=0.5)
     (started,) = of(RunStarted, run(config, FakeControl(tmp_path)))

@@ -122,7 +122,12 @@ def _try_forward(model: nn.Module, dataset: Dataset, config: RunConfig, device: 
     """
     twin = None if config.model in MODELS else _twin(model)
     if twin is not None:
-        _check_forward(twin, dataset, config, device)
+        try:
+            _check_forward(twin, dataset, config, device)
+        except ConfigError as error:
+            if error.__cause__ is None or not is_out_of_memory(error.__cause__):
+                raise
+            twin = None  # there may be room for the model alone
     # Layers that the first pass makes are made now, so that the optimizer gets them.
     if twin is None or _names(twin) != _names(model):
         _check_forward(model, dataset, config, device)
