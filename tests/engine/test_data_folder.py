@@ -96,6 +96,32 @@ def test_other_files_and_hidden_ones_are_no_images(folder: Path) -> None:
     assert notices(events) == []
 
 
+def test_webp_and_bmp_are_images_too(folder: Path) -> None:
+    for name in ("a.webp", "b.BMP"):
+        Image.new("RGB", (32, 32), (9, 9, 9)).save(folder / "train" / "cat" / name)
+    dataset, events = loaded(folder)
+    assert len(dataset.train) == 42
+    assert notices(events) == []
+
+
+def test_what_becomes_no_sample_is_counted(folder: Path) -> None:
+    (folder / "train" / "cat" / "a.tif").write_bytes(b"x")
+    (folder / "test" / "dog" / "b.GIF").write_bytes(b"x")
+    (folder / "train" / "dog" / "pu\x1bps").mkdir()
+    save(folder / "train" / "dog" / "pu\x1bps" / "00.png", 1)
+    save(folder / "test" / "lost.png", 1)
+    (folder / "train" / "labels.txt").touch()
+    dataset, events = loaded(folder)
+    assert len(dataset.train) == 40
+    said = [
+        "Left out: 2 files (test/dog/b.GIF and 1 more); only images that end in .png, .jpg, .jpeg, .webp or .bmp are taken.",
+        "Left out: 1 folder (train/dog/pu·ps); images are taken from the folder of their class itself, not from folders in it.",
+        "Left out: 1 image (test/lost.png); an image beside the folders of the classes has no class.",
+    ]
+    assert notices(events) == said
+    assert notices(loaded(folder)[1]) == said
+
+
 def test_sizes_and_modes_are_made_alike_and_counted(folder: Path) -> None:
     for number in range(3):
         save(folder / "train" / "cat" / f"big{number}.jpg", number, size=(100, 60))
@@ -408,7 +434,9 @@ def test_a_class_missing_in_train(folder: Path) -> None:
 def test_a_class_without_images(folder: Path) -> None:
     (folder / "train" / "emu").mkdir()
     (folder / "test" / "emu").mkdir()
-    assert "train/emu holds no image (.png, .jpg, .jpeg)" in refused(folder)
+    assert "train/emu holds no image (.png, .jpg, .jpeg, .webp, .bmp)." in refused(folder)
+    (folder / "train" / "emu" / "young").mkdir()
+    assert refused(folder).endswith(" It holds folders; its images must be in it itself.")
 
 
 def test_a_folder_that_may_not_be_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

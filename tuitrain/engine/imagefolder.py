@@ -13,11 +13,12 @@ from pathlib import Path
 from tuitrain.config import ConfigError
 from tuitrain.engine import decoded
 from tuitrain.engine.file_names import FileNames
+from tuitrain.engine.left_out import LeftOut
 from tuitrain.engine.samples import Dataset, ImageFile, Interrupted, Split, images
 from tuitrain.events import Notice, Progress
 from tuitrain.text import clean, nearest
 
-SUFFIXES = (".png", ".jpg", ".jpeg")
+SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".bmp")
 # Part of every fingerprint: another number makes every cache of decoded images void.
 _FORMAT = 3
 
@@ -27,10 +28,11 @@ Listing = list[tuple[str, int, int]]
 
 @dataclass(frozen=True)
 class Contents:
-    """What the folder holds: for each part the images of each class."""
+    """What the folder holds: for each part the images of each class, and what is no sample of any."""
 
     classes: tuple[str, ...]
     parts: dict[str, dict[str, Listing]]
+    left_out: LeftOut
 
     def fingerprint(self) -> str:
         """Changes when any file is added, removed, renamed, resized or written to."""
@@ -68,6 +70,8 @@ def load_imagefolder(folder: Path, ending: Callable[[], bool]) -> Generator[Noti
     """
     yield Progress(phase="checking images")
     contents = scan(folder, ending)
+    for text in contents.left_out.sentences(SUFFIXES):
+        yield Notice(text=text)
     fingerprint = contents.fingerprint()
     result = decoded.load(folder, fingerprint)
     if result is None:
@@ -100,16 +104,20 @@ def scan(folder: Path, ending: Callable[[], bool]) -> Contents:
         raise ConfigError(f"data: {_shown(folder / 'train')} holds no class folder; it must hold {wanted}.")
     _check_test_classes(folder, classes, tuple(_folders(folder / "test")))
     parts: dict[str, dict[str, Listing]] = {}
+    left_out = LeftOut()
     for part in ("train", "test"):
         parts[part] = {}
+        left_out.beside += _images_beside(folder, part)
         for name in classes:
             if ending():
                 raise Interrupted
-            listing = _images(folder / part / name)
+            listing = _images(folder, f"{part}/{name}", left_out)
             if not listing:
-                raise ConfigError(f"data: {_shown(folder / part / name)} holds no image ({', '.join(SUFFIXES)}).")
+                within = any(path.startswith(f"{part}/{name}/") for path in left_out.folders)
+                hint = " It holds folders; its images must be in it itself." if within else ""
+                raise ConfigError(f"data: {_shown(folder / part / name)} holds no image ({', '.join(SUFFIXES)}).{hint}")
             parts[part][name] = listing
-    return Contents(classes, parts)
+    return Contents(classes, parts, left_out)
 
 
 def _check_parts(folder: Path) -> None:
@@ -149,17 +157,26 @@ def _folders(folder: Path) -> list[str]:
         raise _unreadable(folder, error) from None
 
 
-def _images(folder: Path) -> Listing:
+def _images(folder: Path, place: str, left_out: LeftOut) -> Listing:
+    """The images in `folder/place`, the folder of a class; `left_out` gets what else is there."""
     listing: Listing = []
-    try:
-        with _opened(folder) as place, os.scandir(place) as entries:
-            for entry in entries:
-                name = entry.name
-                if name.lower().endswith(SUFFIXES) and not name.startswith("."):
-                    listing += _listed(entry)
-    except OSError as error:
-        raise _unreadable(folder, error) from None
+    with _entries(folder / place) as entries:
+        for entry in entries:
+            if _is_image(entry):
+                listing += _listed(entry)
+            elif not entry.name.startswith("."):
+                left_out.add(f"{place}/{entry.name}", is_folder=entry.is_dir())
     return sorted(listing)
+
+
+def _images_beside(folder: Path, part: str) -> list[str]:
+    """The images in `folder/part` itself."""
+    with _entries(folder / part) as entries:
+        return [f"{part}/{entry.name}" for entry in entries if _is_image(entry) and entry.is_file()]
+
+
+def _is_image(entry: os.DirEntry[str]) -> bool:
+    return entry.name.lower().endswith(SUFFIXES) and not entry.name.startswith(".")
 
 
 def _listed(entry: os.DirEntry[str]) -> Listing:
@@ -173,16 +190,25 @@ def _listed(entry: os.DirEntry[str]) -> Listing:
 
 
 @contextmanager
-def _opened(folder: Path) -> Iterator[int | Path]:
-    """What to scan `folder` by: where that is possible as an open folder, in which each file is found without its whole path."""
-    if os.scandir not in os.supports_fd:
-        yield folder
-        return
-    place = os.open(folder, os.O_RDONLY)
+def _entries(folder: Path) -> Iterator[Iterator[os.DirEntry[str]]]:
+    """What is in `folder`, scanned where that is possible as an open folder, in which each file is found without its whole path.
+
+    Raises:
+        ConfigError: it cannot be read.
+    """
     try:
-        yield place
-    finally:
-        os.close(place)
+        if os.scandir not in os.supports_fd:
+            with os.scandir(folder) as entries:
+                yield entries
+            return
+        place = os.open(folder, os.O_RDONLY)
+        try:
+            with os.scandir(place) as entries:
+                yield entries
+        finally:
+            os.close(place)
+    except OSError as error:
+        raise _unreadable(folder, error) from None
 
 
 def _unreadable(folder: Path, error: OSError) -> ConfigError:

@@ -8,7 +8,7 @@ import json
 from tuitrain.config import RunConfig
 from tuitrain.engine import script_ranks as ranks
 from tuitrain.engine.decode import FORMATS
-from tuitrain.engine.imagefolder import mixing_key
+from tuitrain.engine.imagefolder import SUFFIXES, mixing_key
 from tuitrain.engine.synthetic import random_samples, synthetic_images
 from tuitrain.events import DataKind
 
@@ -47,7 +47,8 @@ def loading(config: RunConfig, kind: DataKind) -> tuple[str, str]:
 def _formats() -> str:
     """What is no image for the run is none here."""
     bombs = 'warnings.simplefilter("error", Image.DecompressionBombWarning)'
-    return f"FORMATS = {json.dumps(FORMATS)}  # whatever the file's name ends in\n{bombs}"
+    suffixes = f"({', '.join(map(json.dumps, SUFFIXES))})"
+    return f"SUFFIXES = {suffixes}\nFORMATS = {json.dumps(FORMATS)}  # whatever the file's name ends in\n{bombs}"
 
 
 def _literal(text: str) -> str:
@@ -96,7 +97,7 @@ def load_images(folder, part):
     files = []
     for label, name in enumerate(classes):
         for path in (folder / part / name).iterdir():
-            if path.name.lower().endswith((".png", ".jpg", ".jpeg")) and not path.name.startswith("."):
+            if path.name.lower().endswith(SUFFIXES) and not path.name.startswith("."):
                 files.append((f"{part}/{name}/{path.name}", label))
     files.sort(key=lambda file: mixing_key(file[0]))
     images = [(read_image(folder / name), label) for name, label in files]
