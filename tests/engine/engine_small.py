@@ -537,6 +537,24 @@ def make_complex_buffer(config: Any) -> nn.Module:
     return model
 
 
+def make_expanded(config: Any) -> nn.Module:
+    model = nn.Linear(192, CLASSES)
+    model.bias = nn.Parameter(torch.zeros(1).expand(CLASSES))
+    return model
+
+
+def make_expanded_buffer(config: Any) -> nn.Module:
+    model = make_net(config)
+    model.register_buffer("positions", torch.arange(6).expand(4, 6))
+    return model
+
+
+def make_sparse_buffer(config: Any) -> nn.Module:
+    model = make_net(config)
+    model.register_buffer("graph", torch.eye(4).to_sparse())
+    return model
+
+
 def make_torch_script(config: Any) -> nn.Module:
     return torch.jit.ScriptModule()
 

@@ -51,6 +51,8 @@ def test_weights_depend_on_the_seed_alone() -> None:
         ("make_meta", "returned a module on the meta device"),
         ("make_complex", "returned a module with complex parameters or buffers"),
         ("make_complex_buffer", "returned a module with complex parameters or buffers"),
+        ("make_expanded", "returned a module with a parameter whose elements share memory (Tensor.expand)"),
+        ("make_sparse_buffer", "returned a module with sparse parameters or buffers, which no checkpoint could keep"),
         ("make_torch_script", "returned a TorchScript module"),
         ("make_extra_state", "returned a module whose state_dict holds more than tensors"),
         ("make_interrupt", "raised KeyboardInterrupt (engine_small.py, line "),

@@ -3,11 +3,13 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import engine_small
 import pytest
 from engine_small import FakeControl, go_on, losses_of, of, run, small_config
 
 from tuitrain.config import ConfigError
 from tuitrain.engine import own_modules
+from tuitrain.engine.check import check
 from tuitrain.engine.train import train
 from tuitrain.events import Notice, Progress, RunStarted
 
@@ -76,6 +78,30 @@ def test_what_a_persons_code_sets_for_all_of_the_process_is_its_own_runs(package
     assert Path.cwd() == package.parent
     assert losses("engine_small:make_net") == fresh
     assert losses(f"{package.name}.nets:make_model") == own
+
+
+def test_a_network_that_importing_its_module_makes_is_new_for_each_run(package: Path) -> None:
+    """As it is in a process of its own: else the second run would go on training what the first one trained."""
+    (package / "nets.py").write_text(
+        "from torch import nn\nNET = nn.Sequential(nn.Flatten(), nn.Linear(192, 4))\ndef make_model(config): return NET"
+    )
+    config = small_config(model=f"{package.name}.nets:make_model", max_steps=3)
+    first = losses_of(run(config, FakeControl(package.parent / "run")))
+    assert losses_of(run(config, FakeControl(package.parent / "run"))) == first
+    check(config)
+    assert losses_of(run(config, FakeControl(package.parent / "run"))) == first
+
+
+def test_a_network_that_nothing_makes_anew_is_refused_by_the_second_run(package: Path) -> None:
+    """One of a module that is not imported anew, as one that is installed."""
+    (package / "nets.py").write_text("import sys\ndef make_model(config): return sys.kept")
+    sys.kept = engine_small.make_net(None)  # type: ignore[attr-defined]
+    try:
+        trained(package)
+        with pytest.raises(ConfigError, match="returned the network of an earlier run again; it must make a new one each time"):
+            trained(package)
+    finally:
+        del sys.kept  # type: ignore[attr-defined]
 
 
 def test_what_was_refused_is_tried_as_it_was_mended(package: Path) -> None:

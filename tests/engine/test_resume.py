@@ -50,7 +50,9 @@ DEMANDING = {
 @pytest.mark.usefixtures("two_threads")
 @pytest.mark.parametrize("at", [1, 4, 5, 8, 14])
 @pytest.mark.parametrize(
-    "changes", [{}, {"device": "cpu,cpu"}, {"device": "cpu,cpu,cpu", "batch_size": 17}], ids=["single", "split", "uneven"]
+    "changes",
+    [{}, {"device": "cpu,cpu"}, {"device": "cpu,cpu,cpu", "batch_size": 17}, {"model": "engine_small:make_expanded_buffer"}],
+    ids=["single", "split", "uneven", "expanded"],
 )
 def test_from_any_step_the_losses_are_those_of_the_unbroken_run(tmp_path: Path, changes: dict[str, Any], at: int) -> None:
     config = small_config(epochs=3, **(DEMANDING | changes))

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
+from weakref import WeakValueDictionary
 
 import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
 
 from tuitrain.config import ConfigError, RunConfig
+from tuitrain.engine import own_modules
 from tuitrain.engine.imports import import_string, one_line
 from tuitrain.engine.seeding import seed_everything
 from tuitrain.engine.sequences import Rnn, Transformer
@@ -91,9 +92,10 @@ def build_model(config: RunConfig) -> nn.Module:
     if config.model == "resnet18":
         import_torchvision("model: resnet18")
     built_in = BUILT_IN.get(config.model)
-    make = _own(config) if built_in is None else partial(built_in.make, **built_in.arguments(config))
+    if built_in is None:
+        return _own(config)
     seed_everything(config.seed)
-    return make()
+    return built_in.make(**built_in.arguments(config))
 
 
 def model_dtype(config: RunConfig) -> torch.dtype:
@@ -101,25 +103,53 @@ def model_dtype(config: RunConfig) -> torch.dtype:
     return torch.float64 if config.precision == "fp64" else torch.float32
 
 
-def _own(config: RunConfig) -> Callable[[], nn.Module]:
+_given: WeakValueDictionary[int, nn.Parameter] = WeakValueDictionary()
+"""The parameters of the networks that people's functions have returned in this process, by their ids."""
+
+
+def _own(config: RunConfig) -> nn.Module:
+    model = _returned(config)
+    if _was_given(model):
+        # Made by importing the module, it is the one of the run before, which has trained it: in a process of its own it would be new.
+        own_modules.forget()
+        model = _returned(config)
+        if _was_given(model):
+            raise ConfigError(f"model: {config.model!r} returned the network of an earlier run again; it must make a new one each time.")
+    _given.update((id(parameter), parameter) for parameter in model.parameters())
+    model.zero_grad()  # nothing that it learned from before belongs to the first step
+    for buffer in filter(_is_expanded, model.buffers()):
+        buffer.data = buffer.data.contiguous()  # else no checkpoint could be read into it
+    return model
+
+
+def _was_given(model: nn.Module) -> bool:
+    return any(_given.get(id(parameter)) is parameter for parameter in model.parameters())
+
+
+def _returned(config: RunConfig) -> nn.Module:
+    """What the person's function returns, which can be trained; what importing its module draws is decided by the seed too."""
+    seed_everything(config.seed)
     function = import_string("model", config.model)
     if isinstance(function, nn.Module):
         made = f"model: {config.model!r} is a {type(function).__name__} that is already made"
         raise ConfigError(f"{made}; it must be a function make_model(config) that returns one.")
+    seed_everything(config.seed)
+    try:
+        model = function(config)
+    except BaseException as error:  # whatever the person's code raises is a sentence about their code
+        raise ConfigError(f"model: {config.model!r} raised {one_line(error)}.") from error
+    if not isinstance(model, nn.Module):
+        raise ConfigError(f"model: {config.model!r} returned a {type(model).__name__}; it must return a torch.nn.Module.")
+    if reason := _why_not(model):
+        raise ConfigError(f"model: {config.model!r} returned {reason}.")
+    return model
 
-    def make() -> nn.Module:
-        try:
-            model = function(config)
-        except BaseException as error:  # whatever the person's code raises is a sentence about their code
-            raise ConfigError(f"model: {config.model!r} raised {one_line(error)}.") from error
-        if not isinstance(model, nn.Module):
-            raise ConfigError(f"model: {config.model!r} returned a {type(model).__name__}; it must return a torch.nn.Module.")
-        if reason := _why_not(model):
-            raise ConfigError(f"model: {config.model!r} returned {reason}.")
-        model.zero_grad()  # nothing that it learned from before belongs to the first step
-        return model
 
-    return make
+def _is_expanded(tensor: torch.Tensor) -> bool:
+    """Whether elements share memory, as `Tensor.expand` has it."""
+    if tensor.layout != torch.strided:
+        return False
+    return any(stride == 0 and size > 1 for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
 
 
 def _why_not(model: nn.Module) -> str | None:
@@ -134,8 +164,14 @@ def _why_not(model: nn.Module) -> str | None:
     # torch would leave out the imaginary part where it brings all values to one precision.
     if any(value.is_complex() for value in values):
         return "a module with complex parameters or buffers; it must hold their real and imaginary parts (torch.view_as_real)"
+    if any(_is_expanded(parameter) for parameter in model.parameters()):
+        return "a module with a parameter whose elements share memory (Tensor.expand), which no optimizer can change; it must clone it"
     if not all(isinstance(value, torch.Tensor) for value in model.state_dict().values()):
         return "a module whose state_dict holds more than tensors (get_extra_state), which no checkpoint could keep"
+    if any(value.layout != torch.strided for value in model.state_dict().values()):
+        return (
+            "a module with sparse parameters or buffers, which no checkpoint could keep; it must hold them dense, or not in its state_dict"
+        )
     trained = [parameter.requires_grad for parameter in model.parameters()]
     if not trained:
         return "a module without parameters to train; a plain list hides its layers"
