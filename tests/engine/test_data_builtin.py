@@ -253,6 +253,17 @@ def test_a_syntax_error_and_a_submodule(module: Callable[[str], str]) -> None:
     assert "there is no module json.nothing" in refused("json.nothing:f")
 
 
+def test_a_module_that_hides_ones_own_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("queue.py").write_text("def make_data(config): ...")
+    Path("numpy").mkdir()
+    Path("numpy", "data.py").write_text("def make_data(config): ...")
+    hidden = "needs another name."
+    assert refused("queue:make_data") == f"data: 'queue:make_data': the module queue is Python's own, not your queue.py, which {hidden}"
+    assert refused("numpy.data:f") == f"data: 'numpy.data:f': the module numpy is an installed one, not your numpy/, which {hidden}"
+    assert "has no 'make_data'" in refused("json:make_data")
+
+
 X = "torch.zeros(4, 2)"
 Y = "torch.zeros(4, dtype=torch.long)"
 

@@ -6,6 +6,7 @@ import importlib
 import inspect
 import sys
 from collections.abc import Callable
+from importlib.machinery import PathFinder
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -30,6 +31,7 @@ def import_string(field: str, value: str) -> Callable[..., Any]:
     module_name, _, name = value.partition(":")
     module = _import_module(field, value, module_name)
     if not hasattr(module, name):
+        _check_not_hidden(field, value, module_name)
         raise ConfigError(f"{field}: {value!r}: the module {module_name} has no {name!r}.{nearest(name, _public_callables(module))}")
     function = getattr(module, name)
     if not callable(function):
@@ -59,6 +61,7 @@ def _import_module(field: str, value: str, module_name: str) -> ModuleType:
         return importlib.import_module(module_name)
     except ModuleNotFoundError as error:
         if error.name and (module_name == error.name or module_name.startswith(f"{error.name}.")):
+            _check_not_hidden(field, value, module_name)
             raise ConfigError(f"{field}: {value!r}: {no_module(error.name)}.") from None
         raise ConfigError(f"{field}: {value!r}: importing {module_name} failed: {one_line(error)}.") from error
     except BaseException as error:
@@ -66,6 +69,19 @@ def _import_module(field: str, value: str, module_name: str) -> ModuleType:
     finally:
         # Now, and not when all is prepared: meanwhile it may be edited.
         own_modules.note()
+
+
+def _check_not_hidden(field: str, value: str, module_name: str) -> None:
+    """Raises: ConfigError: the working directory has a module or package of that name, and another one was imported before it."""
+    package = module_name.partition(".")[0]
+    module, own = sys.modules.get(package), PathFinder.find_spec(package, [str(Path.cwd())])
+    if module is None or own is None:
+        return
+    places = {place for place in (own.origin, *(own.submodule_search_locations or ())) if place}
+    if places.isdisjoint({getattr(module, "__file__", None), *getattr(module, "__path__", ())}):
+        other = "Python's own" if package in sys.stdlib_module_names else "an installed one"
+        name = clean(Path(own.origin).name if own.origin and own.submodule_search_locations is None else f"{package}/")
+        raise ConfigError(f"{field}: {value!r}: the module {package} is {other}, not your {name}, which needs another name.")
 
 
 def _takes_config(function: Callable[..., Any]) -> bool:
