@@ -20,8 +20,9 @@ from pathlib import Path
 HERE = Path(__file__).parent
 NVML = HERE.parent / "nvml_stub" / "nvml_stub.c"
 SITE = Path(sysconfig.get_path("purelib"))
-# Triton, which such a torch brings, has the whole of CUDA's headers.
+# Triton, which such a torch brings, has the whole of CUDA's headers, but perhaps those of another CUDA; the runtime's own package lacks some.
 HEADERS = SITE / "triton/backends/nvidia/include"
+INCLUDES = [*(path.parent for path in SITE.glob("nvidia/*/include/cuda_runtime_api.h")), HEADERS]
 
 RUNTIME = next((path.name for path in SITE.glob("nvidia/*/lib/libcudart.so.*")), "libcudart.so.13")
 DRIVER, NCCL, NVML_LIBRARY = "libcuda.so.1", "libnccl.so.2", "libnvidia-ml.so.1"
@@ -78,7 +79,7 @@ def compile_library(name: str, folder: Path) -> None:
     """The driver's stand-in asks the runtime's, which comes first."""
     exports = folder / f"{name}.map"
     exports.write_text(EXPORTS[name])
-    compiler = ["cc"] if name == NVML_LIBRARY else ["c++", "-std=c++17", f"-I{HEADERS}"]
+    compiler = ["cc"] if name == NVML_LIBRARY else ["c++", "-std=c++17", *(f"-I{folder}" for folder in INCLUDES)]
     named = [f"-Wl,-soname,{name}", f"-Wl,--version-script={exports}", "-o", str(folder / name), str(SOURCES[name])]
     subprocess.run([*compiler, *OPTIONS, *named, *([str(folder / RUNTIME)] if name == DRIVER else [])], check=True)
 
