@@ -20,7 +20,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 NVML = HERE.parent / "nvml_stub" / "nvml_stub.c"
 SITE = Path(sysconfig.get_path("purelib"))
-# Triton, which such a torch brings, has the whole of CUDA's headers, but perhaps those of another CUDA; the runtime's own package lacks some.
+# Triton, which such a torch brings, has all of CUDA's headers, but perhaps of another CUDA; the runtime's own package lacks some.
 HEADERS = SITE / "triton/backends/nvidia/include"
 INCLUDES = [*(path.parent for path in SITE.glob("nvidia/*/include/cuda_runtime_api.h")), HEADERS]
 
