@@ -28,6 +28,7 @@ from tuitrain.engine.placement import cuda_devices
 from tuitrain.engine.resume import DECIDING
 from tuitrain.engine.seeding import seed_replicas
 from tuitrain.engine.strategies.choose import check_even, check_gradients, copies, nature_notices, resolve
+from tuitrain.engine.substitutes import substitute
 from tuitrain.engine.tryout import tried, try_alone
 from tuitrain.engine.warm_up import fit, warm_up
 from tuitrain.events import Event, Notice, Progress, RunStarted
@@ -147,7 +148,7 @@ def prepare(
     model = build_model(config)
     check_gradients(resolved, model)
     own = devices if group is None else (group.own(devices),)
-    dataset, modules = _placed(model, dataset, resolved, own)
+    dataset, modules = yield from _placed(model, dataset, resolved, own)
     try_alone(modules[own[0]], dataset, config, own[0], batches.sizes(total), count)
     with reaching(own[:1]):
         fit_seconds = fit(modules[own[0]], dataset.train, config)
@@ -215,7 +216,7 @@ def environment(devices: Sequence[torch.device]) -> dict[str, str | int]:
 
 def _placed(
     model: nn.Module, dataset: Dataset, config: RunConfig, devices: Sequence[torch.device]
-) -> tuple[Dataset, dict[torch.device, nn.Module]]:
+) -> Generator[Event, None, tuple[Dataset, dict[torch.device, nn.Module]]]:
     """The data on the first device, and the model there, tried, and on every other device that keeps a copy; each device seeded.
 
     Raises:
@@ -229,6 +230,7 @@ def _placed(
         # A person's own train() may have forgotten to return the module.
         model.train()
         model, dataset = tried(model, dataset, config, first)
+    yield from substitute(model, config, first)
     with reaching(devices):
         modules = copies(config, model, devices)
         seed_replicas(config.seed, devices)

@@ -1,0 +1,56 @@
+"""A convolution over few channels whose gradient a GPU computes fast where it has to be the same each time.
+
+For the weights of a convolution over three channels in channels_last memory cuDNN 9.19 takes, among its deterministic ways, one that was
+measured on an H200 at 0.80 ms for 64 images of seed-cnn, where contiguous memory takes 0.06 ms. The whole other step takes 0.34 ms.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+
+class FewChannelConv2d(nn.Conv2d):
+    """An `nn.Conv2d` whose weights' gradient is computed in contiguous memory; see `has_few_channels`."""
+
+    def forward(self, images: Tensor) -> Tensor:
+        """[N, C, H, W] to [N, out_channels, H', W'], as `nn.Conv2d` has it."""
+        scores: Tensor = _Convolution.apply(images, self.weight, self.bias, self.stride, self.padding)  # type: ignore[no-untyped-call]
+        return scores
+
+
+def has_few_channels(layer: nn.Module) -> bool:
+    """Whether a layer is a plain convolution over an image's colours, which learns."""
+    if type(layer) is not nn.Conv2d or not layer.weight.requires_grad or isinstance(layer.padding, str):
+        return False
+    return layer.in_channels <= 4 and layer.groups == 1 and layer.dilation == (1, 1) and layer.padding_mode == "zeros"
+
+
+class _Convolution(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, images: Tensor, weight: Tensor, bias: Tensor | None, stride: tuple[int, ...], padding: tuple[int, ...]) -> Tensor:
+        ctx.save_for_backward(images, weight)
+        ctx.stride, ctx.padding = stride, padding
+        return nn.functional.conv2d(images, weight, bias, stride, padding)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        images, weight = ctx.saved_tensors
+        of_images, of_weight, of_bias, *_ = ctx.needs_input_grad
+
+        def back(memory: torch.memory_format, *wanted: bool) -> tuple[Tensor | None, ...]:
+            given = (each.contiguous(memory_format=memory) for each in (gradients[0], images, weight))
+            plain = [1, 1], False, [0, 0], 1  # dilation, transposed, output_padding, groups
+            found: tuple[Tensor | None, ...] = torch.ops.aten.convolution_backward(
+                *given, [len(weight)], ctx.stride, ctx.padding, *plain, wanted
+            )
+            return found
+
+        images_gradient = back(torch.channels_last, True, False, False)[0] if of_images else None
+        _, weight_gradient, bias_gradient = back(torch.contiguous_format, False, of_weight, of_bias)
+        if weight_gradient is not None:
+            # In the memory of the weight, as the update wants it.
+            weight_gradient = torch.empty_like(weight).copy_(weight_gradient)
+        return images_gradient, weight_gradient, bias_gradient, None, None
