@@ -101,6 +101,23 @@ def test_without_triton_the_pooling_is_torchs_own_and_it_says_so(monkeypatch: py
     assert sum(type(layer) is nn.MaxPool2d for layer in model.modules()) == 4
 
 
+COMPILE = """
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+from tuitrain.engine import pooling
+
+for kernel in (pooling._forward, pooling._backward):
+    for dtype in ("*bf16", "*fp32", "*fp64"):
+        kinds = {"places": "*i8", "pixels": "i32"} | dict.fromkeys(("inputs", "pooled", "given", "wanted"), dtype)
+        numbers = {"H": 31, "W": 31, "C": 64, "K": 2, "BLOCK": 64}
+        signature = {name: kinds.get(name, "constexpr") for name in kernel.arg_names}
+        done = triton.compile(ASTSource(kernel, signature, numbers), target=GPUTarget("cuda", 90, 32))
+        assert done.asm["cubin"]
+print("compiled")
+"""
+
+
 CHECK = """
 import sys
 import torch
@@ -134,23 +151,31 @@ print("as torch has it")
 """
 
 
-def pools_as_torch(*arguments: str, env: dict[str, str] | None = None) -> str:
-    return subprocess.run(
-        [sys.executable, "-c", CHECK, *arguments], env={**os.environ, **(env or {})}, capture_output=True, text=True, check=False
-    ).stdout
+def told(program: str, *arguments: str, **env: str) -> str:
+    """What a Python of its own prints last: its output, or where it fails the error."""
+    line = [sys.executable, "-c", program, *arguments]
+    done = subprocess.run(line, env={**os.environ, **env}, capture_output=True, text=True, check=False)
+    return (done.stdout or done.stderr).strip().splitlines()[-1]
 
 
+@pytest.mark.gpu
 @needs_triton
 def test_the_pooling_computes_bit_for_bit_what_torchs_own_does() -> None:
     """Interpreted, where Triton needs no GPU; it does not know bf16 there."""
-    assert pools_as_torch("cpu", "float32", "float64", env={"TRITON_INTERPRET": "1", "CUDA_VISIBLE_DEVICES": ""}) == "as torch has it\n"
+    assert told(CHECK, "cpu", "float32", "float64", TRITON_INTERPRET="1", CUDA_VISIBLE_DEVICES="") == "as torch has it"
+
+
+@pytest.mark.gpu
+@needs_triton
+def test_the_poolings_kernels_compile_for_a_gpu(tmp_path: Path) -> None:
+    assert told(COMPILE, TRITON_CACHE_DIR=str(tmp_path)) == "compiled"
 
 
 @pytest.mark.gpu
 @on_a_gpu
 @compiles
 def test_the_pooling_computes_bit_for_bit_what_torchs_own_does_on_a_gpu() -> None:
-    assert pools_as_torch("cuda:0", "bfloat16", "float16", "float32", "float64") == "as torch has it\n"
+    assert told(CHECK, "cuda:0", "bfloat16", "float16", "float32", "float64") == "as torch has it"
 
 
 @pytest.mark.gpu

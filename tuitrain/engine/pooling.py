@@ -70,17 +70,9 @@ class _Pool(torch.autograd.Function):
 
 
 @triton.jit(do_not_specialize=["pixels"])  # type: ignore[untyped-decorator]
-def _forward(
-    inputs: Any,
-    pooled: Any,
-    places: Any,
-    pixels: Any,
-    H: tl.constexpr,
-    W: tl.constexpr,
-    C: tl.constexpr,
-    K: tl.constexpr,
-    BLOCK: tl.constexpr,
-) -> None:
+def _forward(  # type: ignore[no-untyped-def]
+    inputs, pooled, places, pixels, H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, K: tl.constexpr, BLOCK: tl.constexpr
+):
     pixel = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     column = pixel % (W // K)
     row = pixel // (W // K) % (H // K)
@@ -102,17 +94,9 @@ def _forward(
 
 
 @triton.jit(do_not_specialize=["pixels"])  # type: ignore[untyped-decorator]
-def _backward(
-    given: Any,
-    places: Any,
-    wanted: Any,
-    pixels: Any,
-    H: tl.constexpr,
-    W: tl.constexpr,
-    C: tl.constexpr,
-    K: tl.constexpr,
-    BLOCK: tl.constexpr,
-) -> None:
+def _backward(  # type: ignore[no-untyped-def]
+    given, places, wanted, pixels, H: tl.constexpr, W: tl.constexpr, C: tl.constexpr, K: tl.constexpr, BLOCK: tl.constexpr
+):
     pixel = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     column = pixel % W
     row = pixel // W % H
