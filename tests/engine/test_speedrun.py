@@ -246,6 +246,14 @@ def test_thirty_steps_are_those_of_a_plain_script(tmp_path: Path) -> None:
     assert min(done.losses) < done.losses[0] - 0.5, "a network that learns nothing is like any other"
 
 
+@pytest.mark.usefixtures("two_threads")
+def test_in_bf16_too_steps_are_bit_for_bit_those_of_a_plain_script(tmp_path: Path) -> None:
+    events = run(few(seed=3, data="test_speedrun:make_nine", max_steps=12, precision="bf16"), FakeControl(tmp_path))
+    train, test = make_nine(None)
+    done = plain_speedrun.train(plain_speedrun.Data(train, test), 3, steps=12, epochs=6, batch=2, lr=0.02, precision="bf16")
+    assert list(losses_of(events).values()) == done.losses
+
+
 def test_it_learns_in_a_few_steps(tmp_path: Path) -> None:
     changes = {"data": "synthetic", "device": "cpu", "batch_size": 24, "max_steps": 14, "precision": "fp32", "seed": 1}
     recipe = with_changes(load_recipe("speedrun-94"), changes | {"data": "test_speedrun:make_some"})
