@@ -29,11 +29,15 @@ needs_triton = pytest.mark.skipif(find_spec("triton") is None, reason="needs Tri
 
 
 def substituted(device: torch.device = GPU, **changes: Any) -> list[type]:
-    """The kinds of seed-cnn's, or another model's, layers afterwards."""
+    """The kinds of the model's layers afterwards."""
     config = with_changes(load_recipe("seed-cnn"), changes)
-    model = build_model(with_changes(config, {"model": "seed-cnn"}))
+    model = build_model(config).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     assert not list(substitute(model, config, device))
     return [type(layer) for layer in model.modules()]
+
+
+def make_own(config: RunConfig) -> nn.Module:
+    return nn.Sequential(nn.Conv2d(3, 8, 3), nn.Flatten(), nn.Linear(7200, 10))
 
 
 @pytest.mark.parametrize("precision", ["fp32", "tf32"])
@@ -41,11 +45,10 @@ def test_the_convolution_over_the_colours_is_replaced_where_a_gpu_computes_the_s
     kinds = substituted(precision=precision)
     assert kinds.count(FewChannelConv2d) == 1
     assert kinds.count(nn.Conv2d) == 2
+    assert substituted(precision=precision, model="test_substitutes:make_own").count(FewChannelConv2d) == 1
 
 
-@pytest.mark.parametrize(
-    "changes", [{"deterministic": False}, {"precision": "bf16"}, {"precision": "fp64"}, {"compile": True}, {"model": "my.nets:make"}]
-)
+@pytest.mark.parametrize("changes", [{"deterministic": False}, {"precision": "bf16"}, {"precision": "fp64"}, {"compile": True}])
 def test_nothing_is_replaced_where_it_would_not_be_faster(changes: dict[str, Any]) -> None:
     assert FewChannelConv2d not in substituted(**changes)
 
@@ -69,7 +72,14 @@ def test_nothing_is_replaced_on_the_cpu() -> None:
     ],
 )
 def test_which_convolutions_are_replaced(layer: nn.Module, few: bool) -> None:
+    for one in layer.parameters():
+        if one.dim() == 4:
+            one.data = one.data.contiguous(memory_format=torch.channels_last)
     assert has_few_channels(layer) is few
+
+
+def test_in_contiguous_memory_none_is_replaced() -> None:
+    assert not has_few_channels(nn.Conv2d(3, 8, 3))
 
 
 @pytest.mark.parametrize("options", [{}, {"bias": False}, {"stride": 2, "padding": 1}])
@@ -89,6 +99,32 @@ def test_the_convolution_computes_what_torchs_own_does(options: dict[str, Any]) 
         found.append([scores, given.grad, *(one.grad for one in layer.parameters())])
     for theirs, mine in zip(*found, strict=True):
         torch.testing.assert_close(mine, theirs, rtol=1e-12, atol=1e-12)
+
+
+def made_few() -> nn.Conv2d:
+    torch.manual_seed(0)
+    layer = nn.Conv2d(3, 8, 3).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    layer.__class__ = FewChannelConv2d
+    return layer
+
+
+def test_a_persons_own_network_may_do_with_it_what_torch_allows() -> None:
+    layer, images = made_few(), torch.rand(4, 3, 6, 6)
+    assert layer(images[0]).shape == (8, 4, 4)
+    with torch.autocast("cpu", torch.bfloat16):
+        scores = layer(images)
+    scores.float().sum().backward()
+    assert scores.dtype == torch.bfloat16
+    assert layer.weight.grad is not None
+    parameters = dict(layer.named_parameters())
+
+    def loss(values: dict[str, torch.Tensor], image: torch.Tensor) -> torch.Tensor:
+        outputs: torch.Tensor = torch.func.functional_call(layer, values, (image,))
+        return outputs.square().sum()
+
+    of_each = torch.func.vmap(torch.func.grad(loss), (None, 0))(parameters, images[:, None])["weight"]
+    of_all = torch.func.grad(loss)(parameters, images)["weight"]
+    torch.testing.assert_close(of_each.sum(0), of_all)
 
 
 def test_without_triton_the_pooling_is_torchs_own_and_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,40 +17,48 @@ class FewChannelConv2d(nn.Conv2d):
 
     def forward(self, images: Tensor) -> Tensor:
         """[N, C, H, W] to [N, out_channels, H', W'], as `nn.Conv2d` has it."""
+        # A person's own network may convolve a single image, or in bf16, or have this compiled.
+        if images.dim() != 4 or torch.is_autocast_enabled(images.device.type) or torch.compiler.is_compiling():
+            return super().forward(images)
         scores: Tensor = _Convolution.apply(images, self.weight, self.bias, self.stride, self.padding)  # type: ignore[no-untyped-call]
         return scores
 
 
 def has_few_channels(layer: nn.Module) -> bool:
-    """Whether a layer is a plain convolution over an image's colours, which learns."""
-    if type(layer) is not nn.Conv2d or not layer.weight.requires_grad or isinstance(layer.padding, str):
+    """Whether a layer is a plain convolution over an image's colours, which learns, in channels_last memory."""
+    if type(layer) is not nn.Conv2d or isinstance(layer.padding, str):
         return False
-    return layer.in_channels <= 4 and layer.groups == 1 and layer.dilation == (1, 1) and layer.padding_mode == "zeros"
+    learns = layer.weight.requires_grad and layer.weight.is_contiguous(memory_format=torch.channels_last)
+    plain = layer.groups == 1 and layer.dilation == (1, 1) and layer.padding_mode == "zeros"
+    return learns and plain and layer.in_channels <= 4
 
 
 class _Convolution(torch.autograd.Function):
+    generate_vmap_rule = True  # for torch.func in a person's own network
+
     @staticmethod
-    def forward(ctx: Any, images: Tensor, weight: Tensor, bias: Tensor | None, stride: tuple[int, ...], padding: tuple[int, ...]) -> Tensor:
-        ctx.save_for_backward(images, weight)
-        ctx.stride, ctx.padding = stride, padding
+    def forward(images: Tensor, weight: Tensor, bias: Tensor | None, stride: tuple[int, ...], padding: tuple[int, ...]) -> Tensor:
         return nn.functional.conv2d(images, weight, bias, stride, padding)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        images, weight, _, ctx.stride, ctx.padding = inputs
+        ctx.save_for_backward(images, weight)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         images, weight = ctx.saved_tensors
         of_images, of_weight, of_bias, *_ = ctx.needs_input_grad
 
-        def back(memory: torch.memory_format, *wanted: bool) -> tuple[Tensor | None, ...]:
-            given = (each.contiguous(memory_format=memory) for each in (gradients[0], images, weight))
+        def back(given: tuple[Tensor, ...], *wanted: bool) -> tuple[Tensor | None, ...]:
             plain = [1, 1], False, [0, 0], 1  # dilation, transposed, output_padding, groups
             found: tuple[Tensor | None, ...] = torch.ops.aten.convolution_backward(
                 *given, [len(weight)], ctx.stride, ctx.padding, *plain, wanted
             )
             return found
 
-        images_gradient = back(torch.channels_last, True, False, False)[0] if of_images else None
-        _, weight_gradient, bias_gradient = back(torch.contiguous_format, False, of_weight, of_bias)
-        if weight_gradient is not None:
-            # In the memory of the weight, as the update wants it.
-            weight_gradient = torch.empty_like(weight).copy_(weight_gradient)
+        given = gradients[0], images, weight
+        images_gradient = back(given, True, False, False)[0] if of_images else None
+        # Autograd puts it into the memory of the weight, as the update wants it.
+        _, weight_gradient, bias_gradient = back(tuple(each.contiguous() for each in given), False, of_weight, of_bias)
         return images_gradient, weight_gradient, bias_gradient, None, None

@@ -1,4 +1,4 @@
-"""Layers that take the place of a built-in network's own on a GPU: they have the same parameters and compute the same, faster."""
+"""Layers that take the place of a network's own on a GPU: they have the same parameters and compute the same, faster."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from tuitrain.events import Notice
 
 def substitute(model: nn.Module, config: RunConfig, device: torch.device) -> Iterator[Notice]:
     """Change the layers of `model`, which is on `device`, that have a faster substitute there. A compiler finds its own ones."""
-    if device.type != "cuda" or config.model not in MODELS or config.compile:
+    if device.type != "cuda" or config.compile:
         return
     if config.deterministic and config.precision in ("fp32", "tf32"):
         for layer in filter(has_few_channels, model.modules()):
             layer.__class__ = FewChannelConv2d
     # Elsewhere the first step would wait for the kernels to be compiled; a speed run warms up before its clock starts.
-    if config.target_accuracy is not None:
+    if config.target_accuracy is not None and config.model in MODELS:
         yield from _substitute_pools(model, device)
 
 
