@@ -53,7 +53,9 @@ class _Pool(torch.autograd.Function):
         places = torch.empty(shape, dtype=torch.int8, device=inputs.device, memory_format=torch.channels_last)
         pixels = count * shape[2] * shape[3]
         block = _BLOCK // channels
-        _forward[(triton.cdiv(pixels, block),)](inputs, pooled, places, pixels, height, width, channels, size, block)
+        # Triton launches on the current device.
+        with torch.cuda.device_of(inputs):  # type: ignore[no-untyped-call]
+            _forward[(triton.cdiv(pixels, block),)](inputs, pooled, places, pixels, height, width, channels, size, block)
         ctx.save_for_backward(places)
         ctx.size, ctx.shape = size, inputs.shape
         return pooled
@@ -65,7 +67,8 @@ class _Pool(torch.autograd.Function):
         wanted = torch.empty(ctx.shape, dtype=given.dtype, device=given.device, memory_format=torch.channels_last)
         count, channels, height, width = ctx.shape
         pixels, block = count * height * width, _BLOCK // channels
-        _backward[(triton.cdiv(pixels, block),)](given, places, wanted, pixels, height, width, channels, ctx.size, block)
+        with torch.cuda.device_of(given):  # type: ignore[no-untyped-call]
+            _backward[(triton.cdiv(pixels, block),)](given, places, wanted, pixels, height, width, channels, ctx.size, block)
         return wanted, None
 
 

@@ -29,8 +29,8 @@ def _substitute_pools(model: nn.Module, device: torch.device) -> Iterator[Notice
     try:
         from tuitrain.engine.pooling import SideBySidePool2d, lie_side_by_side
 
-        probe = torch.zeros(1, 16, 2, 2, device=device).contiguous(memory_format=torch.channels_last)
-        SideBySidePool2d(2)(probe)
+        probe = torch.zeros(1, 16, 2, 2, device=device).contiguous(memory_format=torch.channels_last).requires_grad_()
+        SideBySidePool2d(2)(probe).sum().backward()
     except Exception as error:  # Triton is not installed, has no C compiler, does not know this GPU, and whatever else there may be
         yield Notice(
             text=f"Images are pooled with torch's own kernels, which are slower, because Triton cannot be used: {first_line(error)}."
