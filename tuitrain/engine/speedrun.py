@@ -44,7 +44,7 @@ class SpeedrunNet(nn.Module):
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         hidden = nn.functional.gelu(self.whitening(self.normalised(images)))
         scores: torch.Tensor = self.linear(self.layers(hidden))
-        return scores.to(self.mean.dtype) / 9  # not rounded a second time where a GPU multiplies in bf16
+        return scores.to(self.mean.dtype) / 9  # bf16 rounds them once, not twice
 
     def normalised(self, images: torch.Tensor) -> torch.Tensor:
         """[N, 3, H, W] images, 0 to 1, with the mean 0 and the variance 1 of CIFAR-10's colours."""
