@@ -7,7 +7,7 @@ from functools import partial
 
 from benchmarks.awaited import NO_GPU, NotMeasured
 from benchmarks.machine import gpus
-from benchmarks.pairs import Figure, Wanted, measure, rounds, speed
+from benchmarks.pairs import Figure, Wanted, measure, rounds, speed, told
 from benchmarks.programs import Training, headless, in_app, plain, plain_loop
 
 TRAINING = Training("benchmarks.small_data:make_much_data", 4800, device="cuda", skipped=300)
@@ -26,8 +26,12 @@ def gpu_speed(wanted: Wanted) -> list[Figure]:
         NotMeasured: there is no GPU.
     """
     _must_have_one()
-    script = partial(plain, wanted.data, SCRIPT_STEPS, "cuda")
-    ours, loop, scripts = zip(*rounds([partial(headless, TRAINING), partial(plain_loop, SHORTER), script], wanted.pairs), strict=True)
+    takers = [
+        told("seconds of a step, tuitrain run", partial(headless, TRAINING)),
+        told("seconds of a step, plain loop", partial(plain_loop, SHORTER)),
+        told("seconds of a step, plain script", partial(plain, wanted.data, SCRIPT_STEPS, "cuda")),
+    ]
+    ours, loop, scripts = zip(*rounds(takers, wanted.pairs, within=wanted.within), strict=True)
     return [
         speed("training speed, GPU, against the plain script", ours, scripts, what="plain script", least=25),
         speed("seed-cnn, data on the device, GPU", ours, loop, what="plain loop", least=3),
@@ -41,7 +45,9 @@ def gpu_app_speed(wanted: Wanted) -> list[Figure]:
         NotMeasured: there is no GPU.
     """
     _must_have_one()
-    taken = measure(partial(in_app, TRAINING), partial(headless, TRAINING), max(wanted.pairs, LEAST_PAIRS))
+    ours = told("seconds of a step, in the app", partial(in_app, TRAINING))
+    without = told("seconds of a step, without a screen", partial(headless, TRAINING))
+    taken = measure(ours, without, max(wanted.pairs, LEAST_PAIRS), within=wanted.within)
     return [speed("training in the app, GPU", *zip(*taken, strict=True), what="headless", least=0.98, per_second=True)]
 
 

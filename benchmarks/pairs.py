@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import random
 import statistics
+import sys
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -19,6 +25,7 @@ class Wanted:
         minutes: how long the memory is watched.
         seeds: how many speed runs are made.
         steps: how long they are at most; given, they are made without a GPU too.
+        within: how many seconds after a figure on a GPU was begun its last round may begin; see `rounds`.
     """
 
     data: Path
@@ -26,6 +33,7 @@ class Wanted:
     minutes: float = 1.0
     seeds: int = 20
     steps: int | None = None
+    within: float = math.inf
 
 
 @dataclass(frozen=True)
@@ -44,10 +52,17 @@ class Figure:
     note: str = ""
 
 
-def rounds(takers: Sequence[Callable[[], float]], count: int, warmup: int = 1) -> list[tuple[float, ...]]:
-    """One measurement by each of `takers` in turn, `count` times after `warmup` that do not count; every second time in reverse."""
-    kept = []
+def rounds(takers: Sequence[Callable[[], T]], count: int, warmup: int = 1, within: float = math.inf) -> list[tuple[T, ...]]:
+    """One measurement by each of `takers` in turn, `count` times after `warmup` that do not count; every second time in reverse.
+
+    After `within` seconds no further one begins, so that of a machine that is lent for minutes there is less, and not nothing; one that
+    counts is always made.
+    """
+    kept: list[tuple[T, ...]] = []
+    end = time.monotonic() + within
     for index in range(warmup + count):
+        if kept and time.monotonic() > end:
+            break
         order = range(len(takers)) if index % 2 == 0 else reversed(range(len(takers)))
         taken = {which: takers[which]() for which in order}
         if index >= warmup:
@@ -55,9 +70,22 @@ def rounds(takers: Sequence[Callable[[], float]], count: int, warmup: int = 1) -
     return kept
 
 
-def measure(ours: Callable[[], float], peer: Callable[[], float], pairs: int, warmup: int = 1) -> list[tuple[float, float]]:
+def told(what: str, take: Callable[[], T]) -> Callable[[], T]:
+    """`take`, which says on stderr what it gave: what comes after it may be cut off."""
+
+    def taking() -> T:
+        taken = take()
+        print(f"{what}: {taken}", file=sys.stderr, flush=True)
+        return taken
+
+    return taking
+
+
+def measure(
+    ours: Callable[[], float], peer: Callable[[], float], pairs: int, warmup: int = 1, within: float = math.inf
+) -> list[tuple[float, float]]:
     """`pairs` measurements (ours, peer), as `rounds` takes them."""
-    return [(first, second) for first, second in rounds((ours, peer), pairs, warmup)]
+    return [(first, second) for first, second in rounds((ours, peer), pairs, warmup, within)]
 
 
 def interval(ratios: list[float], resamples: int = 2000) -> tuple[float, float]:

@@ -1,10 +1,11 @@
 """The peer of the recipe `speedrun-94`: the same training in plain PyTorch. It imports nothing of tuitrain.
 
-    python benchmarks/plain_speedrun.py FOLDER [--seeds 20] [--device cuda] [--steps 476] [--precision bf16]
+    python benchmarks/plain_speedrun.py FOLDER [--seeds 20 | --asked] [--device cuda] [--steps 476] [--precision bf16]
 
 FOLDER holds train/<class>/*.jpg and test/<class>/*.jpg; images are decoded once. The first of the runs that are made only warms up and is
 not told. Prints one JSON line a seed: the final accuracy and the seconds of training by the rules of speed runs, which are those of fitting
-the first convolution, all steps and the final test. The recipe is that of airbench94 (arXiv 2404.00498).
+the first convolution, all steps and the final test. With --asked it reads its seeds, one a line. The recipe is that of airbench94
+(arXiv 2404.00498).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -207,6 +209,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=Path)
     parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--asked", action="store_true")
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--steps", type=int, default=STEPS)
     parser.add_argument("--precision", choices=("fp32", "bf16"), default="bf16")
@@ -221,11 +224,12 @@ def main() -> None:
         parts.append((pixels, torch.tensor(images.labels, device=args.device)))
     data = Data(*parts)
     torch.backends.cudnn.benchmark = True
-    warm = args.device != "cpu"
-    for seed in range(-1 if warm else 0, args.seeds):
-        done = train(data, max(seed, 0), steps=args.steps, precision=args.precision)
-        if seed >= 0:
-            print(json.dumps({"seed": seed, "accuracy": done.accuracy, "seconds": done.seconds}), flush=True)
+    run = partial(train, data, steps=args.steps, precision=args.precision)
+    if args.device != "cpu":
+        run(0)  # warms up
+    for seed in map(int, sys.stdin) if args.asked else range(args.seeds):
+        done = run(seed)
+        print(json.dumps({"seed": seed, "accuracy": done.accuracy, "seconds": done.seconds}), flush=True)
 
 
 if __name__ == "__main__":

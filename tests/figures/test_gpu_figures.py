@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -34,3 +35,12 @@ def test_without_a_gpu_nothing_is_measured(monkeypatch: pytest.MonkeyPatch, name
     monkeypatch.setattr(gpu, "gpus", list)
     with pytest.raises(NotMeasured, match=NO_GPU):
         ALL[name](WANTED)
+
+
+@pytest.mark.usefixtures("_one_gpu")
+def test_where_time_is_over_one_round_counts_and_all_that_was_taken_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    (line,) = ALL["gpu-app-speed"](replace(WANTED, within=0.0))
+    assert (line.ratio, line.pairs) == (0.952, 1)
+    said = capsys.readouterr().err.splitlines()
+    app, without = "seconds of a step, in the app: 0.00021", "seconds of a step, without a screen: 0.0002"
+    assert said == [app, without, without, app]  # the first round does not count
