@@ -14,13 +14,14 @@ import psutil
 
 from benchmarks.monitor import BUSY, stand_in
 from benchmarks.pairs import Figure, Wanted, alone, middle
-from benchmarks.programs import TUITRAIN, Screen, Training, headless, output_of, runs_dir, side_by_side
+from benchmarks.programs import ENDLESS, TUITRAIN, Screen, Training, headless, output_of, runs_dir, side_by_side
 from benchmarks.speed import SMALL
 from tuitrain.events import Losses
 from tuitrain.paths import METRICS, STATE
 from tuitrain.runs.store import MetricsWriter
 
 CARDS = BUSY.replace("count 3", "count 16")
+ROWS = "benchmarks.small_data:make_rows"
 SETTLE_SECONDS = 10.0
 """After the first evaluation, which takes memory that training keeps."""
 EVALUATED = re.compile(r"accuracy +\d")
@@ -70,6 +71,15 @@ def long_run(wanted: Wanted) -> list[Figure]:
         _gained(f"memory gained in {wanted.minutes:g} min of training", shown=large),
         _gained(f"memory gained in {wanted.minutes:g} min of showing {POINTS:,} steps and 16 stand-in cards", shown=shown),
     ]
+
+
+def quick_run(wanted: Wanted) -> list[Figure]:
+    """The memory of the app while a small network makes thousands of steps a second: what is kept of each of them would show."""
+    training = Training(ROWS, 100 * ENDLESS, ("--epochs", "1000000", "--batch-size", "10"), recipe="random-linear")
+    with runs_dir() as (_, env), closing(Screen(training.command("--tui"), env)) as screen:
+        screen.wait(lambda text: "checkpoint, loss" in text)
+        watched = _watch(screen, 60 * wanted.minutes)
+    return [_gained(f"memory gained in {wanted.minutes:g} min of thousands of steps a second", shown=watched)]
 
 
 def planned_steps(seconds: float, per_step: float) -> int:

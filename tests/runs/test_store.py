@@ -21,7 +21,7 @@ from tuitrain.runs.buckets import cover
 from tuitrain.runs.errors import RunError
 from tuitrain.runs.mending import sound_metrics
 from tuitrain.runs.reader import MetricsReader
-from tuitrain.runs.schema import FACTOR
+from tuitrain.runs.schema import FACTOR, LOSS
 from tuitrain.runs.series import Series
 from tuitrain.runs.store import MetricsWriter
 
@@ -104,7 +104,6 @@ def test_thinning_equals_the_series_in_memory(path):
         ]:
             assert_thins_like(reader, series, lo, hi, columns)
         assert reader.losses(4_000, 4_040, 100) == series.thin(4_000, 4_040, 100)
-        assert reader.series().thin(1, 10_000, 100) == series.thin(1, 10_000, 100)
         assert reader.losses(10_001, 20_000, 10) == []
 
 
@@ -403,7 +402,7 @@ def test_damage_is_a_sentence(path):
         file.seek(8192)
         file.write(os.urandom(path.stat().st_size - 8192))
     with pytest.raises(RunError, match=r"metrics\.sqlite cannot be read: "), MetricsReader(path) as reader:
-        reader.series()
+        list(reader.points(LOSS))
     path.write_bytes(b"no database at all" * 100)
     with pytest.raises(RunError, match=r"metrics\.sqlite cannot be read: "):
         MetricsReader(path)

@@ -6,10 +6,12 @@ import shutil
 import sqlite3
 
 import pytest
+from msgspec.structs import replace
 from small_runs import STARTED, losses, make_run, step, write
 
 from tuitrain.events import GpuSample, State
 from tuitrain.paths import METRICS
+from tuitrain.runs import reader, series
 from tuitrain.runs.errors import RunError
 from tuitrain.runs.logtail import LOG_LINES
 from tuitrain.runs.reader import MetricsReader
@@ -94,8 +96,6 @@ def test_smoothing_reads_the_points_once_and_then_what_is_new(long_run, monkeypa
 
 
 def test_a_run_that_went_back_to_a_checkpoint_is_smoothed_anew(long_run):
-    from msgspec.structs import replace
-
     _, folder = long_run
     record = load_record(folder)
     assert record.loss.smoothed(0.5).at(5000)[1] < 10
@@ -103,6 +103,44 @@ def test_a_run_that_went_back_to_a_checkpoint_is_smoothed_anew(long_run):
     again = record.loss.smoothed(0.5)
     assert (len(again), len(record.loss)) == (12, 12)
     assert again.at(11)[1] > 40
+
+
+@pytest.mark.parametrize("name", CURVES)
+def test_a_long_curve_on_disk_is_smoothed_without_being_kept_in_memory(long_run, name, monkeypatch):
+    live, folder = long_run
+    monkeypatch.setattr(series, "KEPT", 500)
+    monkeypatch.setattr(reader, "PAGE_ROWS", 700)
+    smoothed, expected = getattr(load_record(folder), name).smoothed(0.9), getattr(live, name).smoothed(0.9)
+    assert (smoothed.in_memory, expected.in_memory) == (False, True)
+    assert [smoothed.at(x) for x in range(0, 5001, 7)] == [expected.at(x) for x in range(0, 5001, 7)]
+    assert smoothed.thin(40, 90, 20) == expected.thin(40, 90, 20)
+
+
+def test_what_a_long_run_kept_stays_on_disk_when_it_goes_on(long_run, monkeypatch):
+    live, folder = long_run
+    monkeypatch.setattr(series, "KEPT", 500)
+    monkeypatch.setattr(reader, "PAGE_ROWS", 700)
+    resumed = RunRecord(None)
+    take_up(resumed, folder)
+    for record, began in ((resumed, True), (live, False)):
+        record.take(replace(STARTED, resumed_from=3000))
+        record.take(losses(3001, [7.0] * 50))
+        for curve in (record.loss, record.times):
+            assert curve.in_memory is not began
+    for curve, expected in ((resumed.loss, live.loss), (resumed.times, live.times)):
+        assert len(curve) == len(expected) == 3050
+        assert [curve.at(x) for x in (1, 77, 2999, 3000, 3001, 9000)] == [expected.at(x) for x in (1, 77, 2999, 3000, 3001, 9000)]
+        assert curve.thin(2900, 3050, 20) == expected.thin(2900, 3050, 20)
+
+
+def test_points_of_a_file_that_is_gone_are_left_out(long_run, monkeypatch):
+    _, folder = long_run
+    monkeypatch.setattr(series, "KEPT", 500)
+    resumed = RunRecord(None)
+    take_up(resumed, folder)
+    (folder / METRICS).write_bytes(b"no database")
+    assert resumed.loss.thin(1, 50, 100) == []
+    assert len(resumed.loss.thin(1, 5000, 10)) == 10
 
 
 def test_a_live_run_is_followed(runs_dir):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import math
+import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -17,6 +18,7 @@ from textual.pilot import Pilot
 from textual.widget import Widget
 
 from tuitrain.events import Eval, GpuSample, Losses, State, Step
+from tuitrain.runs import series
 from tuitrain.runs.errors import RunError
 from tuitrain.runs.pyramid import Bin
 from tuitrain.runs.record import RunRecord
@@ -629,6 +631,7 @@ class Slow:
     def __init__(self, points: Series, asked: list[int]) -> None:
         self._points, self._asked = points, asked
         self.broken = False
+        self.in_memory = False
 
     def __len__(self) -> int:
         raise AssertionError("costs a query")
@@ -697,6 +700,48 @@ async def test_a_run_on_disk_is_read_in_threads_and_looks_the_same(session: Fake
         assert _thread() not in asked
 
 
+async def test_a_run_of_which_the_end_alone_is_in_memory_looks_the_same(
+    session: FakeSession, sampler: FakeSampler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(series, "KEPT", 100)
+    app = make(session, sampler)
+    async with app.run_test(size=(80, 24)) as pilot:
+        curve = await begun(pilot, session)
+        assert session.record is not None
+        curve.focus()
+        await pilot.press("left", "left")
+        before = await shown(pilot)
+        assert "smoothed" in before
+        asked: list[int] = []
+        for points in (session.record.loss, session.record.times):
+            assert isinstance(points, Series)
+            held = list(points._y.between(0, len(points)))
+
+            def fetch(first: int, last: int, held: Sequence[float] = held) -> Sequence[float]:
+                asked.append(_thread())
+                return held[first - 1 : last - 1]
+
+            points.let_go(fetch)
+            assert not points.in_memory
+        smoothed, may_smooth = Series.smoothed, threading.Event()
+
+        def in_its_time(own: Series, weight: float) -> Series:
+            assert may_smooth.wait(60)
+            return smoothed(own, weight)
+
+        monkeypatch.setattr(Series, "smoothed", in_its_time)
+        await pilot.press("l", "l")
+        await until(lambda: curve._later._running == {"smoothed"})
+        # Until that is there, the curve that was there stays.
+        assert await shown(pilot) == before
+        may_smooth.set()
+        await pilot.press("right", "left")
+        await until(lambda: not curve._later._running)
+        assert await shown(pilot) == before
+        assert asked
+        assert _thread() not in asked
+
+
 async def test_a_live_run_on_disk_that_is_read_again_keeps_cursor_and_zoom(session: FakeSession, sampler: FakeSampler) -> None:
     app = make(session, sampler)
     async with app.run_test(size=(80, 24)) as pilot:
@@ -742,6 +787,6 @@ def stored_copy(live: RunRecord, asked: list[int]) -> RunRecord:
     for name in ("loss", "times", "learning_rate", "speed"):
         points = getattr(live, name)
         copy = Series()
-        copy.extend(list(points._x), list(points._y))
+        copy.extend(points._x, points._y.between(0, len(points)))
         setattr(record, name, Slow(copy, asked))
     return record

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 
 import msgspec
 
+from tuitrain.runs.tape import Tape
+
 FACTOR = 64
 
 
@@ -89,10 +91,11 @@ class Pyramid:
     """The levels over points that only grow.
 
     Args:
-        points: what is gathered; NaN counts as none.
+        points: what is gathered; NaN counts as none. Of those that are full groups nothing is asked for once they have an entry, unless a
+            range cuts a group.
     """
 
-    def __init__(self, points: array[float]) -> None:
+    def __init__(self, points: Tape) -> None:
         self._points = points
         self._levels = [_Level()]
 
@@ -102,7 +105,7 @@ class Pyramid:
         while len(lowest) < len(points) // FACTOR:
             start = len(lowest) * FACTOR
             tally = Tally()
-            tally.add_values(points[start : start + FACTOR])
+            tally.add_values(points.between(start, start + FACTOR))
             lowest.push(tally)
             self._complete_levels()
 
@@ -110,8 +113,7 @@ class Pyramid:
         """What the points with index `first` up to, not including, `last` add up to."""
         tally = Tally()
         depth = 0
-        while last - first >= 2 * FACTOR:
-            up_first, up_last = -(-first // FACTOR), last // FACTOR
+        while (up_first := -(-first // FACTOR)) < (up_last := last // FACTOR):
             self._gather_at(depth, first, up_first * FACTOR, tally)
             self._gather_at(depth, up_last * FACTOR, last, tally)
             first, last, depth = up_first, up_last, depth + 1
@@ -134,4 +136,4 @@ class Pyramid:
         if depth:
             self._levels[depth - 1].gather(first, last, tally)
         elif first < last:
-            tally.add_values(self._points[first:last])
+            tally.add_values(self._points.between(first, last))

@@ -21,7 +21,6 @@ from tuitrain.runs.buckets import Segment, cover, gathering
 from tuitrain.runs.errors import RunError
 from tuitrain.runs.pyramid import Bin, Tally
 from tuitrain.runs.schema import LEVELS, LOSS, VERSION, Column
-from tuitrain.runs.series import Series
 from tuitrain.text import clean, readable
 
 PAGE_ROWS = 10_000
@@ -121,18 +120,16 @@ class MetricsReader:
         bins.append(tally.as_bin((begin + end) / 2))
         return [found for found in bins if found is not None]
 
+    def between(self, column: Column, first: int, last: int) -> list[tuple[int, float]]:
+        """The steps `first` to `last` that are in a column's table, each with its number."""
+        query = f"SELECT step, {column.name} FROM {column.table} WHERE step BETWEEN ? AND ?"
+        return [(step, _number(value)) for step, value in self._query(query, (first, last))]
+
     def points(self, column: Column, after: float = 0) -> Iterator[tuple[list[float], list[float]]]:
         """The steps after `after` and their numbers, page by page."""
         query = f"SELECT step, {column.name} FROM {column.table} WHERE step > ? ORDER BY step LIMIT ?"
         for page in self._pages(query, math.floor(after)):
             yield [row[0] for row in page], [_number(row[1]) for row in page]
-
-    def series(self, column: Column = LOSS) -> Series:
-        """A whole column in memory: up to a second for a million steps."""
-        series = Series()
-        for steps, values in self.points(column):
-            series.extend(steps, values)
-        return series
 
     def evals(self) -> list[tuple[float, Eval]]:
         """Time and event of every evaluation."""

@@ -85,6 +85,7 @@ class RunRecord:
         self.error: str | None = None
         self.log = LogTail()
         self._planned: events.RunStarted | None = None
+        self._on_disk: StoredRun | None = None
         self._clock = clock
         self._rate = Rate()
         self._rate_step = 0
@@ -165,6 +166,14 @@ class RunRecord:
     def leave_on_disk(self, stored: StoredRun) -> None:
         """Take the curves that are seldom shown from the run's folder: in memory they would grow with every step."""
         self.learning_rate, self.speed = stored.learning_rate, stored.speed
+        self._on_disk = stored
+
+    def let_go(self) -> None:
+        """All that happened is in the run's folder: of the other curves, too, only the newest steps stay in memory."""
+        if self._on_disk is not None:
+            for curve, stored in ((self.loss, self._on_disk.loss), (self.times, self._on_disk.times)):
+                if isinstance(curve, Series):
+                    curve.let_go(stored.numbers)
 
     def begin_after(self, step: int) -> None:
         """The events that come next are about what was done after `step`."""

@@ -11,7 +11,7 @@ from tuitrain.paths import METRICS
 from tuitrain.runs.logtail import LOG_LINES
 from tuitrain.runs.reader import MetricsReader
 from tuitrain.runs.record import RunRecord
-from tuitrain.runs.schema import LOSS, TIME
+from tuitrain.runs.schema import TIME
 from tuitrain.runs.status import RunStatus, is_lost, read_status
 from tuitrain.runs.stored import StoredRun, stored_run
 
@@ -53,7 +53,7 @@ def _with_curves(record: RunRecord, stored: StoredRun) -> RunRecord:
 
 
 def take_up(record: RunRecord, path: Path) -> int:
-    """Fill the empty record of a run that goes on with what its folder `path` keeps, loss and times in memory.
+    """Fill the empty record of a run that goes on with what its folder `path` keeps.
 
     Nothing has been applied to the record yet, and nothing is until this returns.
 
@@ -65,12 +65,12 @@ def take_up(record: RunRecord, path: Path) -> int:
     """
     with MetricsReader(path / METRICS) as reader:
         _replay(record, read_status(path), reader)
-        record.loss, record.times = reader.series(LOSS), reader.series(TIME)
-    record.path, record.run = path, path.name
-    record.wait_for_start()
     # Not the shared one of those who look at the run: the record's histories grow by themselves.
     kept = StoredRun(path)
+    record.loss, record.times = kept.loss.load(), kept.times.load()
     record.leave_on_disk(kept)
+    record.path, record.run = path, path.name
+    record.wait_for_start()
     record.devices = kept.devices()
     while kept.behind:
         record.devices = kept.devices()

@@ -1,4 +1,4 @@
-"""An append-only curve in memory that a chart of any width can be drawn from, however long it is."""
+"""An append-only curve that a chart of any width can be drawn from, however long it is."""
 
 from __future__ import annotations
 
@@ -10,11 +10,22 @@ from collections.abc import Sequence
 from operator import eq
 from typing import NamedTuple, Protocol
 
-from tuitrain.runs.pyramid import Bin, Pyramid
+from tuitrain.runs.pyramid import FACTOR, Bin, Pyramid
+from tuitrain.runs.tape import Fetch, Tape
+
+KEPT = 32_768
+"""So many of the newest points stay in memory where the others are on a disk."""
+_PAGE = 16_384
+"""So many points are taken at a time, by threads that let others run in between."""
 
 
 class Curve(Protocol):
     """What a chart needs of a series, whether its points are in memory or in a run's store."""
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether it answers without waiting for a disk."""
+        ...
 
     def __len__(self) -> int:
         """How many points there are."""
@@ -53,18 +64,23 @@ class Series:
     """Points (x, y) with x strictly ascending. A y that is not finite is kept as NaN and is in no bin.
 
     One thread may append while any number of threads read: a point is announced (`len`) only when it and its pyramid entries
-    are in place, and nothing that was announced ever changes.
+    are in place, and nothing that was announced ever changes. All is in memory until the series is told to `let_go`.
     """
 
     def __init__(self) -> None:
         # Steps that follow each other need no memory; all other x do.
         self._x: range | array[float] = range(0)
-        self._y = array("d")
+        self._y = Tape()
         self._pyramid = Pyramid(self._y)
         self._length = 0
         self._lock = threading.Lock()
         self._average: _Average | None = None
         self._thinned: _Thinned | None = None
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether it answers without waiting for a disk."""
+        return self._y.start == 0
 
     def __len__(self) -> int:
         return self._length
@@ -75,7 +91,7 @@ class Series:
         if not -length <= index < length:
             raise IndexError(index)
         position = index % length
-        return float(self._x[position]), self._y[position]
+        return self._point(position)
 
     def append(self, x: float, y: float) -> None:
         """Add one point.
@@ -110,12 +126,14 @@ class Series:
 
         With no more points than columns each point is a bin of its own. Otherwise bins are of equal width in x, so that with `lo` and
         `hi` held still new points leave earlier bins as they were, and asking again costs only the newest ones. Bins without a finite y
-        are left out.
+        are left out. Of points on a disk a wide bin may end up to `FACTOR` points early, where what is in memory tells what it holds.
         """
         length = self._length
         first, last = bisect_left(self._x, lo, 0, length), bisect_right(self._x, hi, 0, length)
         if last - first <= columns:
-            return [Bin(float(self._x[i]), y, y, y) for i in range(first, last) if (y := self._y[i]) == y]
+            return [Bin(float(x), y, y, y) for x, y in zip(self._x[first:last], self._y.between(first, last), strict=True) if y == y]
+        if first < self._y.start and last - first < FACTOR * columns:
+            return self._part(first, last).thin(lo, hi, columns)
         asked, kept = (lo, hi, columns), self._thinned
         if kept is None or kept.asked != asked:
             kept = _Thinned(asked, 0, first, ())
@@ -123,6 +141,8 @@ class Series:
         for column in range(kept.column + 1, columns + 1):
             edge = lo + (hi - lo) * column / columns
             end = last if column == columns else bisect_left(self._x, edge, start, last)
+            if end < min(last, self._y.start):
+                end = max(end - end % FACTOR, start)
             if end == last:
                 # The next point comes into this column or after it.
                 self._thinned = _Thinned(asked, column - 1, start, tuple(bins))
@@ -136,14 +156,28 @@ class Series:
     def at(self, x: float) -> tuple[float, float] | None:
         """The last point up to `x`, its y NaN where it was not finite; `None` where there is none."""
         index = bisect_right(self._x, x, 0, self._length) - 1
-        return (float(self._x[index]), self._y[index]) if index >= 0 else None
+        return self._point(index) if index >= 0 else None
 
     def up_to(self, x: float) -> Series:
-        """A new series of the points up to `x`."""
-        end = bisect_right(self._x, x, 0, self._length)
-        kept = Series()
-        kept.extend(self._x[:end], self._y[:end])
+        """A new series of the points up to `x`, of which none is in memory that is not in this one."""
+        kept, end = Series(), bisect_right(self._x, x, 0, self._length)
+        for first in range(0, end, _PAGE):
+            last = min(first + _PAGE, end)
+            kept.extend(self._x[first:last], self._y.between(first, last))
+            kept._y.let_go(min(last, self._y.start), self._y.fetch)
         return kept
+
+    def let_go(self, fetch: Fetch) -> None:
+        """Keep the newest points alone in memory, and of those before them what wide bins hold: half a byte a point.
+
+        It is for the thread that appends. As long as points are few, or where x do not follow each other, all stay.
+
+        Args:
+            fetch: gives the y of the x from one up to, not including, another.
+        """
+        if isinstance(self._x, range) and self._length - self._y.start >= 2 * KEPT:
+            origin = self._x.start
+            self._y.let_go(self._length - KEPT, lambda first, last: fetch(origin + first, origin + last))
 
     def smoothed(self, weight: float) -> Series:
         """The exponential moving average of the raw points, brought up to date.
@@ -164,8 +198,17 @@ class Series:
             return self
         with self._lock:
             if self._average is None or self._average.weight != weight:
-                self._average = _Average(weight)
-            return self._average.follow(self)
+                self._average = _Average(self, weight)
+            return self._average.follow()
+
+    def _point(self, index: int) -> tuple[float, float]:
+        return float(self._x[index]), self._y.between(index, index + 1)[0]
+
+    def _part(self, first: int, last: int) -> Series:
+        """The points with index `first` up to, not including, `last`, in memory."""
+        part = Series()
+        part.extend(self._x[first:last], self._y.between(first, last))
+        return part
 
     def _add_x(self, xs: Sequence[float]) -> None:
         """Append x values, whose y are not announced yet."""
@@ -183,33 +226,68 @@ class Series:
 
     def _push(self, ys: Sequence[float]) -> None:
         """Append y values whose x are in place, and the pyramid entries that they complete."""
-        self._y.extend(value if math.isfinite(value) else math.nan for value in ys)
+        self._y.extend(ys)
         self._pyramid.grow()
         self._length = len(self._y)
 
 
 class _Average:
-    """The running state of one exponential moving average and the series that it fills."""
+    """One exponential moving average, and the series that it fills.
 
-    def __init__(self, weight: float) -> None:
+    Attributes:
+        weight: how much of the past stays.
+    """
+
+    def __init__(self, source: Series, weight: float) -> None:
         self.weight = weight
-        self._value = 0.0
-        self._pull = 1.0
+        self._source = source
         self._series = Series()
+        # What the average was before each `FACTOR` points: from there those that were let go of are computed again.
+        self._values, self._pulls = array("d"), array("d")
+        self._value, self._pull = 0.0, 1.0
 
-    def follow(self, source: Series) -> Series:
-        """Take in what `source` has gained and give the averaged series."""
-        weight, value, pull = self.weight, self._value, self._pull
-        values: list[float] = []
-        for y in source._y[len(self._series) : len(source)]:
-            if y != y:
-                values.append(math.nan)
-                continue
-            value = weight * value + (1 - weight) * y
-            pull *= weight
-            values.append(value / (1 - pull))
-        self._value, self._pull = value, pull
+    def follow(self) -> Series:
+        """Take in what the source has gained and give the averaged series."""
+        source, series = self._source, self._series
+        while len(series) < (length := len(source)):
+            first = len(series)
+            last = min(first - first % FACTOR + _PAGE, length)
+            self._take(source._y.between(first, last), first)
+        if source._y.start > series._y.start:
+            series._y.let_go(min(source._y.start, len(series)), self._again)
+        return series
+
+    def _take(self, ys: Sequence[float], first: int) -> None:
+        """Take in the source's points from index `first` on."""
+        averaged: list[float] = []
+        start = 0
+        while start < len(ys):
+            if (first + start) % FACTOR == 0:
+                self._values.append(self._value)
+                self._pulls.append(self._pull)
+            stop = start + FACTOR - (first + start) % FACTOR
+            piece, self._value, self._pull = _averaged(ys[start:stop], self.weight, self._value, self._pull)
+            averaged += piece
+            start = stop
         # The x are the same points: sharing them halves the memory of a long curve.
-        self._series._x = source._x
-        self._series._push(values)
-        return self._series
+        self._series._x = self._source._x
+        self._series._push(averaged)
+
+    def _again(self, first: int, last: int) -> Sequence[float]:
+        """What was averaged from index `first` up to, not including, `last`."""
+        group = first // FACTOR
+        ys = self._source._y.between(group * FACTOR, last)
+        return _averaged(ys, self.weight, self._values[group], self._pulls[group])[0][first - group * FACTOR :]
+
+
+def _averaged(ys: Sequence[float], weight: float, value: float, pull: float) -> tuple[list[float], float, float]:
+    """The average at each of some points, and what it goes on from: its value and how much of it is the zero where it began."""
+    averaged: list[float] = []
+    for y in ys:
+        if y != y:
+            averaged.append(math.nan)
+            continue
+        value = weight * value + (1 - weight) * y
+        pull *= weight
+        averaged.append(value / (1 - pull))
+    return averaged, value, pull

@@ -81,37 +81,57 @@ class StoredCurve:
         self._lock = threading.Lock()
         self._points = Series()
 
+    @property
+    def in_memory(self) -> bool:
+        """Whether it answers without waiting for a disk."""
+        return False
+
     def __len__(self) -> int:
         return self._ask(lambda reader: reader.count(self._column), 0)
 
     def thin(self, lo: float, hi: float, columns: int) -> list[Bin]:
         """At most `columns` bins of the steps `lo` to `hi`.
 
-        Its cost does not grow with the length of the run, but for times and runs of older versions: these are read into memory once.
+        Its cost does not grow with the length of the run, but for times and runs of older versions: these are read through once.
         """
         if self._ask(lambda reader: reader.has_pyramid(self._column), True):
             return self._ask(lambda reader: reader.bins(self._column, lo, hi, columns), [])
-        return self._in_memory().thin(lo, hi, columns)
+        return self._series().thin(lo, hi, columns)
 
     def at(self, x: float) -> tuple[float, float] | None:
         """The last step up to `x` and its number."""
         return self._ask(lambda reader: reader.at(self._column, x), None)
 
     def smoothed(self, weight: float) -> Curve:
-        """The moving average in memory. The first call reads every point, about a second for a million; later ones what is new."""
-        return self._in_memory().smoothed(weight)
+        """The moving average. The first call reads every point, about a second for a million; later ones what is new."""
+        return self._series(weight).smoothed(weight)
 
-    def _in_memory(self) -> Series:
+    def load(self) -> Series:
+        """All steps up to now in a series of its own, to which others may be added.
+
+        Raises:
+            RunError: they cannot be read.
+        """
+        return self._metrics.ask(lambda reader: self._follow(reader, Series()))
+
+    def numbers(self, first: int, last: int) -> list[float]:
+        """Those of the steps `first` up to, not including, `last`; NaN where there is none."""
+        found: dict[int, float] = self._ask(lambda reader: dict(reader.between(self._column, first, last - 1)), {})
+        return [found.get(step, math.nan) for step in range(first, last)]
+
+    def _series(self, weight: float = 0.0) -> Series:
         with self._lock:
             if not self._still_holds():
                 self._points = Series()
-            self._ask(self._follow, None)
-            return self._points
+            return self._ask(lambda reader: self._follow(reader, self._points, weight), self._points)
 
-    def _follow(self, reader: MetricsReader) -> None:
-        after = self._points[-1][0] if len(self._points) else 0
-        for steps, values in reader.points(self._column, after):
-            self._points.extend(steps, values)
+    def _follow(self, reader: MetricsReader, points: Series, weight: float = 0.0) -> Series:
+        """Add the steps that are new, averaged at once where that is wanted: what is let go of would be read again for it."""
+        for steps, values in reader.points(self._column, points[-1][0] if len(points) else 0):
+            points.extend(steps, values)
+            points.smoothed(weight)
+            points.let_go(self.numbers)
+        return points
 
     def _still_holds(self) -> bool:
         """Whether the newest point in memory is one of the file: a run that goes on from a checkpoint makes its later steps again."""

@@ -71,7 +71,7 @@ class Archive:
 
     def commit(self, record: RunRecord) -> list[Notice]:
         """Write what is kept. What cannot be written is tried again next time; a notice says so the first time, also in the metrics."""
-        problems = self._try("metrics", self._write_metrics)
+        problems = self._try("metrics", lambda: self._write_metrics(record))
         problems += self._try("TensorBoard file", self._write_curves)
         problems += self._try("parameters and predictions", self._write_network)
         problems += self._try("log", lambda: self._write_log(record))
@@ -95,9 +95,10 @@ class Archive:
         with suppress(OSError):
             self._write_log(record)
 
-    def _write_metrics(self) -> None:
+    def _write_metrics(self, record: RunRecord) -> None:
         if not self._metrics.commit():
             raise RunError(self._metrics.error or "unknown reason")
+        record.let_go()
 
     def _write_curves(self) -> None:
         if self._curves is None:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from tuitrain.runs.series import Series
 from tuitrain.tui.curve.axes import Axis, cell
 from tuitrain.tui.curve.later import Later
 from tuitrain.tui.curve.metrics import Metric
@@ -55,7 +54,7 @@ class Foot:
             (run, place.step, smoothed is not None),
             (record.step, len(record.evals)),
             lambda: read_moment(record, metric, smoothed, place.step),
-            at_once=isinstance(record.times, Series),
+            at_once=record.times.in_memory,
         )
         if moment is None and self._of == run:
             moment = self._moment
@@ -83,7 +82,7 @@ class Foot:
             (key_of(record), place.steps, place.columns),
             (record.step, len(record.devices[name].utilization)),
             lambda: read_tracks(record, name, place.steps, place.columns),
-            at_once=isinstance(record.times, Series),
+            at_once=record.times.in_memory,
         )
         return found or DeviceTracks(name, (), (), ())
 

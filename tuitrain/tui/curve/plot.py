@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from tuitrain.runs.series import Series
 from tuitrain.tui.curve.axes import Axis, in_epochs, span_axis, step_axis
 from tuitrain.tui.curve.chart import Drawing, Picture, draw, extend
 from tuitrain.tui.curve.later import Ahead, Later, Source
@@ -166,9 +165,10 @@ class Plot:
         if not (weight and metric.smooths and metric.curve):
             return None
         curve, identity = metric.curve(record), (key_of(record), metric.name, weight)
-        if not isinstance(curve, Series):
-            return (source or self._later).get("smoothed", identity, record.step, lambda: curve.smoothed(weight), at_once=False)
         before = self._smoothed if self._smoothed_of == identity else None
+        if not curve.in_memory:
+            found = (source or self._later).get("smoothed", identity, record.step, lambda: curve.smoothed(weight), at_once=False)
+            return before if found is None else found
         if len(curve) - len(before or ()) > _QUICK:
             version = len(curve) // _QUICK
             before = self._later.get("smoothed", identity, version, lambda: curve.smoothed(weight), at_once=False)
@@ -181,7 +181,7 @@ class Plot:
 def _bins(source: Source, name: str, key: Hashable, step: int, curve: Curve, steps: Axis, width: int) -> list[Bin] | None:
     low, high, columns = steps.low, steps.high, bin_columns(width)
     identity = (key, low, high, columns)
-    if isinstance(curve, Series):
+    if curve.in_memory:
         return source.get(name, identity, (step, len(curve)), lambda: curve.thin(low, high, columns), at_once=True)
     return source.get(name, identity, step, lambda: curve.thin(low, high, columns), at_once=False)
 
