@@ -14,7 +14,8 @@ import msgspec
 
 from tuitrain.runs.tape import Tape
 
-FACTOR = 64
+FACTOR = 128
+"""The count of a group fits in a byte."""
 
 
 class Bin(msgspec.Struct, frozen=True):
@@ -67,8 +68,8 @@ class _Level:
 
     __slots__ = ("count", "high", "low", "total")
 
-    def __init__(self) -> None:
-        self.count = array("q")
+    def __init__(self, counts: str) -> None:
+        self.count: array[int] = array(counts)
         self.total = array("d")
         self.low = array("d")
         self.high = array("d")
@@ -97,7 +98,7 @@ class Pyramid:
 
     def __init__(self, points: Tape) -> None:
         self._points = points
-        self._levels = [_Level()]
+        self._levels = [_Level("B")]
 
     def grow(self) -> None:
         """Make the entries that new points have completed."""
@@ -129,7 +130,7 @@ class Pyramid:
             below.gather(len(below) - FACTOR, len(below), tally)
             depth += 1
             if depth == len(self._levels):
-                self._levels.append(_Level())
+                self._levels.append(_Level("q"))
             self._levels[depth].push(tally)
 
     def _gather_at(self, depth: int, first: int, last: int, tally: Tally) -> None:

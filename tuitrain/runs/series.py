@@ -168,14 +168,15 @@ class Series:
         return kept
 
     def let_go(self, fetch: Fetch) -> None:
-        """Keep the newest points alone in memory, and of those before them what wide bins hold: half a byte a point.
+        """Keep the newest points alone in memory, and of those before them what wide bins hold: a fifth of a byte a point.
 
-        It is for the thread that appends. As long as points are few, or where x do not follow each other, all stay.
+        It is for the thread that appends. As long as points are few, or where x do not follow each other, all stay; a quarter more of them
+        than `KEPT` may, so that they are seldom copied.
 
         Args:
             fetch: gives the y of the x from one up to, not including, another.
         """
-        if isinstance(self._x, range) and self._length - self._y.start >= 2 * KEPT:
+        if isinstance(self._x, range) and self._length - self._y.start >= KEPT * 5 // 4:
             origin = self._x.start
             self._y.let_go(self._length - KEPT, lambda first, last: fetch(origin + first, origin + last))
 
