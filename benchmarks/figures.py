@@ -9,7 +9,7 @@ from benchmarks.gpu import gpu_app_speed, gpu_speed
 from benchmarks.handing import hand_over
 from benchmarks.keys import key_to_paint
 from benchmarks.many import many_runs
-from benchmarks.memory import long_run, quick_run
+from benchmarks.memory import long_run
 from benchmarks.monitor import monitor, sample_cost
 from benchmarks.pairs import Figure, Wanted
 from benchmarks.saving import saving
@@ -39,7 +39,6 @@ ALL: dict[str, Callable[[Wanted], list[Figure]]] = {
     "saving": saving,
     "hand-over": hand_over,
     "long-run": long_run,
-    "quick-run": quick_run,
     "monitor": monitor,
     "watching": watching,
     "sample-cost": sample_cost,

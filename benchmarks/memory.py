@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 import time
 from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
+from subprocess import PIPE, Popen
 from typing import NamedTuple
 
 import psutil
 
 from benchmarks.monitor import BUSY, stand_in
 from benchmarks.pairs import Figure, Wanted, alone, middle
-from benchmarks.programs import ENDLESS, TUITRAIN, Screen, Training, headless, output_of, runs_dir, side_by_side
+from benchmarks.programs import HERE, TUITRAIN, Screen, Training, headless, output_of, runs_dir, side_by_side
 from benchmarks.speed import SMALL
 from tuitrain.events import Losses
 from tuitrain.paths import METRICS, STATE
 from tuitrain.runs.store import MetricsWriter
 
+QUICK_STEPS = (sys.executable, "-m", "benchmarks.quick_steps")
 CARDS = BUSY.replace("count 3", "count 16")
-ROWS = "benchmarks.small_data:make_rows"
 SETTLE_SECONDS = 10.0
 """After the first evaluation, which takes memory that training keeps."""
 EVALUATED = re.compile(r"accuracy +\d")
@@ -47,7 +49,7 @@ class Watch(NamedTuple):
 def long_run(wanted: Wanted) -> list[Figure]:
     """The app while it trains: its memory, and what a terminal of 120×40 and then one of 80×24 gets; and in another process the memory of
     one that shows a run of a million steps and sixteen stand-in cards. That needs next to nothing of the processor, so both are watched at
-    the same time."""
+    the same time. Before that, while the first epoch is trained, as many steps are recorded that take next to no time."""
     seconds = 60 * wanted.minutes
     with ExitStack() as stack:
         nvml = stack.enter_context(stand_in(CARDS))
@@ -58,7 +60,12 @@ def long_run(wanted: Wanted) -> list[Figure]:
         showing = stack.enter_context(closing(Screen([TUITRAIN, "attach", run.name], {**env, **nvml})))
         showing.wait(lambda text: f"{POINTS:,}" in text)
         trained = stack.enter_context(closing(Screen(training, env)))
+        quick = stack.enter_context(Popen([*QUICK_STEPS, str(folder), str(POINTS)], cwd=HERE.parent, stdout=PIPE, text=True))
         trained.wait(lambda text: EVALUATED.search(text) is not None)
+        printed, _ = quick.communicate()
+        if quick.returncode:
+            raise RuntimeError(f"benchmarks.quick_steps ended with {quick.returncode}")
+        early, late = map(float, printed.split())
         shown, large = side_by_side([partial(_watch, screen, seconds) for screen in (showing, trained)])
         trained.resize(80, 24)
         trained.discard(RESIZED_SECONDS)
@@ -68,18 +75,12 @@ def long_run(wanted: Wanted) -> list[Figure]:
     return [
         alone("terminal output while training, 120×40", round(large.rate), most=1000, unit="B/s"),
         alone("terminal output while training, 80×24", round(small), most=500, unit="B/s"),
-        _gained(f"memory gained in {wanted.minutes:g} min of training", shown=large),
-        _gained(f"memory gained in {wanted.minutes:g} min of showing {POINTS:,} steps and 16 stand-in cards", shown=shown),
+        _gained(f"memory gained in {wanted.minutes:g} min of training", first=large.first, last=large.last),
+        _gained(
+            f"memory gained in {wanted.minutes:g} min of showing {POINTS:,} steps and 16 stand-in cards", first=shown.first, last=shown.last
+        ),
+        _gained(f"memory gained in {POINTS:,} steps that take next to no time", first=early, last=late),
     ]
-
-
-def quick_run(wanted: Wanted) -> list[Figure]:
-    """The memory of the app while a small network makes thousands of steps a second: what is kept of each of them would show."""
-    training = Training(ROWS, 100 * ENDLESS, ("--epochs", "1000000", "--batch-size", "10"), recipe="random-linear")
-    with runs_dir() as (_, env), closing(Screen(training.command("--tui"), env)) as screen:
-        screen.wait(lambda text: "checkpoint, loss" in text)
-        watched = _watch(screen, 60 * wanted.minutes)
-    return [_gained(f"memory gained in {wanted.minutes:g} min of thousands of steps a second", shown=watched)]
 
 
 def planned_steps(seconds: float, per_step: float) -> int:
@@ -88,9 +89,8 @@ def planned_steps(seconds: float, per_step: float) -> int:
     return int((EPOCH_SECONDS + SETTLE_SECONDS + seconds + RESIZED_SECONDS + SMALL_SECONDS + SPARE_SECONDS) / per_step)
 
 
-def _gained(name: str, *, shown: Watch) -> Figure:
-    gained = shown.last - shown.first
-    return alone(name, gained, most=2, unit="MB", ours=f"{gained:+.2f} MB (from {shown.first:.0f} MB)")
+def _gained(name: str, *, first: float, last: float) -> Figure:
+    return alone(name, last - first, most=2, unit="MB", ours=f"{last - first:+.2f} MB (from {first:.0f} MB)")
 
 
 def _last_state(folder: Path) -> set[str]:

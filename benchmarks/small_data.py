@@ -1,4 +1,4 @@
-"""Data for training steps alone: random, and none to test on. `--data benchmarks.small_data:make_data`."""
+"""Images for the speed of a training step alone: few, random, and none to test on. `--data benchmarks.small_data:make_data`."""
 
 from __future__ import annotations
 
@@ -8,21 +8,12 @@ from torch import Tensor
 SAMPLES = 25_600
 """400 steps at batch 64: an epoch that ends, and its checkpoint, lie outside of what is timed."""
 
-ROWS = 1_000_000
-"""100,000 steps at batch 10, some half a minute."""
-
 
 def make_data(config: object) -> tuple[tuple[Tensor, Tensor], None]:
     """[N, 3, 32, 32] uint8 images and [N] labels of ten classes, the same ones every time."""
     generator = torch.Generator().manual_seed(0)
     images = torch.randint(0, 256, (SAMPLES, 3, 32, 32), dtype=torch.uint8, generator=generator)
     return (images, torch.randint(0, 10, (SAMPLES,), generator=generator)), None
-
-
-def make_rows(config: object) -> tuple[tuple[Tensor, Tensor], None]:
-    """[N, 5] float32 rows and their [N] labels of two classes, for a network that takes less than a millisecond a step."""
-    rows = torch.randn(ROWS, 5, generator=torch.Generator().manual_seed(0))
-    return (rows, (rows[:, 0] > 0).long()), None
 
 
 def make_much_data(config: object) -> tuple[tuple[Tensor, Tensor], None]:

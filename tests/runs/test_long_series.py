@@ -120,15 +120,25 @@ def test_asking_again_fetches_what_is_in_no_group_though_more_was_let_go_of():
     assert max(kept.asked) < 2 * FACTOR
 
 
-def test_a_long_series_is_cut_at_a_point_and_goes_on_from_there():
-    short, whole, _ = grown([100] * 30)
-    for last in (FIRST + 700, FIRST + 2_900):
-        again, plain = short.up_to(last), whole.up_to(last)
-        again.append(last + 1, -1.0)
-        plain.append(last + 1, -1.0)
-        assert points(again) == points(plain)
-        assert points(again.smoothed(0.9)) == points(plain.smoothed(0.9))
-        assert not again.in_memory
+@settings(max_examples=60, deadline=None)
+@given(st.integers(-1, 3 * FACTOR * FACTOR // 2), st.integers(0, 3 * FACTOR))
+def test_a_long_series_is_cut_at_a_point_without_being_read_and_goes_on_from_there(end, more):
+    short, whole, kept = grown([3 * FACTOR * FACTOR // 2])
+    plain = Series()
+    plain.extend([x for x, _ in zip(range(FIRST, FIRST + end), kept.values, strict=False)], kept.values[: max(end, 0)])
+    for one in (short.up_to(FIRST + end - 1), whole.up_to(FIRST + end - 1), plain):
+        assert len(one) == max(end, 0)
+    assert kept.asked == []
+    again = short.up_to(FIRST + end - 1)
+    steps = range(FIRST + len(again), FIRST + len(again) + more)
+    for one in (again, plain):
+        one.extend(steps, [-1.0] * more)
+    kept.values[len(again) - more :] = [-1.0] * more
+    assert [(one.min, one.max, one.count) for one in again.thin(0, 10**6, 1)] == [
+        (one.min, one.max, one.count) for one in plain.thin(0, 10**6, 1)
+    ]
+    assert points(again) == points(plain)
+    assert points(again.smoothed(0.9)) == points(plain.smoothed(0.9))
 
 
 def test_points_that_cannot_be_fetched_any_more_are_left_out():

@@ -77,6 +77,11 @@ class _Level:
     def __len__(self) -> int:
         return len(self.count)
 
+    def up_to(self, last: int) -> _Level:
+        kept = _Level(self.count.typecode)
+        kept.count, kept.total, kept.low, kept.high = self.count[:last], self.total[:last], self.low[:last], self.high[:last]
+        return kept
+
     def push(self, tally: Tally) -> None:
         self.total.append(tally.total)
         self.low.append(tally.low)
@@ -109,6 +114,12 @@ class Pyramid:
             tally.add_values(points.between(start, start + FACTOR))
             lowest.push(tally)
             self._complete_levels()
+
+    def up_to(self, points: Tape) -> Pyramid:
+        """A new one over `points`, which are the first of this one's."""
+        kept, size = Pyramid(points), len(points)
+        kept._levels = [level.up_to(size := size // FACTOR) for level in self._levels]
+        return kept
 
     def gather(self, first: int, last: int) -> Tally:
         """What the points with index `first` up to, not including, `last` add up to."""

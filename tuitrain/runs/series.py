@@ -159,12 +159,11 @@ class Series:
         return self._point(index) if index >= 0 else None
 
     def up_to(self, x: float) -> Series:
-        """A new series of the points up to `x`, of which none is in memory that is not in this one."""
-        kept, end = Series(), bisect_right(self._x, x, 0, self._length)
-        for first in range(0, end, _PAGE):
-            last = min(first + _PAGE, end)
-            kept.extend(self._x[first:last], self._y.between(first, last))
-            kept._y.let_go(min(last, self._y.start), self._y.fetch)
+        """A new series of the points up to `x`; those that this one let go of are not fetched for it."""
+        end = bisect_right(self._x, x, 0, self._length)
+        kept = Series()
+        kept._x, kept._y, kept._length = self._x[:end], self._y.up_to(end), end
+        kept._pyramid = self._pyramid.up_to(kept._y)
         return kept
 
     def let_go(self, fetch: Fetch) -> None:

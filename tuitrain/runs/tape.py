@@ -42,6 +42,13 @@ class Tape:
         gone = min(last, start)
         return [*self.fetch(first, gone), *held] if first < gone else held
 
+    def up_to(self, last: int) -> Tape:
+        """A new tape of the numbers up to, not including, index `last`."""
+        start, numbers = self._held
+        kept = Tape()
+        kept.fetch, kept._held = self.fetch, (min(start, last), numbers[: max(last - start, 0)])
+        return kept
+
     def let_go(self, before: int, fetch: Fetch) -> None:
         """Keep no number before an index in memory: `fetch` has them, now and later."""
         start, numbers = self._held
