@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -24,6 +25,7 @@ from tuitrain.runs.pyramid import Bin
 from tuitrain.runs.record import RunRecord
 from tuitrain.runs.series import Series
 from tuitrain.tui.app import TuitrainApp
+from tuitrain.tui.curve.later import Later
 from tuitrain.tui.curve.metrics import ACCURACY, why_empty
 from tuitrain.tui.curve.zoom import Span
 from tuitrain.tui.run_view import RunLike, StoredView
@@ -740,6 +742,40 @@ async def test_a_run_of_which_the_end_alone_is_in_memory_looks_the_same(
         assert await shown(pilot) == before
         assert asked
         assert _thread() not in asked
+
+
+@pytest.mark.parametrize("reads", [False, True], ids=["curve", "with the cursor"])
+async def test_what_arrives_of_a_quick_run_does_not_ask_for_more(
+    session: FakeSession, sampler: FakeSampler, monkeypatch: pytest.MonkeyPatch, reads: bool
+) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=(80, 24)) as pilot:
+        curve = await begun(pilot, session)
+        record = session.record
+        assert record is not None
+        curve.focus()
+        if reads:
+            await pilot.press("left")
+        for points in (record.loss, record.times):
+            assert isinstance(points, Series)
+            points._y.let_go(100, lambda first, last: [0.5] * (last - first))
+        asked: list[int] = []
+        work = Later._work
+
+        def among_steps(own: Later, *what: Any) -> None:
+            asked.append(record.step)
+            work(own, *what)
+            app.call_from_thread(train, session, 1)
+
+        monkeypatch.setattr(Later, "_work", among_steps)
+        train(session, 100)
+        await until(lambda: bool(asked))
+        for _ in range(50):
+            await pilot.pause()
+        await until(lambda: not curve._later._running)
+        # The points, their average, its points; what the cursor reads and two tracks.
+        assert len(asked) <= (6 if reads else 3)
+        assert max(asked) <= 900 + len(asked)
 
 
 async def test_a_live_run_on_disk_that_is_read_again_keeps_cursor_and_zoom(session: FakeSession, sampler: FakeSampler) -> None:

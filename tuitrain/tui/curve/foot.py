@@ -22,12 +22,13 @@ _ALWAYS = 1e12  # later than every Unix time
 
 
 class Place(msgspec.Struct, frozen=True):
-    """Where the cursor is: its step, the horizontal axis, and the canvas from column `left` of the picture on."""
+    """Where the cursor is: its step, the horizontal axis, and the canvas from column `left` of the picture on; and `Plot.until` of that."""
 
     step: int
     steps: Axis
     left: int
     columns: int
+    until: int
 
 
 class Foot:
@@ -52,7 +53,7 @@ class Foot:
         moment = self._later.get(
             "moment",
             (run, place.step, smoothed is not None),
-            (record.step, len(record.evals)),
+            (_newest(record, place), len(record.evals)),
             lambda: read_moment(record, metric, smoothed, place.step),
             at_once=record.times.in_memory,
         )
@@ -80,11 +81,16 @@ class Foot:
         found = self._later.get(
             f"track {name}",
             (key_of(record), place.steps, place.columns),
-            (record.step, len(record.devices[name].utilization)),
+            (_newest(record, place), len(record.devices[name].utilization)),
             lambda: read_tracks(record, name, place.steps, place.columns),
             at_once=record.times.in_memory,
         )
         return found or DeviceTracks(name, (), (), ())
+
+
+def _newest(record: RunRecord, place: Place) -> int:
+    """Up to which step of the run something is asked for."""
+    return record.step if record.times.in_memory else place.until
 
 
 def _known(record: RunRecord, name: str) -> list[Field]:

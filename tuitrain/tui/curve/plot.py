@@ -68,6 +68,9 @@ class Plot:
         self._evals = 0
         self._step = 0
         self._drawn_at = 0.0
+        self.until = 0
+        """The newest step when a picture was last due. What is not in memory is asked for up to there: an answer is drawn at once, and must
+        not ask for what has come meanwhile."""
 
     @property
     def steps(self) -> Axis | None:
@@ -104,7 +107,7 @@ class Plot:
         if self._picture is None or not self.due(record, wish):
             return None
         values = Ahead()
-        self._material(record, wish, axis_of(record, wish), values)
+        self._material(record, wish, axis_of(record, wish), values, record.step)
         return values
 
     def picture(self, record: RunRecord, wish: Wish, palette: Palette, *, ended: bool) -> Picture | str:
@@ -112,12 +115,15 @@ class Plot:
         look = (key_of(record), wish)
         if look != self._look:
             self._look, self._shows, self._picture = look, None, None
+            self.until = record.step
+        elif ended or self.due(record, wish):
+            self.until = record.step
         frame = (look[0], wish.width, wish.height)
         evals, shows = len(record.evals), (record.step, len(record.evals), self._later.arrivals, ended)
         if self._picture is not None and shows == self._shows:
             return self._picture
         steps = axis_of(record, wish)
-        material = self._material(record, wish, steps, self._later)
+        material = self._material(record, wish, steps, self._later, self.until)
         if material is None:
             if trouble := self._later.trouble("raw"):
                 return trouble
@@ -143,7 +149,7 @@ class Plot:
             return draw(drawing, palette)
         return self._picture if math.isinf(since) else extend(self._picture, drawing, palette, since)
 
-    def _material(self, record: RunRecord, wish: Wish, steps: Axis, source: Source) -> Material | None:
+    def _material(self, record: RunRecord, wish: Wish, steps: Axis, source: Source, until: int) -> Material | None:
         """What there is to draw; `None` while nothing of it has been read."""
         metric = wish.metric
         tests = metric.tests(record)
@@ -151,23 +157,26 @@ class Plot:
         if metric.curve is None:
             return Material(metric, (), None, shown, metric.best_of(tests), clip(tests, steps.low, steps.high))
         curve, key = metric.curve(record), (key_of(record), metric.name)
-        raw = _bins(source, "raw", key, record.step, curve, steps, wish.width)
+        raw = _bins(source, "raw", key, until, curve, steps, wish.width)
         if raw is None:
             return None
-        smoothed = self.smoothed(record, metric, wish.weight, source)
+        smoothed = self._averaged(record, metric, wish.weight, source, until)
         smooth = None
         if smoothed is not None:
-            smooth = _bins(source, "smooth", (*key, wish.weight), record.step, smoothed, steps, wish.width)
+            smooth = _bins(source, "smooth", (*key, wish.weight), until, smoothed, steps, wish.width)
         return Material(metric, raw, smooth, shown, metric.best_of(tests))
 
-    def smoothed(self, record: RunRecord, metric: Metric, weight: float, source: Source | None = None) -> Curve | None:
+    def smoothed(self, record: RunRecord, metric: Metric, weight: float) -> Curve | None:
         """The smoothed curve, `None` where nothing is smoothed and while that is being computed."""
+        return self._averaged(record, metric, weight, self._later, self.until)
+
+    def _averaged(self, record: RunRecord, metric: Metric, weight: float, source: Source, until: int) -> Curve | None:
         if not (weight and metric.smooths and metric.curve):
             return None
         curve, identity = metric.curve(record), (key_of(record), metric.name, weight)
         before = self._smoothed if self._smoothed_of == identity else None
         if not curve.in_memory:
-            found = (source or self._later).get("smoothed", identity, record.step, lambda: curve.smoothed(weight), at_once=False)
+            found = source.get("smoothed", identity, until, lambda: curve.smoothed(weight), at_once=False)
             return before if found is None else found
         if len(curve) - len(before or ()) > _QUICK:
             version = len(curve) // _QUICK
@@ -178,12 +187,12 @@ class Plot:
         return self._smoothed
 
 
-def _bins(source: Source, name: str, key: Hashable, step: int, curve: Curve, steps: Axis, width: int) -> list[Bin] | None:
+def _bins(source: Source, name: str, key: Hashable, until: int, curve: Curve, steps: Axis, width: int) -> list[Bin] | None:
     low, high, columns = steps.low, steps.high, bin_columns(width)
     identity = (key, low, high, columns)
     if curve.in_memory:
-        return source.get(name, identity, (step, len(curve)), lambda: curve.thin(low, high, columns), at_once=True)
-    return source.get(name, identity, step, lambda: curve.thin(low, high, columns), at_once=False)
+        return source.get(name, identity, len(curve), lambda: curve.thin(low, high, columns), at_once=True)
+    return source.get(name, identity, until, lambda: curve.thin(low, high, columns), at_once=False)
 
 
 def key_of(record: RunRecord) -> Hashable:

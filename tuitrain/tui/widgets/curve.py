@@ -181,7 +181,7 @@ class Curve(Pane, can_focus=True):
         steps, cursor, palette = self._plot.steps, self.viewport.cursor, self.palette
         if steps is None or cursor is None:
             return picture.lines
-        place = Place(cursor, steps, picture.left, picture.columns)
+        place = Place(cursor, steps, picture.left, picture.columns, self._plot.until)
         smoothed = self._plot.smoothed(record, self.metric, WEIGHTS[self.smoothing])
         readout = self._foot.readout(record, self.metric, smoothed, place, plan)
         lines = with_cursor(picture, cell(place.step, steps, place.columns), palette.dim, palette.key)
