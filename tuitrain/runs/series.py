@@ -249,13 +249,12 @@ class _Average:
     def follow(self) -> Series:
         """Take in what the source has gained and give the averaged series."""
         source, series = self._source, self._series
-        while len(series) < (length := len(source)):
-            first = len(series)
-            last = min(first - first % FACTOR + _PAGE, length)
-            self._take(source._y.between(first, last), first)
-        if source._y.start > series._y.start:
-            series._y.let_go(min(source._y.start, len(series)), self._again)
-        return series
+        while True:
+            first, length = len(series), len(source)
+            series._y.let_go(min(source._y.start, first), self._again)
+            if first == length:
+                return series
+            self._take(source._y.between(first, min(first - first % FACTOR + _PAGE, length)), first)
 
     def _take(self, ys: Sequence[float], first: int) -> None:
         """Take in the source's points from index `first` on."""
