@@ -20,7 +20,7 @@ from tuitrain import paths
 from tuitrain.tui import kept_theme
 from tuitrain.tui.app import TuitrainApp
 from tuitrain.tui.launch import last
-from tuitrain.tui.look import DARK, LIGHT, SERIES, for_terminal, palette_of
+from tuitrain.tui.look import DARK, LIGHT, SERIES, for_terminal, palette_in, palette_of
 
 WORDS = {"truecolor": ColorSystem.TRUECOLOR, "256": ColorSystem.EIGHT_BIT, "standard": ColorSystem.STANDARD}
 OTHERS = [theme for theme in BUILTIN_THEMES.values() if not theme.name.startswith("ansi")]
@@ -65,6 +65,18 @@ def test_every_theme_that_the_palette_offers_can_be_read(theme: Theme) -> None:
     assert not {name: (value, least) for name, (value, least) in found.items() if value < least}
     for name in ("key", "dim"):
         assert contrast(inks(theme)[name], Color.parse(words["surface"]), ColorSystem.TRUECOLOR) >= 4.5, f"{name} in the line of keys"
+
+
+@pytest.mark.parametrize(("name", "ours"), [("ansi-dark", DARK), ("ansi-light", LIGHT)])
+async def test_a_theme_of_the_terminals_own_colours_has_ours_where_it_must_tell_them_apart(
+    session: FakeSession, sampler: FakeSampler, name: str, ours: Theme
+) -> None:
+    app = TuitrainApp(session, sampler, seed_cnn(), Path("runs"))
+    async with app.run_test():
+        app.theme = name
+        palette = palette_in(app)
+        assert palette.track.bgcolor not in (None, *(style.color for style in (palette.text, palette.primary, palette.good)))
+        assert palette == palette_of(app.available_themes[ours.name])
 
 
 @pytest.mark.parametrize("theme", [DARK, LIGHT], ids=lambda theme: theme.name)

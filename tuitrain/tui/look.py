@@ -117,8 +117,15 @@ def palette_in(app: App[Any]) -> Palette:
     """The styles of the theme that `app` uses now. Every line asks, and Textual builds all its themes to name the one in use."""
     known = _IN_USE.get(app)
     if known is None or known[0] != app.theme:
-        _IN_USE[app] = known = (app.theme, palette_of(app.current_theme))
+        _IN_USE[app] = known = (app.theme, palette_of(_known_colours(app)))
     return known[1]
+
+
+def _known_colours(app: App[Any]) -> Theme:
+    """The theme in use; where it leaves its colours to the terminal, ours of the same kind: of unknown ones nobody can tell a bar from its
+    ground."""
+    theme = app.current_theme
+    return theme if theme.primary.startswith("#") else app.available_themes[(DARK if theme.dark else LIGHT).name]
 
 
 def palette_of(theme: Theme) -> Palette:
@@ -136,11 +143,9 @@ def _make_palette(theme: Theme) -> Palette:
         value = theme.variables.get(name) or words.get(name) or words.get(fallback) or ""
         return value if value.startswith("#") else ("#d6dce3" if theme.dark else "#1d242b")
 
-    # The terminal's own colours are not known.
-    background, surface = ([words[name]] if words.get(name, "").startswith("#") else [] for name in ("background", "surface"))
-
     def seen(value: str, least: float, *, in_key_bar: bool = False) -> str:
-        return standing_out(value[:7], [*background, *(surface if in_key_bar else [])], least, dark=theme.dark)
+        grounds = ("background", "surface") if in_key_bar else ("background",)
+        return standing_out(value[:7], [words[name] for name in grounds], least, dark=theme.dark)
 
     def style(name: str, fallback: str = "foreground", bold: bool = False, least: float = TEXT) -> Style:
         return Style(color=seen(colour(name, fallback), least, in_key_bar=name in ("primary", "dim")), bold=bold or None)
