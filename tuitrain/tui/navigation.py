@@ -17,8 +17,8 @@ from tuitrain.tui.hosts.outside import Outside
 from tuitrain.tui.run_view import RunLike, RunView, log_of
 from tuitrain.tui.screens.base import PaneScreen
 from tuitrain.tui.screens.training import TrainingScreen
+from tuitrain.tui.terminal.in_turn import KeysInTurnApp
 from tuitrain.tui.terminal.lasting import LastingApp
-from tuitrain.tui.terminal.late_keys import LateKeysApp
 from tuitrain.tui.toasts import ToastingApp
 from tuitrain.tui.widgets.devices import SamplerLike
 from tuitrain.tui.widgets.keybar import key_name
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tuitrain.tui.code.script import Subject
 
 
-class NavigatedApp(LateKeysApp[None], ToastingApp[None], LastingApp[None]):
+class NavigatedApp(KeysInTurnApp[None], ToastingApp[None], LastingApp[None]):
     """An app whose screens lie over its main one; those that the first frame does not need are imported when they open.
 
     Args:

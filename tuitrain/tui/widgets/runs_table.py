@@ -102,7 +102,11 @@ class RunsTable(FilteredTable[RunList], can_focus=True):
             return self.list.selected is not None and not self.searching
         if action == "clear_search":
             return self.filtered
-        return not (self.searching or self.empty) if action in ("search", "sort", "turn") else True
+        if action in ("search", "sort", "turn"):
+            # Also before the first reading: whoever types fast has the filter ready for it.
+            awaited = self.list.all is None and self.problem is None
+            return (awaited or not self.empty) and not self.searching
+        return True
 
     def action_open(self) -> None:
         """Open the selected run."""
