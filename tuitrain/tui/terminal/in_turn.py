@@ -34,13 +34,17 @@ class KeysInTurnApp(App[Result]):
 
     async def on_event(self, event: Event) -> None:
         """Have what is typed wait for its turn."""
-        if not isinstance(event, Key | Paste) or event.is_forwarded:
-            await super().on_event(event)
-            return
-        self._typed.append(event)
-        # Where a widget is stuck, the keys that lead away from it still work.
-        if not self._at_work or time.monotonic() - self._given_at > _PATIENCE_SECONDS:
-            await self._give()
+        if isinstance(event, Key | Paste):
+            if not self.screen_stack:
+                # The app closes, and Textual would raise.
+                return
+            if not event.is_forwarded:
+                self._typed.append(event)
+                # Where a widget is stuck, the keys that lead away from it still work.
+                if not self._at_work or time.monotonic() - self._given_at > _PATIENCE_SECONDS:
+                    await self._give()
+                return
+        await super().on_event(event)
 
     async def _give(self) -> None:
         """Let the next one do its work."""
