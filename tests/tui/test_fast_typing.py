@@ -126,6 +126,19 @@ async def test_a_text_pasted_after_a_key_takes_its_turn(app: TuitrainApp, sessio
         assert session.started[0].name == "newer"
 
 
+@pytest.mark.parametrize(
+    ("pasted", "name"), [("one\r\n  two\n\nthree\n", "one two three"), ("\n\nlate\n", "late"), (" spaced", "a spaced"), ("\n", "a")]
+)
+async def test_a_pasted_text_of_several_lines_is_one(app: TuitrainApp, session: FakeSession, pasted: str, name: str) -> None:
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press(*["down"] * 10)
+        burst(pilot, " a" if name.startswith("a") else " ")
+        app.post_message(Paste(pasted))
+        burst(pilot, "\r")
+        await until(pilot, lambda: len(session.started) == 1)
+        assert session.started[0].name == name
+
+
 async def test_a_widget_that_is_stuck_holds_no_key_up_for_long(app: TuitrainApp, monkeypatch: pytest.MonkeyPatch) -> None:
     now = time.monotonic()
     monkeypatch.setattr(in_turn, "time", SimpleNamespace(monotonic=lambda: now))

@@ -448,9 +448,14 @@ async def test_the_detail_of_a_card_follows_it(session: FakeSession, size: tuple
         line = next(strip for strip in app.screen._facts._shown if "11.0 GiB" in strip.text)
         told = [segment.style for segment in line if segment.style and "GiB" in segment.text]
         assert [style.color for style in told] == [app.screen._facts.palette.dim.color]
-        sampler.devices = sampler.devices[:1]
+        devices, sampler.devices = sampler.devices, sampler.devices[:1]
         app.screen.beat()
         await until_shown(pilot, "This card is not there any more.")
+        await until(pilot, lambda: not any(word in screen_text(app) for word in ("History", "Shorter")))
+        check_frame(screen_text(app), size)
+        sampler.devices = devices
+        app.screen.beat()
+        await until_shown(pilot, "History cuda:1", "[ Shorter")
         await strike(pilot, "escape")
         await until(pilot, lambda: isinstance(app.screen, GpusScreen))
 

@@ -11,6 +11,8 @@ from fakes import FakeSampler, FakeSession, screen_text, seed_cnn
 from kept_runs import resize, until, until_shown
 from textual.events import MouseScrollDown
 from textual.pilot import Pilot
+from textual.screen import ModalScreen
+from textual.widgets import Input
 from tour import SCREENS, bring, go, keep_three, strike
 
 from tuitrain.tui.app import TuitrainApp
@@ -18,6 +20,7 @@ from tuitrain.tui.screens.base import PaneScreen
 from tuitrain.tui.screens.compare import CompareScreen
 from tuitrain.tui.screens.help import EVERYWHERE, HelpScreen, _HelpText
 from tuitrain.tui.screens.opened import OpenedScreen
+from tuitrain.tui.screens.runs import RunsScreen
 from tuitrain.tui.widgets.keybar import key_name
 
 SIZE = (80, 24)
@@ -115,6 +118,30 @@ async def test_help_scrolls_where_it_is_longer_than_the_terminal(app: TuitrainAp
         await until_shown(pilot, "this help, back, quit")
         await resize(pilot, 80, 24)
         await until(pilot, lambda: "scroll" not in screen_text(app))
+
+
+@pytest.mark.parametrize("key", ["question_mark", "ctrl+p", "D"])
+async def test_ctrl_c_leads_out_of_what_lies_over_a_screen(app: TuitrainApp, session: FakeSession, key: str) -> None:
+    async with app.run_test(size=SIZE) as pilot:
+        await bring(pilot, session, "none")
+        await go(pilot, "runs")
+        await strike(pilot, key)
+        await until(pilot, lambda: isinstance(app.screen, ModalScreen))
+        await strike(pilot, "ctrl+c")
+        await until(pilot, lambda: isinstance(app.screen, RunsScreen))
+        assert not app._exit
+        await strike(pilot, "ctrl+c")
+        await until(pilot, lambda: app._exit)
+
+
+async def test_the_palette_over_a_field_offers_no_way_through_its_text(app: TuitrainApp, session: FakeSession) -> None:
+    async with app.run_test(size=SIZE) as pilot:
+        await bring(pilot, session, "none")
+        await strike(pilot, *["down"] * 10, "space")
+        await until(pilot, lambda: isinstance(app.focused, Input))
+        titles = [command.title for command in app.get_system_commands(app.screen)]
+        assert "Undo" in titles
+        assert not [title for title in titles if "cursor" in title.lower() or "delete" in title.lower()]
 
 
 @pytest.mark.parametrize("name", SCREENS)

@@ -210,9 +210,14 @@ class NavigatedApp(KeysInTurnApp[None], ToastingApp[None], LastingApp[None]):
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """What the palette offers: every key that works now, and the themes."""
+        from textual.widgets import Input  # which the palette brings too
+
         offered = {"screen.copy_text", "command_palette"}
         for key, active in screen.active_bindings.items():
             binding, node = active.binding, active.node
+            # How one moves in a text is known.
+            if isinstance(node, Input):
+                continue
             if active.enabled and key != "ctrl+q" and binding.description and binding.action not in offered:
                 offered.add(binding.action)
                 # Only the title is searched, and a person types the word that the footer shows.

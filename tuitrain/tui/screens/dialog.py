@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 from textual import events
 from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen
 
 from tuitrain.tui.terminal.painting import PieceCompositor
@@ -37,6 +38,8 @@ class Dialog(ModalScreen[Answer], Generic[Answer, BoxWidget]):
         box: all that it shows.
     """
 
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+c", "leave", show=False, system=True)]
+
     def __init__(self, box: BoxWidget) -> None:
         super().__init__()
         self._compositor = PieceCompositor()
@@ -45,6 +48,9 @@ class Dialog(ModalScreen[Answer], Generic[Answer, BoxWidget]):
     def compose(self) -> ComposeResult:
         """The box."""
         yield self._box
+
+    def action_leave(self) -> None:
+        """Without an answer: what asks nothing goes away when it is over."""
 
     def on_mount(self) -> None:
         """Take the room that there is."""

@@ -67,6 +67,7 @@ class GpuCardScreen(PaneScreen):
         rows = graphs if self._history.display else 0
         self._history.across = 2 if rows >= _TWO_DOWN else 4
         self._history.styles.height = rows
+        self.refresh_bindings()
         self._facts.styles.height = height - rows
         self._facts.place(first=True, last=not rows)
         self._history.place(first=False, last=True)
@@ -76,6 +77,10 @@ class GpuCardScreen(PaneScreen):
         self._look()
         if self._placed_for != (self._facts.rows_wanted(self.app.size.width), self._has_past):
             self.rearrange()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """A history needs its pane."""
+        return self._history.display if action == "span" else True
 
     def action_span(self, by: int) -> None:
         """A longer history, or a shorter one."""
@@ -90,6 +95,6 @@ class GpuCardScreen(PaneScreen):
         silent = card is not None and cards.silent(card)
         past = self._sampler.history(self._key) if silent else ()
         self._facts.show(snapshot, choice, past)
-        # A card that told nothing in an hour has no graphs.
-        self._has_past = not silent or last_known(past) is not None
+        # One that has gone has no graphs, and neither has one that told nothing in an hour.
+        self._has_past = choice is not None and (not silent or last_known(past) is not None)
         self._history.show(snapshot, [] if choice is None else [choice])

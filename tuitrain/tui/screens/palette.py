@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
 from textual.command import CommandList, CommandPalette
 from textual.screen import Screen
 from textual.widgets import Input
@@ -9,6 +12,8 @@ from textual.widgets import Input
 
 class SteadyPalette(CommandPalette):
     """Textual's palette; a list that has no room yet, or none at all, is not paged through, which would raise in Textual."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+c", "escape", show=False, system=True)]
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Moving through the list needs a list that is laid out."""

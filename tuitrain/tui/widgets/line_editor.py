@@ -1,4 +1,4 @@
-"""Textual's `Input`, laid over a line of a widget for as long as its text is typed."""
+"""A text field, laid over a line of a widget for as long as its text is typed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from textual.widget import Widget
 from tuitrain.tui.widgets.lines import Lines
 
 if TYPE_CHECKING:
-    from textual.widgets import Input
+    from tuitrain.tui.widgets.field import Field
 
 
 class LineEditor:
@@ -25,7 +25,7 @@ class LineEditor:
     def __init__(self, host: Lines, place: Callable[[], tuple[int, int, int]]) -> None:
         self._host = host
         self._place = place
-        self._input: Input | None = None
+        self._input: Field | None = None
 
     @property
     def active(self) -> bool:
@@ -43,11 +43,11 @@ class LineEditor:
 
     def open(self, text: str, wanted: str = "") -> None:
         """Give the keys to a field that holds `text`, and while it is empty says what is `wanted`."""
-        from textual.widgets import Input  # 20 ms that the first frame does not need
+        from tuitrain.tui.widgets.field import Field  # 20 ms that the first frame does not need
 
         if self._input is not None:
             return
-        self._input = Input(text, wanted, compact=True, select_on_focus=False, classes="editor")
+        self._input = Field(text, wanted, compact=True, select_on_focus=False, classes="editor")
         # Over SSH nothing is sent while nobody types.
         self._input.cursor_blink = False
         self.place()
