@@ -227,6 +227,11 @@ def test_evaluations_are_read_where_the_axis_holds_only_the_line_between_them() 
     assert value_at(found, 60.0, reading.axis, reading.wanted) == 20.0, "no evaluation said what the line passes"
 
 
+def test_an_evaluation_is_read_in_the_whole_column_that_shows_it() -> None:
+    reading = read(entrants(record([1.0] * 1000, accuracies={60: 0.2})), Wanted(metric="accuracy", width=100))
+    assert [value_at(reading.tracks[0], x, reading.axis, reading.wanted) for x in (54.0, 56.0, 64.0)] == [None, 20.0, 20.0]
+
+
 def test_a_point_of_a_long_run_knows_the_steps_that_it_is_the_mean_of() -> None:
     long, short = record([float(step) for step in range(1, 1001)]), record([1.0] * 3)
     reading = read(entrants(long, short), Wanted(weight=0.0, width=250))

@@ -230,12 +230,13 @@ def _span(one: Bin) -> tuple[int, int]:
 
 
 def value_at(track: Track, x: float, axis: Axis, wanted: Wanted) -> float | None:
-    """What a curve says at `x`: of training the nearest point, and none beyond its ends; of evaluations the last one up to there."""
-    if wanted.metric != "train":
-        after = bisect_right(track.evaluated, x, key=lambda point: point[0])
-        return track.evaluated[after - 1][1] if after else None
-    index = _nearest(track.points, x, (axis.high - axis.low) / wanted.width)
-    return None if index is None else track.points[index][1]
+    """What a curve says in the column of `x`: of training the nearest point, and none beyond its ends; of evaluations the last one."""
+    column = (axis.high - axis.low) / wanted.width
+    if wanted.metric == "train":
+        index = _nearest(track.points, x, column)
+        return None if index is None else track.points[index][1]
+    after = bisect_right(track.evaluated, x + column / 2, key=lambda point: point[0])
+    return track.evaluated[after - 1][1] if after else None
 
 
 def spans_at(reading: Reading, x: float) -> list[tuple[int, int]]:
