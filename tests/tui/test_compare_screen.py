@@ -336,6 +336,29 @@ async def test_a_cursor_reads_all_curves_at_once(session: FakeSession, sampler: 
         assert overlay(pilot).cursor is None
 
 
+async def test_what_is_so_of_several_runs_is_said_once_and_names_are_told_apart(
+    session: FakeSession, sampler: FakeSampler, runs_dir: Path
+) -> None:
+    paths = [keep(runs_dir, f"a rather long name {index}", FALLING[: 100 if index == 1 else 10]) for index in range(6)]
+    app = make(session, sampler)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await compared(pilot, paths, "name 5")
+        text = await pressed(pilot, "z", "z", "c")
+        legend = " ".join(text.splitlines()[2:4])
+        assert re.findall(r"(\d) …[\w ]*? (\d)(:?)", legend) == [(str(index + 1), str(index), ":" * (index == 1)) for index in range(6)]
+        assert "1 3 4 5 6 nothing in this range" in text
+
+
+async def test_a_name_of_any_length_leaves_room_for_what_is_said_of_its_run(
+    session: FakeSession, sampler: FakeSampler, runs_dir: Path
+) -> None:
+    paths = [keep(runs_dir, "n" * 400, FALLING[:10]), keep(runs_dir, "short")]
+    app = make(session, sampler)
+    async with app.run_test(size=(200, 60)) as pilot:
+        await compared(pilot, paths)
+        assert "…: nothing in this range" in await pressed(pilot, "z")
+
+
 @pytest.mark.parametrize("names", [("alexandria", "bologna", "cordoba", "dublin"), ("good", "bad")])
 @pytest.mark.parametrize("size", SIZES)
 async def test_the_chart_stands_still_when_the_cursor_comes(

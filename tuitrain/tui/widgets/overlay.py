@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import sys
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from rich.cells import cell_len
@@ -18,7 +20,7 @@ from tuitrain.tui.curve.compare import Entrant, Reading, Track, Wanted, spans_at
 from tuitrain.tui.curve.crosshair import with_cursor
 from tuitrain.tui.curve.pieces import Piece, kept, spaced
 from tuitrain.tui.widgets.lines import Pane
-from tuitrain.tui.widgets.strips import Row, fit
+from tuitrain.tui.widgets.strips import Row, end_of, fit
 from tuitrain.tui.widgets.wrap import wrap, wrap_into
 from tuitrain.words import along, number
 
@@ -165,28 +167,49 @@ class Overlay(Pane):
         notes = {track.number: _note(track, points[track.number], top) for track in reading.tracks}
         values = {track.number: self._read(track, reading) for track in reading.tracks if track.points}
         shown = [entrant for entrant in reading.entrants if entrant.record is not None]
-        unread, read = self._named(shown, notes, width, most), self._named(shown, {**notes, **values}, width, most)
+        unread, read = self._named(shown, notes, {}, width, most), self._named(shown, notes, values, width, most)
         lines = unread if self.cursor is None else read
         lines = [*lines, *[Row()] * (max(len(unread), len(read)) - len(lines))]
         sentences = [f"✗ left out: {entrant.problem}" for entrant in reading.entrants if entrant.problem]
         problems = [line for sentence in sentences for line in wrap_into(sentence, width, 2)]
         return [*(line.strip(width) for line in lines), *(Row(line, self.palette.bad).strip(width) for line in problems)]
 
-    def _named(self, shown: Sequence[Entrant], notes: Mapping[int, str], width: int, most: int) -> list[Row]:
-        """Lines of numbers and names with what is to be said of each run."""
-        palette = self.palette
+    def _named(self, shown: Sequence[Entrant], notes: Mapping[int, str], values: Mapping[int, str], width: int, most: int) -> list[Row]:
+        """Lines of numbers and names with what is to be said of each run: its value, or its note.
+
+        Where they have not room enough, a note of several runs is said once, and then names are cut.
+        """
+        said = {run: note for run, note in notes.items() if note and run not in values}
+        several = [note for note, count in Counter(said.values()).items() if count > 1]
+        texts = {**said, **values}
+
+        def fits(lines: Sequence[Row]) -> bool:
+            return len(lines) <= most and all(line.width <= width for line in lines)
+
         longest = max((cell_len(entrant.label) for entrant in shown), default=0)
-        lines: list[Row] = []
-        for room in range(max(longest, _SHORTEST_NAME), _SHORTEST_NAME - 1, -1):
-            items = []
-            for entrant in shown:
-                name = entrant.label if cell_len(entrant.label) <= room else fit(entrant.label, room)
-                item = Row(f"{entrant.number} ", palette.series[entrant.number - 1] + _BOLD).add(name, palette.text)
-                items.append(item.add(f": {notes[entrant.number]}", palette.dim) if notes.get(entrant.number) else item)
-            lines = _flow(items, width)
-            if len(lines) <= most:
-                break
-        return lines
+        whole = self._in_lines(shown, texts, (), longest, width)
+        if fits(whole):
+            return whole
+        rooms = range(_SHORTEST_NAME, max(min(longest, width), _SHORTEST_NAME) + 1)
+        too_long = bisect_left(rooms, True, key=lambda room: not fits(self._in_lines(shown, texts, several, room, width)))
+        return self._in_lines(shown, texts, several, rooms[max(too_long - 1, 0)], width)
+
+    def _in_lines(self, shown: Sequence[Entrant], texts: Mapping[int, str], several: Sequence[str], room: int, width: int) -> list[Row]:
+        """Names of at most `room` cells, each with what is said of it, but for the notes of `several` runs, which stand at the end."""
+        items = []
+        for entrant, name in zip(shown, _cut([entrant.label for entrant in shown], room), strict=True):
+            text = texts.get(entrant.number, "")
+            item = self._number(entrant.number).add(name, self.palette.text)
+            items.append(item.add(f": {text}", self.palette.dim) if text and text not in several else item)
+        for note in several:
+            runs = Row()
+            for run in (run for run, text in texts.items() if text == note):
+                runs.join(self._number(run))
+            items.append(runs.add(note, self.palette.dim))
+        return _flow(items, width)
+
+    def _number(self, run: int) -> Row:
+        return Row(f"{run} ", self.palette.series[run - 1] + _BOLD)
 
     def _read(self, track: Track, reading: Reading) -> str:
         """What the curve says where the cursor stands, always as wide, so that the names beside it stand still."""
@@ -281,6 +304,12 @@ def _why_empty(reading: Reading) -> str:
     if reading.wanted.across == "time" and reading.wanted.metric == "train":
         return "There is nothing to draw over the time: a goes on to steps."
     return "There is nothing to draw yet: m goes on to another curve."
+
+
+def _cut(labels: Sequence[str], room: int) -> list[str]:
+    """Names of `room` cells at most: their ends where their beginnings would be the same."""
+    kept = [label if cell_len(label) <= room else fit(label, room) for label in labels]
+    return kept if len(set(kept)) == len(kept) else [end_of(label, room) for label in labels]
 
 
 def _flow(items: Sequence[Row], width: int) -> list[Row]:
