@@ -574,6 +574,15 @@ async def test_a_failure_after_a_checkpoint_may_be_resumed(session: FakeSession,
         assert "R Resume" in screen_text(app)
 
 
+async def test_no_clock_stands_still_while_a_run_is_prepared(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("enter")
+        assert (await until_shown(pilot, "○ preparing")).splitlines()[0].endswith(" ○ preparing ")
+        session.begin()
+        await until(pilot, lambda: re.search(r"running \d\d:\d\d:\d\d", screen_text(app).splitlines()[0]) is not None)
+
+
 async def test_preparing_counts_what_it_decodes(session: FakeSession, sampler: FakeSampler) -> None:
     app = make(session, sampler)
     async with app.run_test(size=WIDE) as pilot:

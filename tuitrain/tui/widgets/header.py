@@ -33,5 +33,7 @@ class Header(Lines):
             right.add(f"{glyph} ", style)
             if record.run:
                 right.add(f"{record.run}  ", palette.text)
-            right.add(state, style).add(f" {words.clock(record.running_seconds)} ", palette.dim)
+            # A clock that stands at zero for as long as images are decoded looks like a program that hangs.
+            clock = "" if state == "preparing" and not record.running_seconds else f" {words.clock(record.running_seconds)}"
+            right.add(state, style).add(f"{clock} ", palette.dim)
         return [spread(left, right, width)]
