@@ -151,9 +151,9 @@ def test_a_live_run_is_followed(runs_dir):
     assert (second.step, second.last_loss, len(first.loss), len(second.speed)) == (2, 2.0, 2, 1)
     history = second.devices["cpu"]
     assert history is first.devices["cpu"]
-    assert [history.utilization.at(moment) for moment in (0.5, 1.9, 9.0)] == [None, (1.0, 50.0), (2.0, 70.0)]
-    assert len(history.memory) == 2, "a clock that went back gives no point"
-    assert math.isnan(history.power.at(2.0)[1])
+    assert [history.at("utilization", moment) for moment in (-0.5, 0.5, 1.9, 6.5, 9.0)] == [None, 50.0, 70.0, 70.0, None]
+    assert len(history) == 2, "a clock that went back gives no point"
+    assert history.at("power", 2.0) is None
     assert sorted(second.devices) == ["cpu", "cuda:0"]
 
 
@@ -162,12 +162,12 @@ def test_the_devices_of_a_long_run_are_read_piece_by_piece(runs_dir, monkeypatch
         monkeypatch.setattr(f"tuitrain.runs.{module}.PAGE_ROWS", 10)
     folder = make_run(runs_dir, batch=[sample(float(number)) for number in range(25)]).path
     first = load_record(folder)
-    lengths = [(len(first.devices["cpu"].memory), first.stored.behind)]
-    lengths += [(len(load_record(folder).devices["cpu"].memory), first.stored.behind) for _ in range(3)]
+    lengths = [(len(first.devices["cpu"]), first.stored.behind)]
+    lengths += [(len(load_record(folder).devices["cpu"]), first.stored.behind) for _ in range(3)]
     assert lengths == [(10, True), (20, True), (25, False), (25, False)]
     resumed = RunRecord(None)
     take_up(resumed, folder)
-    assert len(resumed.devices["cpu"].memory) == 25
+    assert len(resumed.devices["cpu"]) == 25
 
 
 def test_a_run_that_goes_on_knows_that_its_log_has_older_lines(runs_dir):

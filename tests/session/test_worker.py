@@ -395,7 +395,7 @@ def test_samples_of_the_runs_own_devices_are_kept(tmp_path: Path, heard: Heard) 
     assert session.record.path is not None
     for record in (session.record, load_record(session.record.path)):
         assert list(record.devices) == ["cpu"]
-        assert record.devices["cpu"].utilization.at(5.0) == (5.0, 80.0)
+        assert record.devices["cpu"].at("utilization", 5.0) == 80.0
 
 
 def test_what_an_engine_waits_for_is_on_disk_at_once(tmp_path: Path, heard: Heard) -> None:

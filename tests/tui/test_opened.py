@@ -195,7 +195,7 @@ async def test_what_the_devices_of_a_long_run_did_is_read_on_while_the_run_is_sh
         await open_first(pilot, f"✓ {ID}  finished")
         screen = pilot.app.screen
         assert isinstance(screen, OpenedScreen)
-        await until(pilot, lambda: len(screen.opened.record.devices["cpu"].memory) == 35)
+        await until(pilot, lambda: len(screen.opened.record.devices["cpu"]) == 35)
 
 
 async def test_a_live_run_whose_folder_goes_away_stays_as_it_was(session: FakeSession, sampler: FakeSampler, runs_dir: Path) -> None:

@@ -7,18 +7,17 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from tuitrain.runs.history import FIELDS, Field
 from tuitrain.tui.curve.axes import Axis, cell
 from tuitrain.tui.curve.later import Later
 from tuitrain.tui.curve.metrics import Metric
 from tuitrain.tui.curve.moment import DeviceTracks, Moment, device_names, read_moment, read_tracks
 from tuitrain.tui.curve.plot import key_of
-from tuitrain.tui.curve.readout import FIELDS, Field, Plan, Readout, plan
+from tuitrain.tui.curve.readout import Plan, Readout, plan
 
 if TYPE_CHECKING:
     from tuitrain.runs.record import RunRecord
     from tuitrain.runs.series import Curve
-
-_ALWAYS = 1e12  # later than every Unix time
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -81,7 +80,7 @@ class Foot:
         found = self._later.get(
             f"track {name}",
             (key_of(record), place.steps, place.columns),
-            (_newest(record, place), len(record.devices[name].utilization)),
+            (_newest(record, place), len(record.devices[name])),
             lambda: read_tracks(record, name, place.steps, place.columns),
             at_once=record.times.in_memory,
         )
@@ -96,4 +95,4 @@ def _newest(record: RunRecord, place: Place) -> int:
 def _known(record: RunRecord, name: str) -> list[Field]:
     """What anybody ever said about a device."""
     history = record.devices[name]
-    return [field for field in FIELDS if getattr(history, field).thin(0.0, _ALWAYS, 1)]
+    return [field for field in FIELDS if history.knows(field)]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from tuitrain.runs.history import FIELDS
 from tuitrain.tui.curve.axes import Axis, cell, step_at
 from tuitrain.tui.curve.metrics import Metric, Point
 
@@ -14,9 +14,6 @@ if TYPE_CHECKING:
     from tuitrain.runs.history import DeviceHistory
     from tuitrain.runs.record import RunRecord
     from tuitrain.runs.series import Curve
-
-_AHEAD, _STALE = 1.0, 5.0
-"""Seconds: a sample tells of what was before it, and devices are looked at once a second."""
 
 Track = tuple["float | None", ...]
 """One number for each column of a chart."""
@@ -84,16 +81,13 @@ def read_tracks(record: RunRecord, name: str, steps: Axis, columns: int) -> Devi
     """What a device did in the time of each column's steps."""
     history = record.devices[name]
     edges = _column_times(record, steps, columns)
-    return DeviceTracks(
-        name,
-        *(tuple(_over(curve, *edge) if edge else None for edge in edges) for curve in (history.utilization, history.memory, history.power)),
-    )
+    return DeviceTracks(name, *(tuple(history.mean(field, *edge) if edge else None for edge in edges) for field in FIELDS))
 
 
 def _device_moment(name: str, history: DeviceHistory, time: float | None) -> DeviceMoment:
     if time is None:
         return DeviceMoment(name, None, None, None)
-    return DeviceMoment(name, *(_near(curve, time) for curve in (history.utilization, history.memory, history.power)))
+    return DeviceMoment(name, *(history.at(field, time) for field in FIELDS))
 
 
 def _first_time(record: RunRecord) -> float | None:
@@ -113,17 +107,3 @@ def _column_times(record: RunRecord, steps: Axis, columns: int) -> list[tuple[fl
         times.append((before[1] if before else after[1], after[1]) if after else None)
         before = after
     return times
-
-
-def _over(curve: Curve, start: float, end: float) -> float | None:
-    """The mean between two times; where no sample fell between them, what `_near` says."""
-    bins = curve.thin(start, end, 1) if end > start else []
-    return bins[0].mean if bins else _near(curve, end)
-
-
-def _near(curve: Curve, time: float) -> float | None:
-    """The newest sample around a time, `None` where it is old or unknown."""
-    found = curve.at(time + _AHEAD)
-    if found is None or math.isnan(found[1]) or time - found[0] > _STALE:
-        return None
-    return found[1]

@@ -5,20 +5,18 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from typing import Literal
 
 import msgspec
 from textual.strip import Strip
 
 from tuitrain import words
+from tuitrain.runs.history import FIELDS, Field
 from tuitrain.tui.curve.metrics import LOSS, Metric
 from tuitrain.tui.curve.moment import DeviceMoment, DeviceTracks, Moment, Track
 from tuitrain.tui.curve.pieces import Piece, joined, kept
 from tuitrain.tui.look import Palette
 from tuitrain.tui.widgets.strips import Row, spark, spread
 
-Field = Literal["utilization", "memory", "power"]
-FIELDS: tuple[Field, ...] = ("utilization", "memory", "power")
 _LABELS = {"utilization": "util", "memory": "mem", "power": "power"}
 _CHART_LEAST, _CHART_BESIDE_TRACKS = 8, 12
 _NAME = 7
