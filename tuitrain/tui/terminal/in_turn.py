@@ -47,11 +47,17 @@ class KeysInTurnApp(App[Result]):
         await super().on_event(event)
 
     async def _give(self) -> None:
-        """Let the next one do its work."""
-        self._given += 1
-        self._at_work, self._given_at = self._given, time.monotonic()
-        await super().on_event(self._typed.popleft())
-        await self._follow(self._given, _ROUNDS)
+        """Let the next ones do their work, up to the first that others have to wait for."""
+        while self._typed:
+            event, field = self._typed.popleft(), self.focused
+            # A text field takes characters in their turn by itself.
+            waits = not (isinstance(event, Key) and field is not None and field.check_consume_key(event.key, event.character))
+            await super().on_event(event)
+            if waits:
+                self._given += 1
+                self._at_work, self._given_at = self._given, time.monotonic()
+                await self._follow(self._given, _ROUNDS)
+                return
 
     async def _follow(self, number: int, rounds: int) -> None:
         """Pass by all on the way of key `number`, behind what each has to do before; after so many rounds it has done its work."""
@@ -65,7 +71,6 @@ class KeysInTurnApp(App[Result]):
                 await self._follow(number, rounds - 1)
             else:
                 self._at_work = 0
-                if self._typed:
-                    await self._give()
+                await self._give()
 
         await step()
