@@ -38,6 +38,12 @@ def clean_lines(text: str) -> str:
     return _UNSAFE.sub(lambda found: found[0] if found[0] in "\n\t" else "·", text)
 
 
+def one_line(text: str) -> str:
+    """A text of several lines as one; the spaces around a single line may be meant, and stay."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    return lines[0] if len(lines) == 1 else " ".join(line.strip() for line in lines)
+
+
 def first_line(error: BaseException) -> str:
     """The first line of an error's message, or its type where it has none; without a full stop at its end."""
     return clean(str(error).strip().partition("\n")[0].rstrip(".")) or type(error).__name__

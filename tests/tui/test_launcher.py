@@ -17,6 +17,7 @@ import pexpect
 import pytest
 from fakes import FakeSampler, FakeSession, busy_card, card, cpu_sampler, said, screen_text, seed_cnn, settle
 from kept_runs import until, until_shown, until_told
+from textual.events import Paste
 from textual.pilot import Pilot
 from textual.widget import Widget
 
@@ -279,6 +280,46 @@ async def test_enter_is_not_said_to_train_what_is_refused(session: FakeSession, 
         text = screen_text(app)
         assert said in text
         assert not_said not in text
+
+
+@pytest.mark.parametrize("begun", ["~", "/", "."])
+async def test_what_a_path_begins_with_begins_to_type_it(session: FakeSession, sampler: FakeSampler, begun: str) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("down")
+        await until_shown(pilot, "/ a path  space change")
+        await pilot.press(begun, *"nowhere/p")
+        await until(pilot, lambda: row(app, "data").split()[1] == f"{begun}nowhere/p")
+        await until_shown(pilot, "! data: there is no such folder")
+        await pilot.press("escape")
+        await until(pilot, lambda: "auto" in row(app, "data"))
+
+
+@pytest.mark.parametrize(
+    ("downs", "pasted", "field", "value"),
+    [(1, "synthetic\n", "data", "synthetic"), (2, "cpu,cpu", "device", "cpu,cpu"), (4, " 12 ", "epochs", 12), (10, "a\nb", "name", "a b")],
+)
+async def test_what_is_pasted_on_a_row_is_its_value(
+    session: FakeSession, sampler: FakeSampler, downs: int, pasted: str, field: str, value: object
+) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=WIDE) as pilot:
+        await pilot.press(*["down"] * downs)
+        app.post_message(Paste(pasted))
+        await until(pilot, lambda: launcher(app).editing)
+        await pilot.press("enter")
+        await until(pilot, lambda: len(session.started) == 1)
+        assert getattr(session.started[0], field) == value
+
+
+async def test_nothing_is_pasted_on_a_row_of_choices(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=WIDE) as pilot:
+        before = await until_shown(pilot, "recipe")
+        app.post_message(Paste("rnn"))
+        await pilot.press("up")
+        assert not launcher(app).editing
+        assert screen_text(app) == before
 
 
 async def test_a_folder_is_looked_into_as_one_types(session: FakeSession, sampler: FakeSampler, tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ class TrainingScreen(PaneScreen):
         ("", "Starting"),
         ("Enter  b", "start what the launcher shows: here, in the background"),
         ("↑ ↓ Tab", "move between fields and panes"),
-        ("space ← →", "choose, toggle, or edit (Esc undoes it); the next choice"),
+        ("space ← →", "choose or edit (0-9 and / type at once); the next choice"),
         ("+  -  s", "a device more or less, and the next strategy that fits"),
         ("f  u", "fetch CIFAR-10 (170 MB, once), use the last launch"),
         ("p  y", "preflight, copy the equal tuitrain run line"),

@@ -27,6 +27,7 @@ LONG = ("recipe", "data", "device", "name")
 """Fields whose values may be longer than their column."""
 _GROUPS_END_AFTER = ("data", "strategy", "batch_size", "precision")
 _MOVING = (("↑↓", "move"), ("space", "change"))
+_ON_DATA = (("/", "a path"), ("space", "change"))
 _EDITING = (("↑↓", "keeps it"), ("Esc", "undoes it"))
 
 
@@ -83,7 +84,7 @@ class FormPane(Pane):
 
     def heading(self) -> tuple[Row, Row]:
         """The title, and how to move; while a field is edited, how to leave it."""
-        (first, does), (second, also) = _EDITING if self.editing else _MOVING
+        (first, does), (second, also) = _EDITING if self.editing else _MOVING if FIELDS[self.cursor].name != "data" else _ON_DATA
         right = Row(f"{first} ", self.palette.key).add(f"{does}  ", self.palette.dim)
         return Row("New run", self.title_style()), right.add(f"{second} ", self.palette.key).add(also, self.palette.dim)
 

@@ -13,6 +13,7 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 
 from tuitrain.config import DATA, RunConfig
+from tuitrain.text import one_line
 from tuitrain.tui.launch import last
 from tuitrain.tui.launch.disk import Disk, look
 from tuitrain.tui.launch.fetch import Fetch
@@ -26,7 +27,10 @@ if TYPE_CHECKING:
     from textual.widgets import Input
 
 _NEVER_EMPTY = ("data", "device")
-_NUMERIC = ("epochs", "max_steps", "batch_size", "lr", "seed")
+_DIGITS = "0123456789"
+_BEGINS = {"data": "/~.", "lr": f"{_DIGITS}.", **dict.fromkeys(("epochs", "max_steps", "batch_size", "seed"), _DIGITS)}
+"""The characters with which one begins to type a row's value."""
+_TYPEABLE = (*_BEGINS, "device", "name")
 
 
 class Launcher(FormPane, can_focus=True):
@@ -146,10 +150,17 @@ class Launcher(FormPane, can_focus=True):
             self._open_editor(self.form.text(field))
 
     def on_key(self, event: events.Key) -> None:
-        """A digit on a row of numbers begins to type it."""
-        if not self.editing and event.character and event.character.isdecimal() and FIELDS[self.cursor].name in _NUMERIC:
+        """A digit on a row of numbers begins to type it, and what a path begins with does so on that of the data."""
+        if not self.editing and event.character and event.character in _BEGINS.get(FIELDS[self.cursor].name, ""):
             event.stop()
             self._open_editor(event.character)
+
+    def on_paste(self, event: events.Paste) -> None:
+        """What is pasted on a row whose value may be typed takes the place of that."""
+        text = one_line(event.text).strip()
+        if not self.editing and text and FIELDS[self.cursor].name in _TYPEABLE:
+            event.stop()
+            self._open_editor(text)
 
     def on_click(self, event: events.Click) -> None:
         """A click selects a row, a second one changes it; on the ‹ before a choice it takes the one before."""
