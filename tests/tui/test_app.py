@@ -583,6 +583,19 @@ async def test_no_clock_stands_still_while_a_run_is_prepared(session: FakeSessio
         await until(pilot, lambda: re.search(r"running \d\d:\d\d:\d\d", screen_text(app).splitlines()[0]) is not None)
 
 
+@pytest.mark.parametrize(("state", "error"), [("stopped", None), ("failed", "data: the folder cannot be read.")])
+async def test_a_run_that_ended_while_it_was_prepared_counts_no_steps(
+    session: FakeSession, sampler: FakeSampler, state: Literal["stopped", "failed"], error: str | None
+) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("enter")
+        session.end(state, error)
+        text = await until_shown(pilot, "It ended before its first step.", error or "", "no step was made, so there is no loss")
+        assert "step 0/" not in text
+        assert "epoch " not in text
+
+
 async def test_preparing_counts_what_it_decodes(session: FakeSession, sampler: FakeSampler) -> None:
     app = make(session, sampler)
     async with app.run_test(size=WIDE) as pilot:

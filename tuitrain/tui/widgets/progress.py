@@ -121,6 +121,8 @@ class Progress(Pane):
 
     def _step_line(self, record: RunRecord, width: int) -> Strip:
         palette, plan = self.palette, record.plan
+        if plan is None and record.step == 0:
+            return Row("It ended before its first step.", palette.dim).strip(width)
         total = plan.total_steps if plan else max(record.step, 1)
         epochs = -(-total // plan.steps_per_epoch) if plan else record.config.epochs
         row = Row("epoch ", palette.dim).add(f"{max(record.epoch, 1):>{len(str(epochs))}}/{epochs}", palette.text).add(" ")
