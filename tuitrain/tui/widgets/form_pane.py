@@ -29,6 +29,7 @@ _GROUPS_END_AFTER = ("data", "strategy", "batch_size", "precision")
 _MOVING = (("↑↓", "move"), ("space", "change"))
 _ON_DATA = (("/", "a path"), ("space", "change"))
 _EDITING = (("↑↓", "keeps it"), ("Esc", "undoes it"))
+_EDITING_DATA = (("Tab", "completes it"), ("Esc", "undoes it"))
 
 
 class FormPane(Pane):
@@ -84,7 +85,11 @@ class FormPane(Pane):
 
     def heading(self) -> tuple[Row, Row]:
         """The title, and how to move; while a field is edited, how to leave it."""
-        (first, does), (second, also) = _EDITING if self.editing else _MOVING if FIELDS[self.cursor].name != "data" else _ON_DATA
+        on_data = FIELDS[self.cursor].name == "data"
+        if self.editing:
+            (first, does), (second, also) = _EDITING_DATA if on_data else _EDITING
+        else:
+            (first, does), (second, also) = _ON_DATA if on_data else _MOVING
         right = Row(f"{first} ", self.palette.key).add(f"{does}  ", self.palette.dim)
         return Row("New run", self.title_style()), right.add(f"{second} ", self.palette.key).add(also, self.palette.dim)
 

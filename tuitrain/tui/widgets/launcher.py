@@ -113,7 +113,9 @@ class Launcher(FormPane, can_focus=True):
         self.redraw()
 
     def action_next_field(self) -> None:
-        """The next row, and after the last one the next pane."""
+        """The rest of a path that is being typed; else the next row, and after the last one the next pane."""
+        if self._editor.complete():
+            return
         if self.cursor == len(FIELDS) - 1:
             self._close_editor()
             self.screen.focus_next()
@@ -281,7 +283,12 @@ class Launcher(FormPane, can_focus=True):
             return
         field = FIELDS[self.cursor].name
         self._before = self.form.text(field)
-        self._editor.open("" if text == "none" and field != "name" else text, self.form.wanted(field))
+        suggester = None
+        if field == "data":
+            from tuitrain.tui.launch.completion import Folders  # not for the first frame
+
+            suggester = Folders()
+        self._editor.open("" if text == "none" and field != "name" else text, self.form.wanted(field), suggester)
 
     def _editor_place(self) -> tuple[int, int, int]:
         long = FIELDS[self.cursor].name in LONG

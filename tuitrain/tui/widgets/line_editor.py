@@ -11,6 +11,8 @@ from textual.widget import Widget
 from tuitrain.tui.widgets.lines import Lines
 
 if TYPE_CHECKING:
+    from textual.suggester import Suggester
+
     from tuitrain.tui.widgets.field import Field
 
 
@@ -41,13 +43,13 @@ class LineEditor:
         """Whether `widget` is the field; a message of one that was closed may still be on its way."""
         return widget is self._input
 
-    def open(self, text: str, wanted: str = "") -> None:
-        """Give the keys to a field that holds `text`, and while it is empty says what is `wanted`."""
+    def open(self, text: str, wanted: str = "", suggester: Suggester | None = None) -> None:
+        """Give the keys to a field that holds `text`, and while it is empty says what is `wanted`; the suggester knows how texts go on."""
         from tuitrain.tui.widgets.field import Field  # 20 ms that the first frame does not need
 
         if self._input is not None:
             return
-        self._input = Field(text, wanted, compact=True, select_on_focus=False, classes="editor")
+        self._input = Field(text, wanted, suggester=suggester, compact=True, select_on_focus=False, classes="editor")
         # Over SSH nothing is sent while nobody types.
         self._input.cursor_blink = False
         self.place()
@@ -56,6 +58,10 @@ class LineEditor:
         self._input.cursor_position = len(text)
         self._host.refresh_bindings()
         self._host.redraw()
+
+    def complete(self) -> bool:
+        """Take the rest of the text that is offered; whether there was any."""
+        return self._input is not None and self._input.complete()
 
     def place(self) -> None:
         """Lay the field where it belongs, after the host has another size or words."""
