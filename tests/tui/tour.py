@@ -80,11 +80,16 @@ async def strike(pilot: Pilot[None], *keys: str) -> None:
     """Press keys as fast as a person's terminal may send them; `Pilot.press` waits between them until the processor rests."""
     driver = pilot.app._driver
     assert driver is not None
+    assert isinstance(pilot.app, TuitrainApp)
     for key in keys:
         event = Key(key, key if len(key) == 1 else None)
         event.set_sender(pilot.app)
         driver.send_message(event)
         await pilot._wait_for_screen()
+    # The last one may wait for those before it.
+    while pilot.app._typed:
+        await pilot._wait_for_screen()
+    await pilot._wait_for_screen()
 
 
 async def bring(pilot: Pilot[None], session: FakeSession, state: str, *, classes: tuple[str, ...] = CLASSES) -> None:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
 from typing import TypeVar
 
 from textual.app import App
 from textual.events import Event, Key, Paste
+from textual.screen import Screen
+from textual.widget import Widget
 
 Result = TypeVar("Result")
 
 _ROUNDS = 3
 """A key passes from the focused widget up to the app; then what it made a text field say; then what the field's owner says of that."""
-_PATIENCE_SECONDS = 1.0
+_DONE_SECONDS, _PATIENCE_SECONDS = 0.1, 1.0
+"""After so long a key has done its work, unless it is seen that it has not; and so long others wait for it then."""
 
 
 class KeysInTurnApp(App[Result]):
@@ -27,10 +31,13 @@ class KeysInTurnApp(App[Result]):
     def __init__(self) -> None:
         super().__init__()
         self._typed: deque[Key | Paste] = deque()
-        self._at_work = 0
-        """The number of the key that is at work; 0 while none is."""
-        self._given = 0
-        self._given_at = 0.0
+        self._number = 0
+        """That of the key which was given last."""
+        self._given_at = -math.inf
+        self._followed = False
+        """Whether others wait for it."""
+        self._before: tuple[Screen[object], Widget | None] | None = None
+        """What one saw when it was given, and what had the focus."""
 
     async def on_event(self, event: Event) -> None:
         """Have what is typed wait for its turn."""
@@ -41,36 +48,47 @@ class KeysInTurnApp(App[Result]):
             if not event.is_forwarded:
                 self._typed.append(event)
                 # Where a widget is stuck, the keys that lead away from it still work.
-                if not self._at_work or time.monotonic() - self._given_at > _PATIENCE_SECONDS:
+                if time.monotonic() - self._given_at > (_PATIENCE_SECONDS if self._followed else _DONE_SECONDS):
                     await self._give()
+                elif not self._followed:
+                    await self._follow(self._number)
                 return
         await super().on_event(event)
 
     async def _give(self) -> None:
         """Let the next ones do their work, up to the first that others have to wait for."""
+        self._followed = False
         while self._typed:
-            event, field = self._typed.popleft(), self.focused
+            event, focused = self._typed.popleft(), self.focused
             # A text field takes characters in their turn by itself.
-            waits = not (isinstance(event, Key) and field is not None and field.check_consume_key(event.key, event.character))
-            await super().on_event(event)
+            waits = not (isinstance(event, Key) and focused is not None and focused.check_consume_key(event.key, event.character))
             if waits:
-                self._given += 1
-                self._at_work, self._given_at = self._given, time.monotonic()
-                await self._follow(self._given, _ROUNDS)
+                self._number += 1
+                self._given_at, self._before = time.monotonic(), (self.screen, focused)
+            await super().on_event(event)
+            if waits and self._typed:
+                await self._follow(self._number)
                 return
 
-    async def _follow(self, number: int, rounds: int) -> None:
-        """Pass by all on the way of key `number`, behind what each has to do before; after so many rounds it has done its work."""
+    async def _follow(self, number: int, round_: int = 1) -> None:
+        """Pass by all on the way of key `number`, behind what each has to do before; then it has done its work, and others do theirs."""
+        self._followed = True
         way = iter((self.focused or self.screen).ancestors_with_self)
 
         async def step() -> None:
             # One that is being removed takes nothing any more. The last one is the app.
-            if number != self._at_work or any(node.call_later(step) for node in way):
+            if number != self._number or not self._followed or any(node.call_later(step) for node in way):
                 return
-            if rounds > 1:
-                await self._follow(number, rounds - 1)
+            if round_ < _ROUNDS and self._may_have_said_more():
+                await self._follow(number, round_ + 1)
             else:
-                self._at_work = 0
                 await self._give()
 
         await step()
+
+    def _may_have_said_more(self) -> bool:
+        """Whether the key was a text field's, or led to another screen or focus: that is over only when others have answered."""
+        assert self._before is not None
+        screen, focused = self._before
+        takes_text = focused is not None and focused.check_consume_key("a", "a")
+        return takes_text or (screen, focused) != (self.screen, self.focused)
