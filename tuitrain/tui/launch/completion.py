@@ -8,7 +8,7 @@ from itertools import islice
 
 from textual.suggester import Suggester
 
-from tuitrain.text import clean, is_utf8
+from tuitrain.text import clean
 from tuitrain.tui.hosts.in_thread import in_thread
 
 _MOST_ENTRIES = 20_000
@@ -37,5 +37,5 @@ def begun(typed: str) -> str | None:
     except (OSError, ValueError):
         return None
     # What a terminal would obey, or cannot show, is not offered to be typed.
-    first = min((each for each in found if each == clean(each) and is_utf8(each)), default=None)
+    first = min((each for each in found if each == clean(each)), default=None)
     return None if first is None else f"{parent}{slash}{first}"

@@ -90,5 +90,4 @@ class KeysInTurnApp(App[Result]):
         """Whether the key was a text field's, or led to another screen or focus: that is over only when others have answered."""
         assert self._before is not None
         screen, focused = self._before
-        takes_text = focused is not None and focused.check_consume_key("a", "a")
-        return takes_text or (screen, focused) != (self.screen, self.focused)
+        return hasattr(focused, "insert_text_at_cursor") or (screen, focused) != (self.screen, self.focused)

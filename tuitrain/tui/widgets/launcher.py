@@ -30,7 +30,6 @@ _NEVER_EMPTY = ("data", "device")
 _DIGITS = "0123456789"
 _BEGINS = {"data": "/~.", "lr": f"{_DIGITS}.", **dict.fromkeys(("epochs", "max_steps", "batch_size", "seed"), _DIGITS)}
 """The characters with which one begins to type a row's value."""
-_TYPEABLE = (*_BEGINS, "device", "name")
 
 
 class Launcher(FormPane, can_focus=True):
@@ -159,8 +158,8 @@ class Launcher(FormPane, can_focus=True):
 
     def on_paste(self, event: events.Paste) -> None:
         """What is pasted on a row whose value may be typed takes the place of that."""
-        text = one_line(event.text).strip()
-        if not self.editing and text and FIELDS[self.cursor].name in _TYPEABLE:
+        text, field = one_line(event.text).strip(), FIELDS[self.cursor].name
+        if text and not self.editing and (self.form.wanted(field) or not self._options(field)):
             event.stop()
             self._open_editor(text)
 

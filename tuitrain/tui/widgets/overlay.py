@@ -308,8 +308,8 @@ def _why_empty(reading: Reading) -> str:
 
 def _cut(labels: Sequence[str], room: int) -> list[str]:
     """Names of `room` cells at most: their ends where their beginnings would be the same."""
-    kept = [label if cell_len(label) <= room else fit(label, room) for label in labels]
-    return kept if len(set(kept)) == len(kept) else [end_of(label, room) for label in labels]
+    names = [label if cell_len(label) <= room else fit(label, room) for label in labels]
+    return names if len(set(names)) == len(names) else [end_of(label, room) for label in labels]
 
 
 def _flow(items: Sequence[Row], width: int) -> list[Row]:
