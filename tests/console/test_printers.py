@@ -117,6 +117,7 @@ def test_preparations_leave_nothing_but_notices_where_stderr_is_no_terminal(
     ("error", "said"),
     [
         ("step 20: the loss is NaN.", "failed: step 20: the loss is NaN."),
+        ("rank 1 (cpu): step 19: the loss is NaN.", "failed: rank 1 (cpu): step 19: the loss is NaN."),
         ("The process that trained it died.", "failed at step 19: The process that trained it died."),
         (None, "failed at step 19"),
     ],

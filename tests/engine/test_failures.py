@@ -136,29 +136,36 @@ def own_nets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 @pytest.mark.parametrize(
-    ("reason", "line", "said"),
+    ("reason", "line", "layer", "said"),
     [
-        ("misfit", 11, "RuntimeError while training: mat1 and mat2 shapes cannot be multiplied (8x191 and 192x4)"),
+        (
+            "misfit",
+            11,
+            "layer 'head', Linear, got [8, 191]; ",
+            "RuntimeError while training: mat1 and mat2 shapes cannot be multiplied (8x191 and 192x4)",
+        ),
         (
             "weights",
             15,
+            "",
             "RuntimeError while training: Error(s) in loading state_dict for Linear: "
             'Missing key(s) in state_dict: "weight", "bias". Unexpected key(s) in state_dict: "other"',
         ),
     ],
 )
 def test_of_the_lines_that_led_to_an_error_the_last_of_the_persons_own_is_told(
-    tmp_path: Path, own_nets: str, reason: str, line: int, said: str
+    tmp_path: Path, own_nets: str, reason: str, line: int, layer: str, said: str
 ) -> None:
     end = run(small_config(model=f"{own_nets}:{reason}"), FakeControl(tmp_path / "run"))[-1]
     assert isinstance(end, RunEnded)
-    assert end.error == f"step {end.step}: {said} ({own_nets}.py, line {line})."
+    assert end.error == f"step {end.step}: {said} ({layer}{own_nets}.py, line {line})."
     assert end.step > 1
 
 
 def test_a_model_that_does_not_take_the_data_is_told_with_its_line(tmp_path: Path, own_nets: str) -> None:
     text = refusal(small_config(model=f"{own_nets}:at_once"), tmp_path)
-    assert text.endswith(f"mat1 and mat2 shapes cannot be multiplied (2x191 and 192x4) ({own_nets}.py, line 13).")
+    said = "mat1 and mat2 shapes cannot be multiplied (2x191 and 192x4)"
+    assert text.endswith(f"{said} (layer 'head', Linear, got [2, 191]; {own_nets}.py, line 13).")
 
 
 def test_an_error_from_a_thread_of_data_parallel_is_told_as_it_was_there() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -18,6 +19,8 @@ from tuitrain.words import shape, target
 
 if TYPE_CHECKING:
     from tuitrain.runs.record import RunRecord
+
+_STEP = re.compile(r"\bstep [\d,]+: ")
 
 
 class Printer(Protocol):
@@ -221,8 +224,8 @@ def _words(event: Event, started: RunStarted | None, record: RunRecord | None) -
             return "paused"
         case RunEnded():
             error = event.error or ""
-            # Most errors begin with their step.
-            where = f" at step {event.step:,}" if started and not error.startswith("step ") else ""
+            # Most errors name their step, that of a rank behind the rank.
+            where = f" at step {event.step:,}" if started and not _STEP.search(error) else ""
             return f"{event.state}{where}" + (f": {error}" if error else "")
         case _:
             return None

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
 
 from tuitrain.config import ConfigError
+from tuitrain.engine.layers import failed_layer
 from tuitrain.engine.places import own_place, place
 from tuitrain.text import clean
 
@@ -90,10 +91,16 @@ def _message(error: BaseException) -> str:
     return str(error) if there is None else there["message"] or ""
 
 
-def first_line_and_place(error: BaseException, find: Callable[[BaseException], str] = own_place) -> str:
-    """`first_line`, and where that was, if `find` knows it: in the person's own code, where nothing else is given."""
+def first_line_and_place(error: BaseException, *, anywhere: bool = False) -> str:
+    """`first_line`, and where that was: in which layer, and in which line of the person's own code.
+
+    Args:
+        anywhere: of an error in neither, the line of torch's or Python's code.
+    """
     # A GPU says later than the line that asked for it that something cannot be computed.
-    where = "" if breaks_cuda(error) else find(error)
+    if breaks_cuda(error):
+        return first_line(error)
+    where = "; ".join(filter(None, (failed_layer(error), own_place(error)))) or (place(error) if anywhere else "")
     return f"{first_line(error)} ({where})" if where else first_line(error)
 
 
@@ -166,4 +173,4 @@ def describe(error: BaseException, doing: str, device: torch.device | str) -> st
         return (
             f"no gradient comes back to the model while {doing}: its scores were computed under torch.no_grad(), detached, or not by torch."
         )
-    return f"{type(error).__name__} while {doing}: {first_line_and_place(error, place)}."
+    return f"{type(error).__name__} while {doing}: {first_line_and_place(error, anywhere=True)}."

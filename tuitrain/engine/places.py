@@ -26,9 +26,9 @@ def own_place(error: BaseException) -> str:
 
 
 def place(error: BaseException) -> str:
-    """The same, or the innermost line of all where none is the person's own."""
+    """The innermost line of all, whosever it is; empty without one."""
     frames = traceback.extract_tb(error.__traceback__)
-    return own_place(error) or (_words(frames[-1].filename, frames[-1].lineno or 0) if frames else "")
+    return _words(frames[-1].filename, frames[-1].lineno or 0) if frames else ""
 
 
 def _words(file: str, line: int) -> str:
