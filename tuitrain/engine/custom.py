@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils import data as torch_data
 
 from tuitrain.config import ConfigError, RunConfig
 from tuitrain.engine.imports import import_string, one_line
@@ -48,11 +49,13 @@ def load_custom(config: RunConfig) -> Dataset:
 
 def _split(where: str, part: str, pair: Any) -> Split:
     if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-        raise ConfigError(f"{where}: the {part} part is {_described(pair)}; it must be (inputs, labels).")
+        raise ConfigError(f"{where}: the {part} part is {_described(pair)}; it must be (inputs, labels){_way_out(pair)}.")
     inputs, labels = pair
     for name, value in (("inputs", inputs), ("labels", labels)):
         if not isinstance(value, Tensor):
-            raise ConfigError(f"{where}: the {part} {name} are {_described(value)}; they must be a torch tensor.")
+            raise ConfigError(
+                f"{where}: the {part} {name} are {_described(value)}; they must be a torch tensor, as torch.as_tensor makes one."
+            )
         if kind := _special_kind(value):
             raise ConfigError(f"{where}: the {part} {name} are {kind} tensor; they must be an ordinary one, with a value in each place.")
     return Split(_checked_inputs(f"{where}: the {part}", inputs), _checked_labels(f"{where}: the {part}", labels, inputs))
@@ -97,6 +100,15 @@ def _trainable(tensor: Tensor) -> Tensor:
     """The tensor on the CPU, as one that backward may keep, also where it was made in inference mode."""
     kept = tensor.detach().cpu()
     return kept.clone() if kept.is_inference() else kept
+
+
+def _way_out(part: Any) -> str:
+    """Where the two tensors come from, as the end of a sentence, of what most training scripts have in their place."""
+    samples = {torch_data.Dataset: "dataset", torch_data.DataLoader: "loader.dataset"}
+    source = next((words for kind, words in samples.items() if isinstance(part, kind)), None)
+    if source is None:
+        return ""
+    return f", for which torch.stack([x for x, _ in {source}]) and torch.tensor([y for _, y in {source}]) serve"
 
 
 def _described(value: Any) -> str:
