@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -31,6 +32,24 @@ _Take = Callable[[], str | None]
 
 RECORDED_SECONDS = 2.0
 """How long a checkpoint waits until the losses before it are on disk: longer than a lock on them is waited for."""
+
+
+@dataclass
+class _Hosted:
+    """The run in the training thread, as that knows it.
+
+    Attributes:
+        run: its id; empty until it has one.
+        begun: its folder is open, and its events go there.
+        step: the last one that was told.
+    """
+
+    config: RunConfig
+    control: Control
+    recorder: Recorder
+    run: str = ""
+    begun: bool = False
+    step: int = 0
 
 
 class WorkerSession:
@@ -121,7 +140,8 @@ class WorkerSession:
         take: _Take | None = None if resume is None else partial(self._hold.take, resume, heir_of)
         if queue:
             take = partial(self._hold.queue_up, resume)
-        self._thread = threading.Thread(target=self._train, args=(config, self._control, self._recorder, take), name="tuitrain-train")
+        hosted = _Hosted(config, self._control, self._recorder)
+        self._thread = threading.Thread(target=self._train, args=(hosted, take), name="tuitrain-train")
         self._thread.start()
 
     def pause(self) -> None:
@@ -220,56 +240,68 @@ class WorkerSession:
     def _alive(self) -> bool:
         return self._thread is not None and self._recorder is not None and (self._thread.is_alive() or not self._recorder.join(0))
 
-    def _train(self, config: RunConfig, control: Control, recorder: Recorder, take: _Take | None) -> None:
+    def _train(self, hosted: _Hosted, take: _Take | None) -> None:
         """The training thread: every event goes to the recorder; whatever is raised becomes a sentence, and the app lives on."""
-        run, step, begun = "", 0, False
+        control, recorder = hosted.control, hosted.recorder
         try:
             check_working_directory()
             if take is not None:
-                run = take() or ""
-            if run and not self._hold.wait_for_turn():
+                hosted.run = take() or ""
+            if hosted.run and not self._hold.wait_for_turn():
                 return
-            for notice in check_own_code(config, control.folder if control.folder.is_absolute() else None):
+            for notice in check_own_code(hosted.config, control.folder if control.folder.is_absolute() else None):
                 recorder.put(notice)
             recorder.put(Progress(phase="importing torch"))
-            for event in self._engine()(config, control):
+            for event in self._engine()(hosted.config, control):
                 if control.lost is not None:
                     raise RunError(control.lost)
-                if isinstance(event, RunStarted) and begun:
-                    # A group of processes that went on from a checkpoint.
-                    event = msgspec.structs.replace(event, run=run)
-                elif isinstance(event, RunStarted):
-                    event = self._hold.open(config, event)
-                    run, begun = event.run, True
-                elif isinstance(event, Stays):
-                    self._part(stays=event.text)
-                    continue
-                elif isinstance(event, RunEnded):
-                    if event.state == "stopped" and self._lets_go():
-                        recorder.afterwards = recorder.release = None
-                        continue
-                    if run and not begun and event.state == "interrupted":
-                        self._hold.back_to_the_queue()
-                        return
-                    event = msgspec.structs.replace(event, run=control.folder.name or run or event.run)
-                    if not begun and self.record is not None:
-                        # The engine has not found out how far the run is that would have gone on.
-                        event = msgspec.structs.replace(event, step=max(event.step, self.record.step))
-                    self._hold.end_state = event.state
-                step = reached(step, event)
-                recorder.put(event)
+                if (told := self._told(event, hosted)) is not None:
+                    hosted.step = reached(hosted.step, told)
+                    recorder.put(told)
         except BaseException as error:  # a mistake of the engine's, the configuration's or the person's code ends the run, not the app
             if not isinstance(error, ConfigError):
                 control.raised(error)
             reason = clean_lines(str(error) if isinstance(error, ConfigError) else f"{type(error).__name__}: {error}")
-            if run:
+            if hosted.run:
                 self._hold.end_state = "failed"
-                recorder.put(RunEnded(run=run, state="failed", step=step, error=reason))
+                recorder.put(RunEnded(run=hosted.run, state="failed", step=hosted.step, error=reason))
             else:
                 self.refusal = reason
         finally:
             recorder.finish()
             self._part()
+
+    def _told(self, event: Event, hosted: _Hosted) -> Event | None:
+        """An event of the engine's with what only the session knows, as it is told; `None` for one that is not."""
+        match event:
+            case RunStarted() if hosted.begun:  # by a group of processes that went on from a checkpoint
+                return msgspec.structs.replace(event, run=hosted.run)
+            case RunStarted():
+                opened = self._hold.open(hosted.config, event)
+                hosted.run, hosted.begun = opened.run, True
+                return opened
+            case Stays():
+                self._part(stays=event.text)
+                return None
+            case RunEnded():
+                return self._told_end(event, hosted)
+            case _:
+                return event
+
+    def _told_end(self, ended: RunEnded, hosted: _Hosted) -> RunEnded | None:
+        """See `_told`."""
+        if ended.state == "stopped" and self._lets_go():
+            hosted.recorder.afterwards = hosted.recorder.release = None
+            return None
+        if hosted.run and not hosted.begun and ended.state == "interrupted":
+            self._hold.back_to_the_queue()
+            return None
+        self._hold.end_state = ended.state
+        run, step = hosted.control.folder.name or hosted.run or ended.run, ended.step
+        if not hosted.begun and self.record is not None:
+            # The engine has not found out how far the run is that would have gone on.
+            step = max(step, self.record.step)
+        return msgspec.structs.replace(ended, run=run, step=step)
 
     def _lets_go(self) -> bool:
         """Whether another process is to go on with the run that ends here; on the training thread."""
