@@ -20,6 +20,8 @@ from textual.screen import Screen
 
 from tuitrain import words
 from tuitrain.config import with_changes
+from tuitrain.paths import CONFIG
+from tuitrain.recipes import to_toml
 from tuitrain.runs.label import annotate, rename
 from tuitrain.runs.pyramid import Bin
 from tuitrain.runs.record import RunRecord
@@ -36,6 +38,7 @@ from tuitrain.tui.screens.ask import Ask
 from tuitrain.tui.screens.opened import OpenedScreen
 from tuitrain.tui.screens.runs import RunsScreen
 from tuitrain.tui.widgets.run_detail import RunDetail
+from tuitrain.tui.widgets.run_lines import as_many_as_fit
 from tuitrain.tui.widgets.runs_table import RunsTable
 
 SIZES = [(80, 24), (120, 40), (200, 60)]
@@ -1092,9 +1095,11 @@ def test_a_name_with_an_equals_sign_is_found_by_it(runs_dir: Path) -> None:
 
 @pytest.mark.parametrize("detached", [False, True])
 @pytest.mark.parametrize("longest_id", [0, 31, 41, 200])
-def test_columns_fill_every_width(detached: bool, longest_id: int) -> None:
+@pytest.mark.parametrize("most_steps", [0, 9_999_999])
+def test_columns_fill_every_width(detached: bool, longest_id: int, most_steps: int) -> None:
     for width in range(70, 300):
-        columns = run_rows.columns(width, detached=detached, longest_id=longest_id)
+        columns = run_rows.columns(width, detached=detached, longest_id=longest_id, most_steps=most_steps)
+        assert next(column.width for column in columns if column.name == "step") >= len(run_rows.steps(most_steps))
         assert sum(column.width for column in columns) + len(columns) - 1 == width if width >= 73 else True
         assert columns[-1].name == "curve"
 
@@ -1107,3 +1112,50 @@ def test_numbers_of_steps_fit_their_column() -> None:
         "12.3 M",
         "10,000.0 M",
     ]
+
+
+# -- what tells runs apart --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("size", "cell"), zip(SIZES, ["seed-cnn lr 0.03 ", "seed-cnn lr 0.03 … ", "seed-cnn lr 0.03 · epochs 2 … "], strict=True)
+)
+async def test_behind_a_name_stands_in_what_a_run_differs_from_its_recipe(
+    session: FakeSession, sampler: FakeSampler, runs_dir: Path, size: tuple[int, int], cell: str
+) -> None:
+    changed = with_changes(seed_cnn(), {"lr": 0.03, "epochs": 2, "max_steps": 120})
+    keep(runs_dir, FIRST, config=changed)
+    keep(runs_dir, SECOND, config=with_changes(seed_cnn(), {"name": "beta", "seed": 7}))
+    app = make(session, sampler, runs_dir)
+    async with app.run_test(size=size) as pilot:
+        await opened(pilot, cell, "beta seed 7 ")
+
+
+async def test_what_differs_is_read_again_when_it_is_something_else(session: FakeSession, sampler: FakeSampler, runs_dir: Path) -> None:
+    keep(runs_dir, FIRST, config=with_changes(seed_cnn(), {"epochs": 2}))
+    app = make(session, sampler, runs_dir)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await opened(pilot, "seed-cnn epochs 2 ")
+        for text, shown in ((to_toml(with_changes(seed_cnn(), {"epochs": 30})), "seed-cnn epochs 30 "), ("no TOML", "seed-cnn     ")):
+            (runs_dir / FIRST / CONFIG).write_text(text)
+            app.screen.on_screen_resume()  # type: ignore[attr-defined]
+            await until_shown(pilot, shown)
+
+
+@pytest.mark.parametrize(
+    ("changes", "cells", "shown"),
+    [
+        ("lr 0.03", 7, "lr 0.03"),
+        ("lr 0.03 · epochs 2", 18, "lr 0.03 · epochs 2"),
+        ("lr 0.03 · epochs 2", 17, "lr 0.03 …"),
+        ("lr 0.03 · epochs 2", 9, "lr 0.03 …"),
+        ("lr 0.03 · epochs 2", 8, "lr 0.03"),
+        ("lr 0.03 · epochs 2 · seed 4", 20, "lr 0.03 · epochs 2 …"),
+        ("lr 0.03 · epochs 2", 6, "lr …"),
+        ("batch size 128 · epochs 2", 13, "batch size …"),
+        ("batch size 128 · epochs 2", 11, "batch …"),
+        ("checkpoint every steps 10", 8, "checkpoint …"),
+    ],
+)
+def test_of_what_differs_no_half_a_number_is_shown(changes: str, cells: int, shown: str) -> None:
+    assert as_many_as_fit(changes, cells) == shown

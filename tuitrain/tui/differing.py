@@ -12,6 +12,8 @@ from tuitrain.text import clean
 
 UNTELLING = ("name", "note")
 """Fields that decide nothing."""
+_TOLD_ELSEWHERE = ("data", "device", "output_device", "strategy", "epochs", "max_steps")
+"""What columns of the list of runs say more or less, and what is long."""
 
 
 class Comparison(msgspec.Struct, frozen=True):
@@ -59,8 +61,8 @@ def _is_open(base: RunConfig, config: RunConfig, field: str) -> bool:
 
 
 def changes_in_words(config: RunConfig) -> str:
-    """The same for a line: "lr 0.03 · batch size 128"."""
-    changed = (field for field in changed_fields(config) if field not in UNTELLING)
+    """The same for a line, of which the end may be cut: "lr 0.03 · batch size 128 · epochs 2"."""
+    changed = sorted((field for field in changed_fields(config) if field not in UNTELLING), key=lambda field: field in _TOLD_ELSEWHERE)
     return " · ".join(f"{field.replace('_', ' ')} {_words(getattr(config, field))}" for field in changed)
 
 

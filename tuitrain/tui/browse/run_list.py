@@ -19,6 +19,7 @@ class RunList(RowList[RunRow]):
         """Whether some run trains and nobody looks at it."""
         self.longest_id = 0
         """In characters."""
+        self.most_steps = 0
         self.settings: Mapping[str, Settings] | None = None
         """Those of each run by its key; `None` until a filter names one."""
 
@@ -38,6 +39,7 @@ class RunList(RowList[RunRow]):
         self.marked &= {row.key for row in rows}
         self.detached = any(row.detached for row in rows)
         self.longest_id = max((len(row.summary.run) for row in rows), default=0)
+        self.most_steps = max((row.step for row in rows), default=0)
         super().show(rows)
 
     def know(self, settings: Mapping[str, Settings]) -> None:

@@ -232,25 +232,30 @@ def _up_to(step: float, one: Bin) -> bool:
 
 
 _ORDER = ("state", "name", "id", "recipe", "device", "strategy", "data", "step", "loss", "accuracy", "took", "age", "curve")
-_ALWAYS = {"state": 13, "name": 15, "step": 9, "loss": 8, "accuracy": 8, "age": 6, "curve": 8}
+_ALWAYS = {"state": 13, "name": 15, "step": 7, "loss": 8, "accuracy": 8, "age": 6, "curve": 8}
 _RIGHT = ("step", "loss", "accuracy", "took", "age")
 # In the order in which they come as the table grows, with their cells, and the spare cells that they wait for.
 _MORE = (("recipe", 13, 14), ("device", 8, 9), ("took", 8, 9), ("data", 11, 24), ("strategy", 8, 30), ("id", 28, 60))
 _ID_MOST = 41
 """As long as the ids of the built-in recipes get; the spare cells that the column waits for are enough for it."""
+_MANY_STEPS, _MANY_STEPS_CELLS = 1_000_000, 9
+"""From so many on the column of the steps takes more cells; others leave them to the names."""
 _DETACHED = 19
 _CURVE_MOST = 32
 
 
-def columns(width: int, *, detached: bool, longest_id: int) -> list[Column]:
+def columns(width: int, *, detached: bool, longest_id: int, most_steps: int) -> list[Column]:
     """The columns of a table `width` cells wide, a cell between each two.
 
     Args:
         width: cells for all columns.
         detached: whether some run is "running, detached"; the whole words have a place only in a wide table.
         longest_id: cells of it: an id is told from others by its end.
+        most_steps: of one run.
     """
     sizes = dict(_ALWAYS)
+    if most_steps >= _MANY_STEPS:
+        sizes["step"] = _MANY_STEPS_CELLS
     spare = width - sum(sizes.values()) - len(sizes) + 1
     for name, cells, wanted in _MORE:
         if spare < wanted:

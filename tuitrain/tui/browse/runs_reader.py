@@ -60,13 +60,13 @@ class Reading(msgspec.Struct, frozen=True):
     """What was found. `rows` is `None` where only curves were asked for; `problem` says why there are none."""
 
     curves: dict[str, str]
+    changes: dict[str, str]
+    """By the keys of the runs, as `curves`: in what they differ from their recipes."""
     sketch: Sketch
     sketched: str | None
     """The key of the run that `sketch` is of."""
     unsaved: str | None
     """The key of the selected run where it has ended with no checkpoint, so that nothing can go on from it."""
-    changed: str = ""
-    """In what the run with the key `sketched` differs from its recipe."""
     rows: list[RunRow] | None = None
     problem: str | None = None
     unread: int = 0
@@ -88,7 +88,7 @@ class RunsReader:
         self._rows: list[RunRow] = []
         self._curves: dict[str, tuple[tuple[int, int], str]] = {}
         self._sketch: tuple[object, Sketch] = (None, Sketch())
-        self._changed: tuple[object, str] = (None, "")
+        self._changes: dict[str, tuple[Stamp | None, str]] = {}
         self._settings: dict[str, tuple[Stamp | None, Settings]] = {}
 
     def newest(self) -> Reading | None:
@@ -101,20 +101,23 @@ class RunsReader:
             found = self._shelf.newest(_FIRST)
         except RunError:
             return None  # whoever reads all of them says so
-        return None if found is None else Reading({}, Sketch(), None, None, rows=_rows(found[0], []), unread=found[1])
+        return None if found is None else Reading({}, {}, Sketch(), None, None, rows=_rows(found[0], []), unread=found[1])
 
     def read(self, wish: Wish, own: RunRecord | None) -> Reading:
         """What is wished for; `own` is the record of this app's run, whose losses are in memory."""
         from tuitrain.runs.errors import RunError
 
         for row in wish.rows:
-            stamp = (row.step, wish.cells)
-            if self._curves.get(row.key, (None, ""))[0] != stamp:
-                self._curves[row.key] = (stamp, "".join(_curve(row, wish.cells, 1, own).lines))
+            drawn = (row.step, wish.cells)
+            if self._curves.get(row.key, (None, ""))[0] != drawn:
+                self._curves[row.key] = (drawn, "".join(_curve(row, wish.cells, 1, own).lines))
         curves = {key: text for key, (_, text) in self._curves.items()}
+        for row in wish.rows if wish.selected is None else (*wish.rows, wish.selected):
+            self._look_for_changes(row)
+        changes = {key: text for key, (_, text) in self._changes.items()}
         sketch, sketched = self._selected(wish, own), wish.selected.key if wish.selected else None
         unsaved = None if wish.selected is None or _may_go_on(wish.selected) else wish.selected.key
-        found = Reading(curves, sketch, sketched, unsaved, self._changed_in(wish.selected))
+        found = Reading(curves, changes, sketch, sketched, unsaved)
         if wish.listing:
             try:
                 self._rows = _rows(self._shelf.read(), self._rows)
@@ -130,20 +133,19 @@ class RunsReader:
         self._kept = self._kept or Shelf(self._runs_dir)
         return self._kept
 
-    def _changed_in(self, row: RunRow | None) -> str:
+    def _look_for_changes(self, row: RunRow) -> None:
+        """In what a run differs from its recipe; its file is read again only when it is another."""
         from tuitrain.config import ConfigError
         from tuitrain.runs.made_with import config_of
         from tuitrain.tui.differing import changes_in_words
 
-        if row is None:
-            return ""
-        seen = (row.key, stamp(row.summary.path / CONFIG))
-        if self._changed[0] != seen:
-            try:
-                self._changed = (seen, changes_in_words(config_of(row.summary.path)))
-            except ConfigError:  # whoever opens the run is told
-                self._changed = (seen, "")
-        return self._changed[1]
+        now = stamp(row.summary.path / CONFIG)
+        if self._changes.get(row.key, (None, ""))[0] == now:
+            return
+        try:
+            self._changes[row.key] = (now, changes_in_words(config_of(row.summary.path)))
+        except ConfigError:  # whoever opens the run is told
+            self._changes[row.key] = (now, "")
 
     def _settings_of_all(self) -> dict[str, Settings]:
         """What each listed run is set to; a run's file is read again only when it is another."""

@@ -189,11 +189,11 @@ class RunsScreen(PaneScreen):
         self._unsaved = reading.unsaved
         if reading.settings is not None:
             self._table.know(reading.settings)
-        self._table.show_curves(reading.curves)
+        self._table.show_read(reading.curves, reading.changes)
         self._selection_changed()
         selected = self._table.list.selected
         if selected is not None and reading.sketched == selected.key:
-            self._detail.sketch, self._detail.changed = reading.sketch, reading.changed
+            self._detail.sketch, self._detail.changed = reading.sketch, reading.changes.get(selected.key, "")
             self._detail.redraw()
 
     def on_runs_table_moved(self, message: RunsTable.Moved) -> None:

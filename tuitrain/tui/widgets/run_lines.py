@@ -15,10 +15,13 @@ from tuitrain.tui.browse.run_list import RunList
 from tuitrain.tui.browse.run_rows import RunRow
 from tuitrain.tui.columns import Column
 from tuitrain.tui.look import Palette, state_look
-from tuitrain.tui.widgets.strips import Row
+from tuitrain.tui.widgets.strips import Row, cell_width
 
 GUTTER = 4
 """Cells for the cursor and the mark."""
+_BETWEEN = " · "
+_LEAST_OF_CHANGES = 6
+"""Cells in which a part of them says something: "lr 0.1"."""
 
 
 class RunLines:
@@ -28,19 +31,28 @@ class RunLines:
         self._drawn: dict[str, tuple[object, Strip]] = {}
 
     def draw(
-        self, runs: RunList, columns: Sequence[Column], width: int, curves: Mapping[str, str], palette: Palette, *, focus: bool
+        self,
+        runs: RunList,
+        columns: Sequence[Column],
+        width: int,
+        curves: Mapping[str, str],
+        changes: Mapping[str, str],
+        palette: Palette,
+        *,
+        focus: bool,
     ) -> list[Strip]:
         """The runs in view.
 
         Args:
             curves: the small curves, by the keys of their runs.
+            changes: in what runs differ from their recipes, by the same.
             focus: whether the keys go to the list.
         """
         now, lines = time.time(), []
         drawn: dict[str, tuple[object, Strip]] = {}
         for index, run in enumerate(runs.in_view, runs.top):
             age = words.age(None if (began := run.began) is None else max(now - began, 0.0))
-            texts = {"age": age, "curve": curves.get(run.key, "")}
+            texts = {"age": age, "curve": curves.get(run.key, ""), "changes": changes.get(run.key, "")}
             here, marked = index == runs.cursor, run.key in runs.marked
             made_of = (run, texts, here, marked, focus, columns, width, palette)
             before = self._drawn.get(run.key)
@@ -60,9 +72,39 @@ def _line(run: RunRow, columns: Sequence[Column], texts: Mapping[str, str], pale
     for number, column in enumerate(columns):
         text, style = _cell(run, column, texts, palette)
         row.add(" " if number else "")
+        if column.name == "name":
+            _add_name(row, run, texts["changes"], column.width, palette, here=here)
+            continue
         place = row.right if column.right else row.left
-        place(text, column.width, style + palette.strong if here and column.name == "name" else style)
+        place(text, column.width, style)
     return row
+
+
+def _add_name(row: Row, run: RunRow, changes: str, width: int, palette: Palette, *, here: bool) -> None:
+    """What the run is called and, where there is room, in what it differs from its recipe: that tells runs without names apart."""
+    named = bool(run.summary.name)
+    style, end = palette.text if named else palette.dim, row.width + width
+    if here:
+        style += palette.strong
+    if not changes or width - cell_width(run.title) <= _LEAST_OF_CHANGES:
+        row.left(run.title, width, style)
+        return
+    row.add(f"{run.title} ", style)
+    row.left(as_many_as_fit(changes, end - row.width), end - row.width, palette.dim if named else palette.text)
+
+
+def as_many_as_fit(changes: str, cells: int) -> str:
+    """As many of them as have room whole: half a number is another one."""
+    shown, *more = changes.split(_BETWEEN)
+    if cell_width(shown) > cells:
+        *words_of_field, _ = shown.split(" ")
+        while words_of_field and cell_width(shown := f"{' '.join(words_of_field)} …") > cells:
+            words_of_field.pop()
+        return shown
+    while more and cell_width(longer := f"{shown}{_BETWEEN}{more[0]}") <= cells:
+        shown, more = longer, more[1:]
+    marked = f"{shown} …"
+    return marked if more and cell_width(marked) <= cells else shown
 
 
 def _cell(run: RunRow, column: Column, texts: Mapping[str, str], palette: Palette) -> tuple[str, Style]:
@@ -72,8 +114,6 @@ def _cell(run: RunRow, column: Column, texts: Mapping[str, str], palette: Palett
         case "state":
             glyph, style = state_look(run.state, palette)
             return f"{glyph} {run.short_state(column.width - 2)}", style
-        case "name":
-            return run.title, palette.text if kept.name else palette.dim
         case "step":
             return run_rows.steps(run.step), palette.text
         case "loss":

@@ -53,6 +53,7 @@ class RunsTable(FilteredTable[RunList], can_focus=True):
         """Why the runs cannot be read."""
         self._unread = 0
         self._curves: Mapping[str, str] = {}
+        self._changes: Mapping[str, str] = {}
         self._lines_of_runs = RunLines()
 
     # -- what is shown ------------------------------------------------------------------------------------------------
@@ -84,9 +85,9 @@ class RunsTable(FilteredTable[RunList], can_focus=True):
         self.list.update_own(current)
         self.redraw()
 
-    def show_curves(self, curves: Mapping[str, str]) -> None:
-        """Show the small curves, by the keys of their runs."""
-        self._curves = curves
+    def show_read(self, curves: Mapping[str, str], changes: Mapping[str, str]) -> None:
+        """Show the small curves, and in what runs differ from their recipes, by the keys of the runs."""
+        self._curves, self._changes = curves, changes
         self.redraw()
 
     def moved(self) -> None:
@@ -153,7 +154,7 @@ class RunsTable(FilteredTable[RunList], can_focus=True):
         else:
             columns, palette = self._columns(width), self.palette
             lines = [titles(columns, GUTTER, palette).strip(width)]
-            lines += self._lines_of_runs.draw(self.list, columns, width, self._curves, palette, focus=self.has_focus)
+            lines += self._lines_of_runs.draw(self.list, columns, width, self._curves, self._changes, palette, focus=self.has_focus)
         return self.with_filter(lines, width, height)
 
     def _sentence(self) -> str | None:
@@ -171,4 +172,5 @@ class RunsTable(FilteredTable[RunList], can_focus=True):
         return f"No run holds “{sought}”.{run_rows.no_such_field(sought)} Esc shows all of them."
 
     def _columns(self, width: int) -> list[Column]:
-        return run_rows.columns(max(width - GUTTER, 0), detached=self.list.detached, longest_id=self.list.longest_id)
+        runs = self.list
+        return run_rows.columns(max(width - GUTTER, 0), detached=runs.detached, longest_id=runs.longest_id, most_steps=runs.most_steps)
