@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 # C0 and C1 controls (a terminal obeys them) and the bidirectional marks (they reorder what a person reads).
@@ -80,6 +80,15 @@ def cut(text: str, width: int) -> str:
     from rich.cells import set_cell_size
 
     return f"{set_cell_size(text, width - 1).rstrip()}…"
+
+
+def whole_parts(parts: Sequence[str], between: str, width: int) -> str:
+    """As many of the parts as have room whole in `width` columns of a terminal, with a sign where there are more; the first in any case."""
+    shown, *more = parts
+    while more and columns_of(longer := f"{shown}{between}{more[0]}") <= width:
+        shown, more = longer, more[1:]
+    marked = f"{shown} …"
+    return marked if more and columns_of(marked) <= width else shown
 
 
 def columns_of(text: str) -> int:

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from small_runs import make_run
 
-from tuitrain.config import ConfigError
+from tuitrain.config import ConfigError, with_changes
 from tuitrain.recipes import load_recipe
 from tuitrain.runs import claim, label, removal, report
 from tuitrain.runs.catalogue import find, list_runs
@@ -246,6 +246,35 @@ def test_names_have_a_column_where_there_are_any(runs_dir):
     assert header.endswith("  NAME")
     assert second.endswith("2026-01-02 00:00  网 [b]wide·[2J")
     assert third.endswith("2026-01-01 00:00")
+
+
+def test_what_was_changed_from_the_recipe_has_a_column_where_there_is_anything(runs_dir):
+    make_run(runs_dir, started="2026-01-01T00:00:00.000Z")
+    assert "CHANGED" not in report.runs(runs_dir, as_json=False)
+    changed = with_changes(load_recipe("seed-cnn"), {"lr": 0.03, "epochs": 2, "seed": 4, "data": "/tmp/of it", "name": "x"})
+    make_run(runs_dir, changed, started="2026-01-02T00:00:00.000Z", name="x")
+    header, newest, oldest = report.runs(runs_dir, as_json=False).splitlines()
+    assert header.endswith("  NAME  CHANGED")
+    assert newest.endswith("  x     lr=0.03 seed=4 data=/tmp/of it epochs=2")
+    assert oldest.endswith("2026-01-01 00:00")
+
+
+@pytest.mark.parametrize(("width", "ends"), [(84, "  lr=0.03 seed=4"), (83, "  lr=0.03 …"), (80, "  lr=0.03 seed=4")])
+def test_of_what_was_changed_a_narrow_terminal_shows_no_half_a_number(runs_dir, width, ends):
+    changed = with_changes(load_recipe("seed-cnn"), {"lr": 0.03, "seed": 4})
+    make_run(runs_dir, changed)
+    header, row = report.runs(runs_dir, as_json=False, width=width).splitlines()
+    assert header.endswith("  CHANGED")
+    assert row.endswith(ends)
+    assert len(row) <= width
+
+
+def test_where_it_has_no_room_the_list_does_without_what_was_changed(runs_dir):
+    make_run(runs_dir, with_changes(load_recipe("seed-cnn"), {"lr": 0.03}))
+    for width in (54, 62):
+        header, row = report.runs(runs_dir, as_json=False, width=width).splitlines()
+        assert header.split() == ["RUN", "STATE", "LOSS", "ACCURACY"]
+        assert len(row) <= width
 
 
 def test_a_live_run_is_not_deleted(runs_dir):

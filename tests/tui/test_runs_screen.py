@@ -1158,4 +1158,4 @@ async def test_what_differs_is_read_again_when_it_is_something_else(session: Fak
     ],
 )
 def test_of_what_differs_no_half_a_number_is_shown(changes: str, cells: int, shown: str) -> None:
-    assert as_many_as_fit(changes, cells) == shown
+    assert as_many_as_fit(changes.split(" · "), cells) == shown

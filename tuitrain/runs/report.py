@@ -13,18 +13,18 @@ from tuitrain.runs import catalogue, queue
 from tuitrain.runs.checkpoints import checkpoints
 from tuitrain.runs.errors import RunError
 from tuitrain.runs.summary import RunSummary
-from tuitrain.text import clean, columns_of, cut
+from tuitrain.text import clean, columns_of, cut, whole_parts
 
-_HEADER = ("RUN", "STATE", "DEVICE", "DATA", "STEP", "EPOCH", "LOSS", "ACCURACY", "TOOK", "STARTED (UTC)", "NAME")
+_NAME, _CHANGED = "NAME", "CHANGED"
+_HEADER = ("RUN", "STATE", "DEVICE", "DATA", "STEP", "EPOCH", "LOSS", "ACCURACY", "TOOK", "STARTED (UTC)", _NAME, _CHANGED)
 _NUMBERS = ("STEP", "EPOCH", "LOSS", "TRAIN LOSS", "TEST LOSS", "ACCURACY", "TOOK")
 _GAP = "  "
-_SPARED = ("STARTED (UTC)", "TOOK", "EPOCH", "DATA", "DEVICE", "STEP")
+_SPARED = ("STARTED (UTC)", "TOOK", "EPOCH", "DATA", "DEVICE", "STEP", _CHANGED)
 """What a narrow terminal does without, the first before the next; when a run began is in its id too."""
 _EPOCHS = ("EPOCH", "TRAIN LOSS", "TEST LOSS", "ACCURACY")
 _SHOWN_EPOCHS = 20
-_NAME = "NAME"
-_OF_A_NAME = 20
-"""The columns of a long name for which a narrow terminal does without others."""
+_LEAST = {_NAME: 20, _CHANGED: 12}
+"""The columns of long ones for which a narrow terminal does without others."""
 
 
 def runs(runs_dir: Path, *, as_json: bool, width: int | None = None) -> str:
@@ -43,9 +43,8 @@ def runs(runs_dir: Path, *, as_json: bool, width: int | None = None) -> str:
         return f"no runs in {clean(str(runs_dir))} yet; `tuitrain run seed-cnn` makes one"
     problems = [run.broken for run in found if run.broken]
     places = queue.places(found)
-    columns = _HEADER if any(run.name for run in found) else _HEADER[:-1]
-    rows = [_row(run, places.get(run.path))[: len(columns)] for run in found]
-    return "\n".join([*_table(_fitting([columns, *rows], width)), *problems])
+    rows = [_HEADER, *(_row(run, places.get(run.path)) for run in found)]
+    return "\n".join([*_table(_fitting(rows, width)), *problems])
 
 
 def show(runs_dir: Path, ref: str, *, as_json: bool) -> str:
@@ -133,27 +132,45 @@ def _row(run: RunSummary, place: int | None) -> tuple[str, ...]:
     started = run.started[:16].replace("T", " ")
     numbers = (step, epoch, _number(run.loss, ".4f"), _number(run.accuracy, ".1%"), _took(run))
     state = run.state_words if place is None else queue.place_in_words(run, place)
-    return (run.run, state, in_words(run.device, shortest_range=2), run.data, *numbers, started, run.name)
+    return (run.run, state, in_words(run.device, shortest_range=2), run.data, *numbers, started, run.name, _changed(run.path))
+
+
+def _changed(folder: Path) -> str:
+    """In what a run differs from its recipe, as `--set` takes it: "lr=0.03 epochs=2"."""
+    # JSON does without recipes, and TOML.
+    from tuitrain.runs.settings import changes, read_settings
+
+    return " ".join(f"{field}={value}" for field, value in changes(read_settings(folder)).items())
 
 
 def _fitting(rows: Sequence[Sequence[str]], width: int | None) -> Sequence[Sequence[str]]:
-    """The rows without the columns for which a terminal of `width` has no room, and with as much of long names as it has room for."""
-    if width is None:
-        return rows
-    columns = {column[0]: column for column in zip(*rows, strict=True)}
-    widths = {title: _widest(column) for title, column in columns.items()}
-    name = widths.pop(_NAME, 0)
+    """The rows with a name, and with what was changed, where any run has that; without the columns for which a terminal of `width` has no
+    room, and with as much of these two as it has room for."""
+    columns = {column[0]: column for column in zip(*rows, strict=True) if column[0] not in (_NAME, _CHANGED) or any(column[1:])}
+    if width is not None:
+        widths = {title: _widest(column) for title, column in columns.items()}
+        long = {title: widths.pop(title) for title in (_NAME, _CHANGED) if title in widths}
+        least = {title: min(wanted, _LEAST[title]) for title, wanted in long.items()}
 
-    def room_for_names() -> int:
-        return width - sum(widths.values()) - len(_GAP) * (len(columns) - 1)
+        def room() -> int:
+            return width - sum(widths.values()) - len(_GAP) * (len(columns) - 1)
 
-    for title in _SPARED:
-        if room_for_names() >= min(name, _OF_A_NAME):
-            break
-        del columns[title], widths[title]
-    if name > (room := max(room_for_names(), _OF_A_NAME)):
-        columns[_NAME] = tuple(cut(cell, room) for cell in columns[_NAME])
+        for title in _SPARED:
+            if room() >= sum(least.values()):
+                break
+            for each in (columns, widths, least):
+                each.pop(title, None)
+        spare = max(room() - sum(least.values()), 0)
+        for title, cells in least.items():
+            given = min(long[title], cells + spare)
+            spare -= given - cells
+            columns[title] = tuple(_shortened(cell, given, by_words=title == _CHANGED) for cell in columns[title])
     return list(zip(*columns.values(), strict=True))
+
+
+def _shortened(cell: str, width: int, *, by_words: bool) -> str:
+    # Half a number is another one.
+    return cut(whole_parts(cell.split(" "), " ", width) if by_words else cell, width)
 
 
 def _table(rows: Sequence[Sequence[str]]) -> list[str]:

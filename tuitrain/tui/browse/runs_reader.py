@@ -11,7 +11,7 @@ import msgspec
 
 from tuitrain.files import Stamp, stamp
 from tuitrain.paths import CONFIG
-from tuitrain.runs.settings import Settings, read_settings
+from tuitrain.runs.settings import Settings, changes, read_settings
 from tuitrain.tui.browse.run_rows import RunRow, Sketch, row_of, sketch
 
 if TYPE_CHECKING:
@@ -60,8 +60,8 @@ class Reading(msgspec.Struct, frozen=True):
     """What was found. `rows` is `None` where only curves were asked for; `problem` says why there are none."""
 
     curves: dict[str, str]
-    changes: dict[str, str]
-    """By the keys of the runs, as `curves`: in what they differ from their recipes."""
+    changes: dict[str, tuple[str, ...]]
+    """In what the runs in view differ from their recipes, by their keys."""
     sketch: Sketch
     sketched: str | None
     """The key of the run that `sketch` is of."""
@@ -88,7 +88,6 @@ class RunsReader:
         self._rows: list[RunRow] = []
         self._curves: dict[str, tuple[tuple[int, int], str]] = {}
         self._sketch: tuple[object, Sketch] = (None, Sketch())
-        self._changes: dict[str, tuple[Stamp | None, str]] = {}
         self._settings: dict[str, tuple[Stamp | None, Settings]] = {}
 
     def newest(self) -> Reading | None:
@@ -112,19 +111,20 @@ class RunsReader:
             if self._curves.get(row.key, (None, ""))[0] != drawn:
                 self._curves[row.key] = (drawn, "".join(_curve(row, wish.cells, 1, own).lines))
         curves = {key: text for key, (_, text) in self._curves.items()}
-        for row in wish.rows if wish.selected is None else (*wish.rows, wish.selected):
-            self._look_for_changes(row)
-        changes = {key: text for key, (_, text) in self._changes.items()}
+        looked_at = wish.rows if wish.selected is None else (*wish.rows, wish.selected)
+        changed = {row.key: _in_words(self._set_to(row)) for row in looked_at}
         sketch, sketched = self._selected(wish, own), wish.selected.key if wish.selected else None
         unsaved = None if wish.selected is None or _may_go_on(wish.selected) else wish.selected.key
-        found = Reading(curves, changes, sketch, sketched, unsaved)
+        found = Reading(curves, changed, sketch, sketched, unsaved)
         if wish.listing:
             try:
                 self._rows = _rows(self._shelf.read(), self._rows)
                 found = msgspec.structs.replace(found, rows=self._rows)
             except RunError as error:
                 found = msgspec.structs.replace(found, rows=[], problem=str(error))
-        return msgspec.structs.replace(found, settings=self._settings_of_all()) if wish.settings else found
+        if wish.settings:
+            found = msgspec.structs.replace(found, settings={row.key: self._set_to(row) for row in self._rows})
+        return found
 
     @property
     def _shelf(self) -> Shelf:
@@ -133,28 +133,13 @@ class RunsReader:
         self._kept = self._kept or Shelf(self._runs_dir)
         return self._kept
 
-    def _look_for_changes(self, row: RunRow) -> None:
-        """In what a run differs from its recipe; its file is read again only when it is another."""
-        from tuitrain.config import ConfigError
-        from tuitrain.runs.made_with import config_of
-        from tuitrain.tui.differing import changes_in_words
-
-        now = stamp(row.summary.path / CONFIG)
-        if self._changes.get(row.key, (None, ""))[0] == now:
-            return
-        try:
-            self._changes[row.key] = (now, changes_in_words(config_of(row.summary.path)))
-        except ConfigError:  # whoever opens the run is told
-            self._changes[row.key] = (now, "")
-
-    def _settings_of_all(self) -> dict[str, Settings]:
-        """What each listed run is set to; a run's file is read again only when it is another."""
-        known, self._settings = self._settings, {}
-        for row in self._rows:
-            folder = row.summary.path
-            before, now = known.get(row.key), stamp(f"{folder}/{CONFIG}")
-            self._settings[row.key] = before if before is not None and before[0] == now else (now, read_settings(folder))
-        return {key: settings for key, (_, settings) in self._settings.items()}
+    def _set_to(self, row: RunRow) -> Settings:
+        """What a run is set to; its file is read again only when it is another."""
+        folder = row.summary.path
+        before, now = self._settings.get(row.key), stamp(f"{folder}/{CONFIG}")
+        if before is None or before[0] != now:
+            before = self._settings[row.key] = (now, read_settings(folder))
+        return before[1]
 
     def _selected(self, wish: Wish, own: RunRecord | None) -> Sketch:
         row, (cells, rows) = wish.selected, wish.sketched
@@ -173,6 +158,11 @@ def _rows(summaries: list[RunSummary], before: list[RunRow]) -> list[RunRow]:
     known, place = {id(row.summary): row for row in before}, places(summaries)
     rows = [known.get(id(summary)) or row_of(summary, place.get(summary.path)) for summary in summaries]
     return before if len(rows) == len(before) and all(map(is_, rows, before)) else rows
+
+
+def _in_words(settings: Settings) -> tuple[str, ...]:
+    """What was changed: ("batch size 128", "epochs 2")."""
+    return tuple(f"{field.replace('_', ' ')} {value}" for field, value in changes(settings).items())
 
 
 def _may_go_on(row: RunRow) -> bool:

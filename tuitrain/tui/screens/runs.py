@@ -193,7 +193,7 @@ class RunsScreen(PaneScreen):
         self._selection_changed()
         selected = self._table.list.selected
         if selected is not None and reading.sketched == selected.key:
-            self._detail.sketch, self._detail.changed = reading.sketch, reading.changes.get(selected.key, "")
+            self._detail.sketch, self._detail.changed = reading.sketch, " · ".join(reading.changes.get(selected.key, ()))
             self._detail.redraw()
 
     def on_runs_table_moved(self, message: RunsTable.Moved) -> None:

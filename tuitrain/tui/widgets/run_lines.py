@@ -10,6 +10,7 @@ from textual.strip import Strip
 
 from tuitrain import words
 from tuitrain.device_names import in_words
+from tuitrain.text import whole_parts
 from tuitrain.tui.browse import run_rows
 from tuitrain.tui.browse.run_list import RunList
 from tuitrain.tui.browse.run_rows import RunRow
@@ -19,7 +20,6 @@ from tuitrain.tui.widgets.strips import Row, cell_width
 
 GUTTER = 4
 """Cells for the cursor and the mark."""
-_BETWEEN = " · "
 _LEAST_OF_CHANGES = 6
 """Cells in which a part of them says something: "lr 0.1"."""
 
@@ -36,7 +36,7 @@ class RunLines:
         columns: Sequence[Column],
         width: int,
         curves: Mapping[str, str],
-        changes: Mapping[str, str],
+        changes: Mapping[str, tuple[str, ...]],
         palette: Palette,
         *,
         focus: bool,
@@ -52,14 +52,14 @@ class RunLines:
         drawn: dict[str, tuple[object, Strip]] = {}
         for index, run in enumerate(runs.in_view, runs.top):
             age = words.age(None if (began := run.began) is None else max(now - began, 0.0))
-            texts = {"age": age, "curve": curves.get(run.key, ""), "changes": changes.get(run.key, "")}
+            texts, changed = {"age": age, "curve": curves.get(run.key, "")}, changes.get(run.key, ())
             here, marked = index == runs.cursor, run.key in runs.marked
-            made_of = (run, texts, here, marked, focus, columns, width, palette)
+            made_of = (run, texts, changed, here, marked, focus, columns, width, palette)
             before = self._drawn.get(run.key)
             if before is not None and before[0] == made_of:
                 line = before[1]
             else:
-                line = _line(run, columns, texts, palette, here=here, marked=marked).strip(width)
+                line = _line(run, columns, texts, changed, palette, here=here, marked=marked).strip(width)
                 line = line.apply_style(palette.track) if here and focus else line
             drawn[run.key] = (made_of, line)
             lines.append(line)
@@ -67,20 +67,29 @@ class RunLines:
         return lines
 
 
-def _line(run: RunRow, columns: Sequence[Column], texts: Mapping[str, str], palette: Palette, *, here: bool, marked: bool) -> Row:
+def _line(
+    run: RunRow,
+    columns: Sequence[Column],
+    texts: Mapping[str, str],
+    changes: Sequence[str],
+    palette: Palette,
+    *,
+    here: bool,
+    marked: bool,
+) -> Row:
     row = Row("▸ " if here else "  ", palette.cursor).add("▣ " if marked else "▢ ", palette.accent if marked else palette.dim)
     for number, column in enumerate(columns):
         text, style = _cell(run, column, texts, palette)
         row.add(" " if number else "")
         if column.name == "name":
-            _add_name(row, run, texts["changes"], column.width, palette, here=here)
+            _add_name(row, run, changes, column.width, palette, here=here)
             continue
         place = row.right if column.right else row.left
         place(text, column.width, style)
     return row
 
 
-def _add_name(row: Row, run: RunRow, changes: str, width: int, palette: Palette, *, here: bool) -> None:
+def _add_name(row: Row, run: RunRow, changes: Sequence[str], width: int, palette: Palette, *, here: bool) -> None:
     """What the run is called and, where there is room, in what it differs from its recipe: that tells runs without names apart."""
     named = bool(run.summary.name)
     style, end = palette.text if named else palette.dim, row.width + width
@@ -93,18 +102,15 @@ def _add_name(row: Row, run: RunRow, changes: str, width: int, palette: Palette,
     row.left(as_many_as_fit(changes, end - row.width), end - row.width, palette.dim if named else palette.text)
 
 
-def as_many_as_fit(changes: str, cells: int) -> str:
+def as_many_as_fit(changes: Sequence[str], cells: int) -> str:
     """As many of them as have room whole: half a number is another one."""
-    shown, *more = changes.split(_BETWEEN)
-    if cell_width(shown) > cells:
-        *words_of_field, _ = shown.split(" ")
-        while words_of_field and cell_width(shown := f"{' '.join(words_of_field)} …") > cells:
-            words_of_field.pop()
-        return shown
-    while more and cell_width(longer := f"{shown}{_BETWEEN}{more[0]}") <= cells:
-        shown, more = longer, more[1:]
-    marked = f"{shown} …"
-    return marked if more and cell_width(marked) <= cells else shown
+    shown = changes[0]
+    if cell_width(shown) <= cells:
+        return whole_parts(changes, " · ", cells)
+    *field, _ = shown.split(" ")
+    while field and cell_width(shown := f"{' '.join(field)} …") > cells:
+        field.pop()
+    return shown
 
 
 def _cell(run: RunRow, column: Column, texts: Mapping[str, str], palette: Palette) -> tuple[str, Style]:

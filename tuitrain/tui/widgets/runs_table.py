@@ -53,7 +53,7 @@ class RunsTable(FilteredTable[RunList], can_focus=True):
         """Why the runs cannot be read."""
         self._unread = 0
         self._curves: Mapping[str, str] = {}
-        self._changes: Mapping[str, str] = {}
+        self._changes: dict[str, tuple[str, ...]] = {}
         self._lines_of_runs = RunLines()
 
     # -- what is shown ------------------------------------------------------------------------------------------------
@@ -85,9 +85,10 @@ class RunsTable(FilteredTable[RunList], can_focus=True):
         self.list.update_own(current)
         self.redraw()
 
-    def show_read(self, curves: Mapping[str, str], changes: Mapping[str, str]) -> None:
-        """Show the small curves, and in what runs differ from their recipes, by the keys of the runs."""
-        self._curves, self._changes = curves, changes
+    def show_read(self, curves: Mapping[str, str], changes: Mapping[str, tuple[str, ...]]) -> None:
+        """Show the small curves, and in what the runs in view differ from their recipes, by the keys of the runs."""
+        self._curves = curves
+        self._changes |= changes
         self.redraw()
 
     def moved(self) -> None:
