@@ -5,12 +5,13 @@ from __future__ import annotations
 import itertools
 import math
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 from fakes import seed_cnn, started
 
-from tuitrain.config import RunConfig
+from tuitrain.config import RunConfig, with_changes
 from tuitrain.events import Eval, Losses, RunEnded, State
 from tuitrain.runs.record import RunRecord
 from tuitrain.tui.curve.axes import Axis, number_axis
@@ -285,6 +286,30 @@ def test_one_run_that_diverged_does_not_flatten_the_others() -> None:
 
 
 # -- words ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "ends"),
+    [
+        ([{"lr": 0.1}, {"lr": 0.01}, {"lr": 0.003}], ["lr 0.1", "lr 0.01", "lr 0.003"]),
+        # What tells each of them apart by itself, and of that what decides more than how long.
+        ([{"epochs": 1, "seed": 3, "lr": 0.1}, {"epochs": 2, "seed": 4, "lr": 0.1}], ["seed 3", "seed 4"]),
+        ([{"epochs": 1}, {"epochs": 2}], ["epochs 1", "epochs 2"]),
+        (
+            [{"lr": 0.1, "seed": 1}, {"lr": 0.1, "seed": 2}, {"lr": 0.2, "seed": 1}],
+            ["lr 0.1 seed 1", "lr 0.1 seed 2", "lr 0.2 seed 1"],
+        ),
+        ([{"target_accuracy": None}, {"target_accuracy": 0.5}], ["target accuracy none", "target accuracy 0.5"]),
+        # By their ids, where no setting or only a long one does it.
+        ([{"lr": 0.1, "note": "a"}, {"lr": 0.1, "note": "b"}, {"lr": 0.2}], ["r0", "r1", "r2"]),
+        ([{"data": "/data/of/mine/one"}, {"data": "/data/of/mine/another"}], ["r0", "r1"]),
+    ],
+)
+def test_runs_of_one_name_are_told_apart_by_what_was_set(changes: list[dict[str, Any]], ends: list[str]) -> None:
+    records = [record([1.0], name="same", run=f"20261121-0413-seed-cnn-r{number}") for number in range(len(changes))]
+    for one, change in zip(records, changes, strict=True):
+        one.config = with_changes(one.config, change)
+    assert labels([*records, record([1.0], name="other")]) == [*(f"same {end}" for end in ends), "other"]
 
 
 def test_runs_of_one_name_are_told_apart_by_their_ids() -> None:

@@ -4,7 +4,7 @@ thousands take seconds."""
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from tuitrain.text import clean
 Settings = Mapping[str, str]
 """What each field of a run is set to, as `--set` takes it; a field that is `None` there and in its recipe is left out."""
 
-UNTELLING = ("name", "note")
+_UNTELLING = ("name", "note")
 """Fields that decide nothing."""
 
 _IN_WORDS = ("model", "data", "loss", "optimizer", "precision", "lr_schedule", "averaging", "augment")
@@ -65,8 +65,12 @@ def left_open(settings: Settings) -> list[str]:
 
 def changes(settings: Settings) -> Settings:
     """What was changed, the most telling first: a line may have no room for the rest."""
-    fields = sorted((field for field in changed(settings) if field not in UNTELLING), key=lambda field: field in _TOLD_ELSEWHERE)
-    return {field: clean(settings[field]) for field in fields}
+    return {field: clean(settings[field]) for field in telling(changed(settings))}
+
+
+def telling(fields: Iterable[str]) -> list[str]:
+    """Those that decide something, the most telling first."""
+    return sorted((field for field in fields if field not in _UNTELLING), key=lambda field: field in _TOLD_ELSEWHERE)
 
 
 def _differing(settings: Settings, *, left_open: bool) -> list[str]:

@@ -21,6 +21,7 @@ from tuitrain.text import clean
 from tuitrain.tui.curve.axes import Axis, number_axis, round_up, span_axis, step_axis, step_limit, time_axis
 from tuitrain.tui.curve.ruler import Across, Ruler, ruler
 from tuitrain.tui.curve.straight import clip
+from tuitrain.tui.differing import told_apart
 
 if TYPE_CHECKING:
     from tuitrain.runs.pyramid import Bin
@@ -115,14 +116,16 @@ def load(paths: Sequence[Path], known: Sequence[Entrant], own: RunRecord | None)
 
 
 def labels(records: Sequence[RunRecord]) -> list[str]:
-    """What each run is called here: its name, with the end of its id where several have the same name."""
+    """What each run is called here: its name and, where several have the same, a setting that tells them apart, or the end of the id."""
     titles = [clean(record.config.title()) for record in records]
-    count = Counter(titles)
-    longer = [
-        title if count[title] == 1 else f"{title} {record.run.rpartition('-')[2]}" for title, record in zip(titles, records, strict=True)
-    ]
-    count = Counter(longer)
-    return [label if count[label] == 1 else record.run for label, record in zip(longer, records, strict=True)]
+    found = list(titles)
+    for title in {title for title, count in Counter(titles).items() if count > 1}:
+        alike = [index for index, one in enumerate(titles) if one == title]
+        ends = [records[index].run.rpartition("-")[2] for index in alike]
+        for index, end in zip(alike, told_apart([records[index].config for index in alike]) or ends, strict=True):
+            found[index] = f"{title} {end}"
+    count = Counter(found)
+    return [label if count[label] == 1 else record.run for label, record in zip(found, records, strict=True)]
 
 
 def _load(number: int, path: Path, own: RunRecord | None) -> Entrant:
