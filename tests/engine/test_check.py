@@ -77,7 +77,9 @@ def test_a_model_that_does_not_fit_the_data_is_refused(changes: dict[str, Any], 
 
 def test_a_folder_that_cannot_be_trained_on_is_refused(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    assert "is empty; a folder of images holds train/<class>/ and test/<class>/" in refusal(model="seed-cnn", data=str(tmp_path / "empty"))
+    assert "is empty; a folder of images holds train/<class>/ and test/<class>/ or val/<class>/" in refusal(
+        model="seed-cnn", data=str(tmp_path / "empty")
+    )
     assert "does not exist" in refusal(model="seed-cnn", data=str(tmp_path / "gone"))
     (folder / "test" / "dog" / "1.png").unlink()
     assert "holds no image" in refusal(model="seed-cnn", data=str(folder))

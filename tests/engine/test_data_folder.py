@@ -396,11 +396,51 @@ def test_a_class_without_a_readable_image_is_refused(folder: Path) -> None:
 
 
 def test_missing_parts_are_named_with_a_hint(folder: Path) -> None:
-    (folder / "test").rename(folder / "val")
-    assert refused(folder).endswith("It has 'val': rename that to 'test'.")
+    (folder / "test").rename(folder / "Val")
+    assert refused(folder).endswith(
+        "holds no folder test; a folder of images holds train/<class>/ and test/<class>/ or val/<class>/. "
+        "It has 'Val': rename that to 'test'."
+    )
     (folder / "train").rename(folder / "Train")
-    sentence = refused(folder)
-    assert "holds no folder train" in sentence
+    assert "holds no folder train and no cifar-10-batches-py; " in refused(folder)
+    assert refused(folder).endswith("It has 'Train': rename that to 'train'.")
+    (folder / "Val").rename(folder / "val")
+    assert "holds no folder train; " in refused(folder)
+    assert refused(folder).endswith("It has 'Train': rename that to 'train'.")
+
+
+@pytest.mark.parametrize("part", ["val", "valid", "validation"])
+def test_what_others_call_validation_is_tested_with_where_there_is_no_test(folder: Path, part: str) -> None:
+    tested, _ = loaded(folder)
+    (folder / "test").rename(folder / part)
+    dataset, events = loaded(folder)
+    assert notices(events) == [f"The images in {part}/ are the test data: the folder has no test/."]
+    assert torch.equal(dataset.train.inputs, tested.train.inputs)
+    assert dataset.test is not None
+    assert tested.test is not None
+    assert sorted(dataset.test.inputs.flatten(1).sum(1).tolist()) == sorted(tested.test.inputs.flatten(1).sum(1).tolist())
+    assert dataset.test.files is not None
+    assert all(name.startswith(f"{part}/") for name in dataset.test.files.at(range(len(dataset.test))))
+    assert notices(loaded(folder)[1]) == notices(events)  # from the cache too
+
+
+def test_beside_test_what_is_called_validation_is_left_alone(folder: Path) -> None:
+    save(folder / "val" / "emu" / "00.png", 1)
+    dataset, events = loaded(folder)
+    assert (len(dataset.test or []), notices(events)) == (10, [])
+
+
+def test_of_validation_the_sentences_name_its_folder(folder: Path) -> None:
+    (folder / "test").rename(folder / "val")
+    for path in (folder / "val" / "dog").iterdir():
+        path.write_bytes(b"x")
+    many(folder, 900)
+    assert f"no image of the class 'dog' in {folder / 'val'} can be read" in refused(folder)
+    assert f"give its parent, {folder}" in refused(folder / "val")
+    (folder / "val" / "dog").rename(folder / "val" / "dogs")
+    assert f"the class 'dog' of train/ is missing in {folder / 'val'}. Did you mean 'dogs'?" in refused(folder)
+    save(folder / "val" / "dog" / "00.png", 1)
+    assert f"the class 'dogs' of val/ is missing in {folder / 'train'}" in refused(folder)
 
 
 def test_one_level_too_deep_or_too_high(folder: Path) -> None:

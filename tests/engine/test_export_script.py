@@ -126,10 +126,11 @@ def test_the_persons_own_functions(tmp_path: Path, changes: Any, monkeypatch: py
     compare(executed(text), losses, evals, relative, floor)
 
 
-def test_a_folder_of_images(tmp_path: Path) -> None:
+@pytest.mark.parametrize("test", ["test", "val"])
+def test_a_folder_of_images(tmp_path: Path, test: str) -> None:
     generator = np.random.default_rng(0)
     data = tmp_path / "images"
-    for part, count in (("train", 5), ("test", 2)):
+    for part, count in (("train", 5), (test, 2)):
         for name in ("cat", "dog"):
             (data / part / name).mkdir(parents=True)
             for number in range(count):

@@ -388,7 +388,9 @@ async def test_while_a_field_is_edited_the_footer_says_what_enter_does(session: 
     ("data", "said", "bad"),
     [
         ("good", "a folder with train/ and test/", False),
-        ("half", "this folder has no test/ in it", True),
+        ("validation", "a folder with train/ and val/", False),
+        ("half", "this folder has no test/ or val/ in it", True),
+        ("tested", "this folder has no train/ in it", True),
         ("none", "there is no such folder", True),
         ("file", "this is a file, not a folder", True),
         ("cifar", "a folder with CIFAR-10 batches", False),
@@ -398,7 +400,16 @@ async def test_while_a_field_is_edited_the_footer_says_what_enter_does(session: 
     ],
 )
 def test_what_is_behind_the_data(tmp_path: Path, data: str, said: str, bad: bool) -> None:
-    for name in ("good/train", "good/test", "half/train", "cifar/cifar-10-batches-py"):
+    for name in (
+        "good/train",
+        "good/test",
+        "half/train",
+        "tested/val",
+        "validation/train",
+        "validation/validation",
+        "validation/val",
+        "cifar/cifar-10-batches-py",
+    ):
         (tmp_path / name).mkdir(parents=True)
     for name in ("file", "cifar/cifar-10-batches-py/data_batch_1"):
         (tmp_path / name).touch()
@@ -460,7 +471,7 @@ async def test_hostile_names_and_paths_stay_text(session: FakeSession, sampler: 
             await looked(pilot)
             text = screen_text(app)
             assert "[/]深層[bold]x[/bold]" in text
-            assert "this folder has no test/ in it" in text
+            assert "this folder has no test/ or val/" in text
             assert {len(re.sub("[深層]", "xx", line)) for line in text.splitlines()} == {size[0]}
         app = make(session, sampler, changed(name="[/]深層[bold]x[/bold]", data="./[red]深[/]"))
 

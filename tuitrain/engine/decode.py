@@ -74,13 +74,14 @@ def decode(
     labels = torch.tensor([file.label for file in files], dtype=torch.int64)
     everything = torch.from_numpy(pixels)
     parts = []
-    for name, first, last in (("train", 0, len(train)), ("test", len(train), len(files))):
+    for first, last in ((0, len(train)), (len(train), len(files))):
         kept = readable[first:last]
         part_labels = labels[first:last][kept]
         present = torch.bincount(part_labels, minlength=len(classes)).tolist()
         if 0 in present:
             absent = clean(classes[present.index(0)])
-            raise ConfigError(f"data: no image of the class {absent!r} in {clean(str(folder / name))} can be read.")
+            part = files[first].name.partition("/")[0]
+            raise ConfigError(f"data: no image of the class {absent!r} in {clean(str(folder / part))} can be read.")
         parts.append((everything[first:last] if bool(kept.all()) else everything[first:last][kept], part_labels))
     shown = zip(test, readable[len(train) :].tolist(), strict=True)
     names = FileNames.of(file.name for file, could_be_read in shown if could_be_read)

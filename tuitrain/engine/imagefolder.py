@@ -1,11 +1,11 @@
-"""A folder of images, `train/<class>/*.png|jpg` and `test/<class>/…`: what is in it, and whether it can be trained on."""
+"""A folder of images, `train/<class>/*.png|jpg` and `test/<class>/…` or `val/…`: what is in it, and whether it can be trained on."""
 
 from __future__ import annotations
 
 import hashlib
 import os
 import stat
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +16,7 @@ from tuitrain.engine.file_names import FileNames
 from tuitrain.engine.left_out import LeftOut
 from tuitrain.engine.samples import Dataset, ImageFile, Interrupted, Split, images
 from tuitrain.events import Notice, Progress
+from tuitrain.paths import TEST_PARTS, test_part
 from tuitrain.text import clean, nearest
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".bmp")
@@ -28,9 +29,10 @@ Listing = list[tuple[str, int, int]]
 
 @dataclass(frozen=True)
 class Contents:
-    """What the folder holds: for each part the images of each class, and what is no sample of any."""
+    """What the folder holds: for each part the images of each class, and what is no sample of any. `test` is the part to test with."""
 
     classes: tuple[str, ...]
+    test: str
     parts: dict[str, dict[str, Listing]]
     left_out: LeftOut
 
@@ -61,7 +63,7 @@ def load_imagefolder(folder: Path, ending: Callable[[], bool]) -> Generator[Noti
     """The images of `folder` [N, 3, 32, 32], from the cache where the folder has not changed since they were decoded.
 
     Args:
-        folder: absolute; holds `train/<class>/` and `test/<class>/`.
+        folder: absolute; holds `train/<class>/`, and `test/<class>/` or another of `TEST_PARTS`.
         ending: asked now and then; `True` ends the work.
 
     Raises:
@@ -70,6 +72,8 @@ def load_imagefolder(folder: Path, ending: Callable[[], bool]) -> Generator[Noti
     """
     yield Progress(phase="checking images")
     contents = scan(folder, ending)
+    if contents.test != TEST_PARTS[0]:
+        yield Notice(text=f"The images in {contents.test}/ are the test data: the folder has no {TEST_PARTS[0]}/.")
     for text in contents.left_out.sentences(SUFFIXES):
         yield Notice(text=text)
     fingerprint = contents.fingerprint()
@@ -78,7 +82,7 @@ def load_imagefolder(folder: Path, ending: Callable[[], bool]) -> Generator[Noti
         # With it comes Pillow, for which no other run waits.
         from tuitrain.engine.decode import decode
 
-        result = yield from decode(folder, contents.files("train"), contents.files("test"), contents.classes, ending)
+        result = yield from decode(folder, contents.files("train"), contents.files(contents.test), contents.classes, ending)
         try:
             decoded.save(folder, fingerprint, result)
         except OSError as error:
@@ -97,15 +101,15 @@ def scan(folder: Path, ending: Callable[[], bool]) -> Contents:
         ConfigError: it has not, or a folder cannot be read.
         Interrupted: `ending` said so.
     """
-    _check_parts(folder)
+    test = _check_parts(folder)
     classes = tuple(_folders(folder / "train"))
     if not classes:
         wanted = "train/<class>/ with images of one class each"
         raise ConfigError(f"data: {_shown(folder / 'train')} holds no class folder; it must hold {wanted}.")
-    _check_test_classes(folder, classes, tuple(_folders(folder / "test")))
+    _check_test_classes(folder, test, classes)
     parts: dict[str, dict[str, Listing]] = {}
     left_out = LeftOut()
-    for part in ("train", "test"):
+    for part in ("train", test):
         parts[part] = {}
         left_out.beside += _images_beside(folder, part)
         for name in classes:
@@ -117,35 +121,49 @@ def scan(folder: Path, ending: Callable[[], bool]) -> Contents:
                 hint = " It holds folders; its images must be in it itself." if within else ""
                 raise ConfigError(f"data: {_shown(folder / part / name)} holds no image ({', '.join(SUFFIXES)}).{hint}")
             parts[part][name] = listing
-    return Contents(classes, parts, left_out)
+    return Contents(classes, test, parts, left_out)
 
 
-def _check_parts(folder: Path) -> None:
+def _check_parts(folder: Path) -> str:
+    """The part to test with."""
     here = _folders(folder)
-    wanted = "a folder of images holds train/<class>/ and test/<class>/"
-    if "train" not in here and "test" not in here:
-        if folder.name in ("train", "test") and "train" in _folders(folder.parent):
+    test = test_part(here)
+    wanted = "a folder of images holds train/<class>/ and test/<class>/ or val/<class>/"
+    if "train" not in here and test is None:
+        if folder.name in ("train", *TEST_PARTS) and "train" in _folders(folder.parent):
             raise ConfigError(f"data: {_shown(folder)} is one part of a data set; give its parent, {_shown(folder.parent)}.")
         inside = next((name for name in here if os.path.isdir(folder / name / "train")), None)
-        hint = f" Did you mean {_shown(folder / inside)}?" if inside else ""
+        hint = f" Did you mean {_shown(folder / inside)}?" if inside else _alike(here, "train")
         empty = "is empty" if not os.listdir(folder) else "holds no folder train and no cifar-10-batches-py"
         raise ConfigError(f"data: {_shown(folder)} {empty}; {wanted}.{hint}")
-    for part, alikes in (("train", ("Train", "training")), ("test", ("Test", "testing", "val", "valid", "validation"))):
-        if part not in here:
-            alike = next((name for name in alikes if name in here), None)
-            hint = f" It has '{alike}': rename that to '{part}'." if alike else ""
-            raise ConfigError(f"data: {_shown(folder)} holds no folder {part}; {wanted}.{hint}")
+    if "train" not in here:
+        raise _no_part(folder, here, "train", wanted)
+    if test is None:
+        raise _no_part(folder, here, TEST_PARTS[0], wanted)
+    return test
 
 
-def _check_test_classes(folder: Path, classes: tuple[str, ...], tests: tuple[str, ...]) -> None:
+def _no_part(folder: Path, here: Sequence[str], part: str, wanted: str) -> ConfigError:
+    return ConfigError(f"data: {_shown(folder)} holds no folder {part}; {wanted}.{_alike(here, part)}")
+
+
+def _alike(here: Sequence[str], part: str) -> str:
+    """A sentence on a folder that seems to be the part, behind a space."""
+    alikes = {"train": ("Train", "training"), "test": ("Test", "testing", "Val")}[part]
+    alike = next((name for name in alikes if name in here), None)
+    return f" It has '{alike}': rename that to '{part}'." if alike else ""
+
+
+def _check_test_classes(folder: Path, test: str, classes: tuple[str, ...]) -> None:
+    tests = _folders(folder / test)
     absent = [name for name in classes if name not in tests]
     extra = [name for name in tests if name not in classes]
     if absent:
         more = f" and {len(absent) - 1} more" if len(absent) > 1 else ""
         hint = nearest(absent[0], extra)
-        raise ConfigError(f"data: the class {clean(absent[0])!r}{more} of train/ is missing in {_shown(folder / 'test')}.{clean(hint)}")
+        raise ConfigError(f"data: the class {clean(absent[0])!r}{more} of train/ is missing in {_shown(folder / test)}.{clean(hint)}")
     if extra:
-        raise ConfigError(f"data: the class {clean(extra[0])!r} of test/ is missing in {_shown(folder / 'train')}.")
+        raise ConfigError(f"data: the class {clean(extra[0])!r} of {test}/ is missing in {_shown(folder / 'train')}.")
 
 
 def _folders(folder: Path) -> list[str]:

@@ -11,6 +11,7 @@ from tuitrain.engine.decode import FORMATS
 from tuitrain.engine.imagefolder import SUFFIXES, mixing_key
 from tuitrain.engine.synthetic import random_samples, synthetic_images
 from tuitrain.events import DataKind
+from tuitrain.paths import TEST_PARTS
 
 STANDARD_IMPORTS: dict[DataKind, frozenset[str]] = {
     "cifar10": frozenset({"import pickle", "from pathlib import Path"}),
@@ -39,7 +40,7 @@ def loading(config: RunConfig, kind: DataKind) -> tuple[str, str]:
             folder = "\n".join(ranks.download_lines()) + "\n" if config.strategy == "ddp" else _DOWNLOADED
         return "CIFAR-10", f"\n{_CIFAR}\n\n{folder}{_ALL_FOUR} = load_cifar10(folder)"
     if kind == "imagefolder":
-        load = _LOAD_IMAGES.format(folder=_literal(config.data))
+        load = _LOAD_IMAGES.format(folder=_literal(config.data), parts=f"({', '.join(map(_literal, TEST_PARTS))})")
         return "a folder of images", f"\n{inspect.getsource(mixing_key)}\n\n{_formats()}\n\n\n{_IMAGES}\n\n{load}"
     return "your own", _OWN
 
@@ -108,7 +109,7 @@ def load_images(folder, part):
 
 _LOAD_IMAGES = """folder = Path({folder})
 train_inputs, train_labels = load_images(folder, "train")
-test_inputs, test_labels = load_images(folder, "test")
+test_inputs, test_labels = load_images(folder, next(part for part in {parts} if (folder / part).is_dir()))
 """
 
 _OWN = """(train_inputs, train_labels), test = make_data(config)

@@ -43,15 +43,16 @@ def look_behind(data: str) -> Folder:
         if mode is None or not stat.S_ISDIR(mode):
             return _no_folder(data, mode is not None)
         names = {entry.name for entry in os.scandir(folder)}
+        test = paths.test_part(names)
         batches = paths.batches_folder(folder)
     except (OSError, ValueError):
         return Folder(data, "this folder cannot be read", bad=True)
     if batches is not None:
         return Folder(data, "a folder with CIFAR-10 batches")
-    missing = [name for name in ("train", "test") if name not in names]
-    if missing:
-        return Folder(data, f"this folder has no {missing[0]}/ in it", bad=True)
-    return Folder(data, "a folder with train/ and test/")
+    if "train" not in names or test is None:
+        missing = "train/" if "train" not in names else "test/ or val/"
+        return Folder(data, f"this folder has no {missing} in it", bad=True)
+    return Folder(data, f"a folder with train/ and {test}/")
 
 
 def _no_folder(data: str, exists: bool) -> Folder:
