@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from tuitrain.cli import completing
 from tuitrain.cli.options import RUN_IS, OneOf, json_option, runs_dir_option
 from tuitrain.cli.output import terminal_width, write_utf8
 
@@ -22,7 +23,7 @@ def runs(runs_dir: Path, as_json: bool) -> None:
 
 
 @click.command(epilog=RUN_IS)
-@click.argument("run", metavar="RUN")
+@click.argument("run", metavar="RUN", shell_complete=completing.run_ids())
 @runs_dir_option
 @json_option
 def show(run: str, runs_dir: Path, as_json: bool) -> None:
@@ -33,7 +34,7 @@ def show(run: str, runs_dir: Path, as_json: bool) -> None:
 
 
 @click.command(epilog=RUN_IS)
-@click.argument("run", metavar="RUN")
+@click.argument("run", metavar="RUN", shell_complete=completing.run_ids())
 @runs_dir_option
 def attach(run: str, runs_dir: Path) -> int:
     """Open the app on RUN. A live one is watched and steered, from any number of terminals."""
@@ -44,7 +45,7 @@ def attach(run: str, runs_dir: Path) -> int:
 
 
 @click.command(epilog=RUN_IS)
-@click.argument("run", metavar="RUN")
+@click.argument("run", metavar="RUN", shell_complete=completing.run_ids(lambda run: run.state == "running"))
 @runs_dir_option
 def pause(run: str, runs_dir: Path) -> None:
     """Let a live RUN wait at the end of its step. `resume` lets it go on."""
@@ -55,7 +56,7 @@ def pause(run: str, runs_dir: Path) -> None:
 
 
 @click.command(epilog=RUN_IS)
-@click.argument("run", metavar="RUN")
+@click.argument("run", metavar="RUN", shell_complete=completing.run_ids(lambda run: run.live))
 @runs_dir_option
 def stop(run: str, runs_dir: Path) -> None:
     """Stop a live RUN, with a checkpoint. Returns when it has ended."""
@@ -68,7 +69,7 @@ def stop(run: str, runs_dir: Path) -> None:
 
 
 @click.command(epilog=RUN_IS)
-@click.argument("run", metavar="RUN")
+@click.argument("run", metavar="RUN", shell_complete=completing.run_ids())
 @click.option("--format", "format_", required=True, type=OneOf(["csv", "json", "pt", "py"]))
 @click.option("-o", "--output", metavar="FILE", help="Where to write it; stdout without, or with -.")
 @runs_dir_option
@@ -112,7 +113,7 @@ def export(run: str, format_: str, output: str | None, runs_dir: Path) -> None:
 
 
 @click.command(epilog=RUN_IS)
-@click.argument("runs", metavar="RUN...", nargs=-1, required=True)
+@click.argument("runs", metavar="RUN...", nargs=-1, required=True, shell_complete=completing.run_ids(lambda run: not run.live))
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @runs_dir_option
 def delete(runs: tuple[str, ...], yes: bool, runs_dir: Path) -> int:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from tuitrain.cli import completing
 from tuitrain.cli.options import WholeNumber, json_option, runs_dir_option
 from tuitrain.cli.output import terminal_width
 from tuitrain.cli.wiring import count_gpus_as_nvml
@@ -38,7 +39,13 @@ def doctor(runs_dir: Path, as_json: bool, all_reduce: bool) -> None:
 
 
 @click.command()
-@click.option("--device", metavar="LIST", default="auto", help="Between which devices to share the work: names with commas, or auto.")
+@click.option(
+    "--device",
+    metavar="LIST",
+    default="auto",
+    shell_complete=completing.words("auto", "cpu", "cuda"),
+    help="Between which devices to share the work: names with commas, or auto.",
+)
 @click.option("--steps", metavar="N", type=WholeNumber(min=1), default=100, show_default=True, help="How many are timed in each trial.")
 @json_option
 def bench(device: str, steps: int, as_json: bool) -> int:

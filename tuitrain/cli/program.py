@@ -96,7 +96,13 @@ class _Commands(click.Group):
         return super().resolve_command(ctx, args)
 
 
-@click.group(cls=_Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+_EPILOG = """\b
+Tab completes commands, run ids and recipes, where ~/.bashrc has
+  eval "$(_TUITRAIN_COMPLETE=bash_source tuitrain)"
+zsh takes zsh_source there, and fish fish_source."""
+
+
+@click.group(cls=_Commands, invoke_without_command=True, epilog=_EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="tuitrain", prog_name="tuitrain")
 @click.option("--runs-dir", metavar="DIR", help=RUNS_DIR_IS)
 @click.pass_context

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from tuitrain.cli import completing
 from tuitrain.cli.app import open_app
 from tuitrain.cli.options import RUN_IS, detach_option, json_flag, runs_dir_option
 from tuitrain.cli.output import printer
@@ -27,26 +28,38 @@ if TYPE_CHECKING:
     from tuitrain.session.worker import Train
 
 
+# A shell takes a name with a colon for two words.
+_DEVICES = completing.words("auto", "cpu", "cuda")
+_STRATEGIES = completing.choices("strategy")
+
+
 def _run_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options of `run` that are fields of the configuration."""
     options = [
         click.option(
             "--data",
             metavar="auto|cifar10|synthetic|random|PATH",
+            shell_complete=completing.data,
             help="What to train on; a function of your own goes as my_package.data:make_data.",
         ),
         click.option(
             "--device",
             metavar="auto|auto:N|auto:all|cpu|cuda|cuda:N|LIST",
+            shell_complete=_DEVICES,
             help="Where to train: one device, or several, such as cpu,cpu or cuda:0-3.",
         ),
-        click.option("--strategy", metavar="auto|single|dp|split|ddp", help="How the devices share the work."),
+        click.option("--strategy", metavar="auto|single|dp|split|ddp", shell_complete=_STRATEGIES, help="How the devices share the work."),
         click.option("--epochs", metavar="N", help="How often to go through the training data."),
         click.option("--max-steps", metavar="N", help="End after this many steps."),
         click.option("--batch-size", metavar="N", help="The global batch."),
         click.option("--lr", metavar="X", help="Learning rate."),
         click.option("--seed", metavar="N", help="Where random numbers begin; the same seed gives the same losses."),
-        click.option("--precision", metavar="fp32|bf16|fp64|tf32", help="What kind of numbers to compute with."),
+        click.option(
+            "--precision",
+            metavar="fp32|bf16|fp64|tf32",
+            shell_complete=completing.choices("precision"),
+            help="What kind of numbers to compute with.",
+        ),
         click.option("--name", metavar="TEXT", help="What the run is called."),
     ]
     for option in reversed(options):
@@ -70,7 +83,7 @@ class _WithFields(click.Command):
 
 
 @click.command(cls=_WithFields)
-@click.argument("recipe")
+@click.argument("recipe", shell_complete=completing.recipe)
 @_run_options
 @click.option("--set", "settings", metavar="FIELD=VALUE", multiple=True, help="Any field of the configuration; may be repeated.")
 @runs_dir_option
@@ -174,9 +187,9 @@ def _run_as_rank(world: World, config: RunConfig, runs_dir: Path, *, as_json: bo
 
 
 @click.command(epilog=RUN_IS)
-@click.argument("run", metavar="RUN")
-@click.option("--device", metavar="LIST", help="Other devices than before.")
-@click.option("--strategy", metavar="auto|single|dp|split|ddp", help="Another strategy than before.")
+@click.argument("run", metavar="RUN", shell_complete=completing.run_ids(lambda run: not run.live or run.state == "paused"))
+@click.option("--device", metavar="LIST", shell_complete=_DEVICES, help="Other devices than before.")
+@click.option("--strategy", metavar="auto|single|dp|split|ddp", shell_complete=_STRATEGIES, help="Another strategy than before.")
 @click.option("--epochs", metavar="N", help="How many in all, from the run's first step.")
 @click.option("--max-steps", metavar="N", help="How many steps in all, from the run's first.")
 # Whoever sets a field as with `run` hears from `plan` which ones a run keeps.
