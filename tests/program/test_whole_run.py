@@ -151,6 +151,11 @@ def test_plain_lines_in_a_pipe(env: dict[str, str]) -> None:
         (["run", "seed-cnn", "--epoch", "3"], ["--epoch: there is no such option. Did you mean '--epochs'?"]),
         (["run", "seed-cnn", "-json"], ["-j: there is no such option", "one of --data", "--json"]),
         (["run", "seed-cnn", "--device", "cpu", "cpu"], ["'cpu' is more than `tuitrain run [OPTIONS] RECIPE` takes."]),
+        (
+            ["run", "seed-cnn", "batch-size=32", "lr=0.1"],
+            ["'batch-size=32 lr=0.1' is more than `tuitrain run [OPTIONS] RECIPE` takes. It is a field: --set batch_size=VALUE."],
+        ),
+        (["run", "seed-cnn", "rate=0.1"], ["'rate=0.1' is more than `tuitrain run [OPTIONS] RECIPE` takes."]),
         (["show", "x"], ["RUN", "no runs"]),
         (["export", "last", "--format", "json"], ["run"]),
     ],

@@ -257,6 +257,9 @@ def test_what_was_changed_from_the_recipe_has_a_column_where_there_is_anything(r
     assert header.endswith("  NAME  CHANGED")
     assert newest.endswith("  x     lr=0.03 seed=4 data=/tmp/of it epochs=2")
     assert oldest.endswith("2026-01-01 00:00")
+    plain, told = (report.show(runs_dir, one.run, as_json=False) for one in reversed(list_runs(runs_dir)))
+    assert "\nchanged    lr=0.03 seed=4 data=/tmp/of it epochs=2\n" in told
+    assert "\nchanged " not in plain
 
 
 @pytest.mark.parametrize(("width", "ends"), [(84, "  lr=0.03 seed=4"), (83, "  lr=0.03 …"), (80, "  lr=0.03 seed=4")])

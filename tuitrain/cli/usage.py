@@ -26,7 +26,10 @@ def sentence_of(error: click.ClickException) -> str:
         return _without_its_value(error.option_name)
     if isinstance(error, click.UsageError) and error.ctx and (found := _LEFT_OVER.match(message)):
         takes = " ".join([error.ctx.command_path, *error.ctx.command.collect_usage_pieces(error.ctx)])
-        return f"{clean(found[1])!r} is more than `{takes}` takes."
+        name, equals, _ = found[1].partition("=")
+        is_field = equals and "--set" in _names(error.ctx.command, error.ctx) and (field := _field(name))
+        hint = f" It is a field: --set {field}=VALUE." if is_field else ""
+        return f"{clean(found[1])!r} is more than `{takes}` takes.{hint}"
     return message
 
 

@@ -72,6 +72,7 @@ def show(runs_dir: Path, ref: str, *, as_json: bool) -> str:
     facts = {
         "run": run.run,
         "name": run.name,
+        "changed": _changed(run.path),
         "state": f"{run.state}: {run.error}" if run.error else run.state_words,
         "queue": run.queue.words if run.queue and run.live else "",
         "device": in_words(run.device),
