@@ -12,6 +12,7 @@ from tuitrain import paths
 from tuitrain.config import DATA, is_import_string
 from tuitrain.files import mode_at
 from tuitrain.tui.launch import last
+from tuitrain.tui.launch.own_recipes import OwnRecipe, own_recipes
 
 
 class Folder(msgspec.Struct, frozen=True):
@@ -23,16 +24,17 @@ class Folder(msgspec.Struct, frozen=True):
 
 
 class Disk(msgspec.Struct, frozen=True):
-    """One look: whether CIFAR-10 is there, what is behind `data`, and the last launch."""
+    """One look: whether CIFAR-10 is there, what is behind `data`, the last launch, and recipes of the person's own."""
 
     cifar10: bool
     folder: Folder | None
     last: last.LastLaunch | None
+    recipes: tuple[OwnRecipe, ...]
 
 
 def look(data: str) -> Disk:
     """Look at the disk; whatever cannot be read is as if it were not there."""
-    return Disk(paths.find_cifar10() is not None, None if data in DATA else look_behind(data), last.read())
+    return Disk(paths.find_cifar10() is not None, None if data in DATA else look_behind(data), last.read(), own_recipes())
 
 
 def look_behind(data: str) -> Folder:

@@ -7,11 +7,13 @@ from collections.abc import Sequence
 import msgspec
 
 from tuitrain import paths
-from tuitrain.config import DATA, MODELS, RECIPES, ConfigError, RunConfig, choices, with_changes
+from tuitrain.config import DATA, DEFAULTS, MODELS, RECIPES, ConfigError, RunConfig, choices, with_changes
 from tuitrain.device_names import short
 from tuitrain.recipes import command_line, load_recipe, recipe_summary, recipe_text
 from tuitrain.tui.launch.disk import Disk, Folder
 from tuitrain.tui.launch.hints import CIFAR10_DOWNLOAD, Hint, Machine, Situation, hint
+from tuitrain.tui.launch.own_recipes import OwnRecipe
+from tuitrain.tui.launch.recipe_file import RecipeFile
 
 FOLDER = "a folder…"
 TYPED = "type it…"
@@ -53,18 +55,26 @@ class Form:
         """What the device row offers beside auto."""
         self._folder: Folder | None = None
         self._first = config
+        self._own: dict[str, OwnRecipe] = {}
+        self._taken: OwnRecipe | None = None
+        """The recipe of the person's own that was chosen."""
+        self._as_taken = config
+        """What the form held then."""
 
     def text(self, field: str) -> str:
         """What the row shows and an editor begins with."""
         if field in self.drafts:
             return self.drafts[field]
+        if field == "recipe" and self._taken is not None:
+            return self._taken.name
         value = getattr(self.config, field)
         return "none" if value is None else short(value) if field == "device" else str(value)
 
     def options(self, field: str) -> Sequence[str]:
         """The values that a row cycles through; empty for one that is typed."""
         if field == "recipe":
-            return RECIPES if self._first.recipe in RECIPES else (self._first.recipe, *RECIPES)
+            first = () if self._first.recipe in RECIPES else (self._first.recipe,)
+            return (*first, *RECIPES, *self._own)
         current = self.text(field)
         if field == "data":
             offered = self._offered_data()
@@ -90,8 +100,7 @@ class Form:
     def set_text(self, field: str, text: str) -> bool:
         """Take in what was typed or chosen; whether it is allowed. What is not stays as a draft beside its error."""
         if field == "recipe":
-            self._take_recipe(text)
-            return True
+            return self._take_recipe(text)
         return self._change(field, {field: text})
 
     def choose_devices(self, names: tuple[str, ...], strategy: str) -> bool:
@@ -116,7 +125,7 @@ class Form:
 
     def take(self, config: RunConfig) -> None:
         """Show another configuration."""
-        self.config = config
+        self.config, self._taken = config, None
         self.drafts.clear()
         self.errors.clear()
 
@@ -144,6 +153,19 @@ class Form:
         """Take in what the disk says."""
         self.cifar10_on_disk = disk.cifar10
         self._folder = disk.folder
+        self._own = {recipe.name: recipe for recipe in disk.recipes}
+        shown = self.text("recipe")
+        if shown in self._own and ("recipe" in self.drafts or self._was_edited(self._own[shown])):
+            self._take_recipe(shown)
+
+    def _was_edited(self, recipe: OwnRecipe) -> bool:
+        """Whether the chosen recipe says something else by now, and the person has changed no row meanwhile."""
+        return self._taken is not None and self._taken.config != recipe.config and self.config == self._as_taken
+
+    @property
+    def recipe_file(self) -> RecipeFile | None:
+        """The file of the chosen recipe, where that is one of the person's own."""
+        return None if self._taken is None else self._taken.file
 
     def hint(self, field: str, machine: Machine, *, fetching: bool = False) -> Hint:
         """What stands beside a row that is right."""
@@ -169,18 +191,33 @@ class Form:
 
     def summary(self) -> str:
         """What the recipe is, in one sentence."""
-        name = self.config.recipe
+        name = self.config.recipe if self._taken is None else self._taken.name
         if name not in RECIPES:
             return f"{name}: a recipe of your own"
         # What the recipe says of its network and its data is not so of another one.
         return recipe_summary(recipe_text(name)) if self.config.model in MODELS else f"{name} with a model of your own"
 
-    def _take_recipe(self, name: str) -> None:
+    def _take_recipe(self, name: str) -> bool:
         """Another recipe brings its own values, and the one that the form began with those from then: no row could bring a model of the
-        person's own back. The name is the person's, and a device that is not the recipe's.
+        person's own back. The name is the person's, and a device that is not the recipe's. Whether it is right.
         """
-        now = self.config.recipe
-        base = self._first if name == self._first.recipe else load_recipe(name)
-        usual = load_recipe(now).device if now in RECIPES else "auto"
-        kept = {"device": self.config.device} if self.config.device != usual else {}
-        self.take(msgspec.structs.replace(base, name=self.config.name or base.name, **kept))
+        own = self._own.get(name)
+        if own is not None and own.config is None:
+            self.drafts["recipe"], self.errors["recipe"] = name, own.problem
+            return False
+        if own is not None and own.config is not None:
+            base = own.config
+        else:
+            base = self._first if name == self._first.recipe else load_recipe(name)
+        before = self._before()
+        device = self.config.device if self.config.device != before.device else base.device
+        typed = self.config.name if self.config.name != before.name else ""
+        self.take(msgspec.structs.replace(base, name=typed or base.name, device=device))
+        self._taken, self._as_taken = own, self.config
+        return True
+
+    def _before(self) -> RunConfig:
+        """What the chosen recipe had brought."""
+        if self._taken is not None and self._taken.config is not None:
+            return self._taken.config
+        return load_recipe(self.config.recipe) if self.config.recipe in RECIPES else DEFAULTS

@@ -242,7 +242,7 @@ def _lr(config: RunConfig) -> Hint:
     text = f"for {config.optimizer}" + (f", momentum {config.momentum:g}" if config.momentum else "")
     if config.recipe in RECIPES:
         usual = load_recipe(config.recipe).lr
-        text += f"; the recipe has {usual:g}" if usual != config.lr else ""
+        text += f"; {config.recipe} has {usual:g}" if usual != config.lr else ""
     return Hint(text)
 
 

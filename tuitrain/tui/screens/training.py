@@ -35,6 +35,7 @@ from tuitrain.tui.widgets.strategy import Strategy
 
 if TYPE_CHECKING:
     from tuitrain.session.preflight.plans import Plan
+    from tuitrain.tui.launch.recipe_file import RecipeFile
 
 
 class TrainingScreen(PaneScreen):
@@ -330,6 +331,11 @@ class TrainingScreen(PaneScreen):
     def proposal(self) -> RunConfig | None:
         """What the launcher holds; `None` while a field is not right."""
         return self._launcher.form.config if self._launcher.form.ready else None
+
+    @property
+    def recipe_file(self) -> RecipeFile | None:
+        """The file of the recipe that was chosen in the launcher, where it is one of the person's own."""
+        return self._launcher.form.recipe_file
 
     def action_log_scale(self) -> None:
         """Another axis of the curve, for the palette; the keys of the curve are its own."""

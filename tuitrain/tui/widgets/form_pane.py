@@ -23,6 +23,7 @@ LABEL = 15
 CHOICE = 3 + LABEL
 """The column of the pane in which a value begins, behind the border, the cursor's mark and the label: there a choice has its ‹."""
 VALUE = 16
+_SEE = "see the sentence below"
 LONG = ("recipe", "data", "device", "name")
 """Fields whose values may be longer than their column."""
 _GROUPS_END_AFTER = ("data", "strategy", "batch_size", "precision")
@@ -125,7 +126,8 @@ class FormPane(Pane):
         row = Row("▸" if here else " ", palette.cursor).add(f"{field.label:<{LABEL}}", palette.strong if here else palette.dim)
         text, arrows = form.text(field.name) or "-", here and bool(form.options(field.name))
         style = palette.bad if error else palette.dim if hint.idle and not here else palette.strong if here else palette.text
-        note = _allowed(error) if error else hint.text
+        # What is wrong within a recipe's file is no value of this row.
+        note = hint.text if not error else _SEE if field.name == "recipe" else _allowed(error)
         mark = "✗ " if error else "! " if hint.bad else ""
         needs, room = cell_len(text) + 4 * arrows, width - row.width - 1 - cell_len(mark + note)
         # What stands beside a short value may begin earlier than in other rows, so that nothing of it is cut.
@@ -134,7 +136,7 @@ class FormPane(Pane):
             text = end_of(text, cells - 4 * arrows)
         row.left(f"‹ {text} ›" if arrows else text, cells, style).add(" ")
         if error and cell_len(note) > width - row.width - 2:
-            note = "see the sentence below"
+            note = _SEE
         return row.add(mark + note, palette.bad if error else palette.warn if hint.bad else palette.dim).strip(width)
 
     def _summary(self, width: int) -> list[Strip]:

@@ -140,6 +140,9 @@ class Launcher(FormPane, can_focus=True):
             self._open_editor("" if text in (*DATA, "auto", *self.form.devices) else text)
             return
         self.form.set_text(field, option)
+        if field == "recipe":
+            # One of the person's own may have been edited since the last look.
+            self.look_at_disk()
         self._changed()
 
     def action_open(self) -> None:
