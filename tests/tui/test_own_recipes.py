@@ -49,7 +49,9 @@ def test_files_that_set_a_field_are_recipes_and_others_are_not(here: Path) -> No
     (here / "pyproject.toml").write_text('[project]\nname = "x"\nlr = 3\n')
     (here / "named.toml").write_text('name = "x"\nversion = "1"\n')
     (here / "a\x1b[2J.toml").write_text(GOOD)
+    (here / "large.toml").write_text(GOOD + "#" * 70_000)
     (here / "folder.toml").mkdir()
+    os.mkfifo(here / "pipe.toml")
     (here / "gone.toml").symlink_to(here / "nowhere.toml")
     (here / "bytes.toml").write_bytes(b"\xff\xfe\x00")
     found = {recipe.name: (recipe.config is not None, recipe.problem) for recipe in own_recipes()}

@@ -33,7 +33,7 @@ def own_recipes() -> tuple[OwnRecipe, ...]:
     """Those of the working directory, by their names; none where it cannot be read. It waits for the disk."""
     try:
         with os.scandir() as entries:
-            names = sorted(entry.name for entry in entries if entry.name.endswith(".toml") and entry.is_file())
+            names = sorted(entry.name for entry in entries if entry.name.endswith(".toml") and _is_small_file(entry))
     except OSError:
         return ()
     # What a terminal would obey, or cannot show, is not offered.
@@ -41,11 +41,14 @@ def own_recipes() -> tuple[OwnRecipe, ...]:
     return tuple(_read(name) for name in islice(shown, _MOST_FILES))
 
 
+def _is_small_file(entry: os.DirEntry[str]) -> bool:
+    return entry.is_file() and entry.stat().st_size <= _MOST_BYTES
+
+
 def _is_recipe(path: Path) -> bool:
     """Whether a file seems to be one, be it a wrong one: it sets a field before the first table."""
     try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            text = file.read(_MOST_BYTES)
+        text = path.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return False
     table = _TABLE.search(text)
