@@ -122,7 +122,7 @@ async def test_a_wrong_one_says_what_is_wrong_and_does_not_start_until_it_is_men
         await until_told(pilot, "A field is not right yet")
         assert session.started == []
         (here / "wrong.toml").write_text(GOOD)
-        launcher.look_at_disk()
+        app.main.beat()
         await until(pilot, lambda: launcher.form.config.lr == 0.05)
         assert launcher.form.ready
         assert "✗" not in screen_text(app)
@@ -150,9 +150,8 @@ async def test_an_edited_one_is_read_again_where_nothing_was_changed_since(
         if rows_changed:
             launcher.form.set_text("seed", "3")
         (here / "good.toml").write_text(GOOD.replace("0.05", "0.2"))
-        launcher.look_at_disk()
-        own = launcher.form._own
-        await until(pilot, lambda: own is not launcher.form._own)
+        app.main.beat()
+        await until(pilot, lambda: getattr(launcher.form._own["good.toml"].config, "lr", None) == 0.2)
         assert launcher.form.config.lr == lr
         await pilot.press("enter")
         assert [config.lr for config in session.started] == [lr]

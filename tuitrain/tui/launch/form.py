@@ -163,6 +163,11 @@ class Form:
         return self._taken is not None and self._taken.config != recipe.config and self.config == self._as_taken
 
     @property
+    def follows_file(self) -> bool:
+        """Whether what is shown is that of a file, which may be edited meanwhile."""
+        return self._taken is not None or "recipe" in self.drafts
+
+    @property
     def recipe_file(self) -> RecipeFile | None:
         """The file of the chosen recipe, where that is one of the person's own."""
         return None if self._taken is None else self._taken.file

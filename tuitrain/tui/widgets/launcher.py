@@ -141,7 +141,7 @@ class Launcher(FormPane, can_focus=True):
             return
         self.form.set_text(field, option)
         if field == "recipe":
-            # One of the person's own may have been edited since the last look.
+            # Others of the person's own may have come or gone.
             self.look_at_disk()
         self._changed()
 
@@ -201,7 +201,9 @@ class Launcher(FormPane, can_focus=True):
         self.run_worker(partial(self._look, data), thread=True, exclusive=True, exit_on_error=False, group="disk")
 
     def look_around(self) -> None:
-        """Look, in a thread, which other runs train here, where it is time for that."""
+        """Look, in a thread, which other runs train here, where it is time for that, and what the chosen recipe's file says by now."""
+        if self.form.follows_file:
+            self.look_at_disk()
         if self._neighbours.due:
             self.run_worker(self._look_around(), exit_on_error=False, group="neighbours")
 
