@@ -228,7 +228,7 @@ class TuitrainApp(NavigatedApp):
 
     def on_launched(self, message: Launched) -> None:
         """Say so where the recipe's file was edited meanwhile."""
-        if (file := self.main.recipe_file or self._recipe_file) is not None:
+        if (file := message.file or self._recipe_file) is not None:
             self.run_worker(self._look_at(file), exit_on_error=False)
 
     async def _look_at(self, file: RecipeFile) -> None:

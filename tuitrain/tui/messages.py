@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from textual.message import Message
 
 from tuitrain.config import RunConfig
+
+if TYPE_CHECKING:
+    from tuitrain.tui.launch.recipe_file import RecipeFile
 
 
 class News(Message, bubble=False):
@@ -49,4 +53,8 @@ class GoOn(Message):
 
 
 class Launched(Message):
-    """A person starts what the launcher holds, here or in the background."""
+    """A person starts what the launcher holds, here or in the background; `file` is that of the chosen recipe, where that is their own."""
+
+    def __init__(self, file: RecipeFile | None) -> None:
+        super().__init__()
+        self.file = file

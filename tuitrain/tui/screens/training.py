@@ -35,7 +35,6 @@ from tuitrain.tui.widgets.strategy import Strategy
 
 if TYPE_CHECKING:
     from tuitrain.session.preflight.plans import Plan
-    from tuitrain.tui.launch.recipe_file import RecipeFile
 
 
 class TrainingScreen(PaneScreen):
@@ -226,7 +225,7 @@ class TrainingScreen(PaneScreen):
             self.notify("CIFAR-10 is still on its way: Enter starts when it is there.", severity="warning")
             return False
         form.accept()
-        self.post_message(Launched())
+        self.post_message(Launched(form.recipe_file))
         return True
 
     def _fields_are_right(self) -> bool:
@@ -331,11 +330,6 @@ class TrainingScreen(PaneScreen):
     def proposal(self) -> RunConfig | None:
         """What the launcher holds; `None` while a field is not right."""
         return self._launcher.form.config if self._launcher.form.ready else None
-
-    @property
-    def recipe_file(self) -> RecipeFile | None:
-        """The file of the recipe that was chosen in the launcher, where it is one of the person's own."""
-        return self._launcher.form.recipe_file
 
     def action_log_scale(self) -> None:
         """Another axis of the curve, for the palette; the keys of the curve are its own."""
