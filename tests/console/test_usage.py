@@ -196,3 +196,14 @@ def test_the_app_is_not_drawn_where_the_cursor_stays_in_its_line(monkeypatch: py
         f"TERM: on a '{term}' terminal the app cannot draw; "
         "it must be the name of the terminal, such as xterm-256color, or use `tuitrain run RECIPE`."
     )
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [("ls", "runs"), ("rm", "delete"), ("kill", "stop"), ("train", "run"), ("logs", "attach"), ("speedrun-94", "run speedrun-94")],
+)
+def test_a_command_as_other_programs_call_it_is_told_by_its_name_here(told: Callable[..., tuple[int, str]], typed: str, meant: str) -> None:
+    code, said = told(typed, "x")
+    assert code == 2
+    assert said.startswith(f"tuitrain: there is no command '{typed}'; it must be one of run, ")
+    assert said.endswith(f" Did you mean '{meant}'?\n")

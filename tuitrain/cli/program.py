@@ -29,6 +29,14 @@ _MODULES = {
 options of training."""
 _SHOWN = [name for name in _MODULES if not name.startswith("_")]
 """The others tuitrain itself starts."""
+_ELSEWHERE = {
+    **dict.fromkeys(("ls", "list", "ps"), "runs"),
+    **dict.fromkeys(("rm", "remove"), "delete"),
+    **dict.fromkeys(("train", "start"), "run"),
+    **dict.fromkeys(("watch", "log", "logs"), "attach"),
+    "kill": "stop",
+}
+"""What commands are called by other programs."""
 
 
 def run_command() -> None:
@@ -91,7 +99,8 @@ class _Commands(click.Group):
         if args and not args[0].startswith("-") and args[0] not in _MODULES:
             from tuitrain.config import RECIPES  # not for every command
 
-            hint = f" Did you mean 'run {args[0]}'?" if args[0] in RECIPES else nearest(args[0], _SHOWN)
+            meant = f"run {args[0]}" if args[0] in RECIPES else _ELSEWHERE.get(args[0])
+            hint = f" Did you mean {meant!r}?" if meant else nearest(args[0], _SHOWN)
             raise click.UsageError(f"there is no command {args[0]!r}; it must be one of {', '.join(_SHOWN)}.{hint}")
         return super().resolve_command(ctx, args)
 
