@@ -7,6 +7,7 @@ import errno
 import os
 import stat
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
@@ -15,6 +16,7 @@ LONGEST_NAME = 240
 
 Stamp = tuple[int, int, int]
 
+_MOST_ENTRIES = 20_000
 _STANDARD = {"/dev/stdout": 1, "/dev/stderr": 2}
 _OWN_DESCRIPTORS = ("/dev/fd", "/proc/self/fd")
 
@@ -27,6 +29,17 @@ def read_in(folder: Path, name: str) -> bytes:
     """
     with open(f"{folder}/{name}", "rb", buffering=0) as file:
         return file.read()
+
+
+def some_entries(folder: str) -> list[os.DirEntry[str]]:
+    """What a folder holds; of one with very many, such as a million images, a part.
+
+    Raises:
+        OSError: it cannot be read.
+        ValueError: its path cannot be one.
+    """
+    with os.scandir(folder) as entries:
+        return list(islice(entries, _MOST_ENTRIES))
 
 
 def mode_at(path: Path) -> int | None:

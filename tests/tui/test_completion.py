@@ -10,7 +10,6 @@ from fakes import FakeSampler, FakeSession, screen_text, seed_cnn
 from kept_runs import until, until_shown
 
 from tuitrain.tui.app import TuitrainApp
-from tuitrain.tui.launch import completion
 from tuitrain.tui.launch.completion import begun
 from tuitrain.tui.widgets.launcher import Launcher
 
@@ -59,7 +58,7 @@ def test_a_word_is_no_path_and_the_home_is_known(places: Path, monkeypatch: pyte
 
 
 def test_a_folder_of_very_many_files_is_not_read_to_its_end(places: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(completion, "_MOST_ENTRIES", 0)
+    monkeypatch.setattr("tuitrain.files._MOST_ENTRIES", 0)
     assert begun(f"{places}/data/a") is None
 
 

@@ -21,10 +21,10 @@ from tuitrain.recipes import load_recipe
 from tuitrain.runs.label import annotate
 from tuitrain.runs.network import write_network
 from tuitrain.runs.process import start_time
+from tuitrain.runs.settings import changed, left_open, settings_of
 from tuitrain.runs.store import MetricsWriter
 from tuitrain.tui.app import TuitrainApp
 from tuitrain.tui.browse.opened_run import OpenedRun
-from tuitrain.tui.differing import changed_fields, open_fields
 from tuitrain.tui.screens.help import HelpScreen
 from tuitrain.tui.screens.log import LogScreen
 from tuitrain.tui.screens.opened import OpenedScreen
@@ -255,14 +255,14 @@ def size_of(text: str) -> tuple[int, set[int]]:
 
 def test_what_auto_stood_for_is_no_change() -> None:
     resolved = with_changes(seed_cnn(), {"device": "cpu", "data": "synthetic", "strategy": "single", "epochs": 3})
-    assert changed_fields(resolved) == ["epochs"]
-    assert open_fields(resolved) == ["data", "device", "strategy"]
-    assert open_fields(with_changes(load_recipe("multi-gpu"), {"device": "cuda:0,cuda:1"})) == ["device"]
+    assert changed(settings_of(resolved)) == ["epochs"]
+    assert left_open(settings_of(resolved)) == ["data", "device", "strategy"]
+    assert left_open(settings_of(with_changes(load_recipe("multi-gpu"), {"device": "cuda:0,cuda:1"}))) == ["device"]
     for data in ("/data/animals", "my_data:make"):
-        assert changed_fields(with_changes(resolved, {"data": data})) == ["data", "epochs"]
-        assert open_fields(with_changes(resolved, {"data": data})) == ["device", "strategy"]
-    assert changed_fields(with_changes(resolved, {"epochs": seed_cnn().epochs})) == []
-    assert "recipe" not in changed_fields(msgspec.structs.replace(resolved, recipe="custom"))
+        assert changed(settings_of(with_changes(resolved, {"data": data}))) == ["data", "epochs"]
+        assert left_open(settings_of(with_changes(resolved, {"data": data}))) == ["device", "strategy"]
+    assert changed(settings_of(with_changes(resolved, {"epochs": seed_cnn().epochs}))) == []
+    assert "recipe" not in changed(settings_of(msgspec.structs.replace(resolved, recipe="custom")))
 
 
 async def test_how_old_a_checkpoint_is_has_room_beside_a_narrow_curve(session: FakeSession, sampler: FakeSampler, runs_dir: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -27,15 +29,17 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def make(session: FakeSession, sampler: FakeSampler) -> TuitrainApp:
-    return TuitrainApp(session, sampler, seed_cnn(), Path("runs"))
-
-
-async def offered(pilot: Pilot[None], count: int) -> Launcher:
-    """The launcher, when the disk has been looked at."""
-    launcher = pilot.app.screen.query_one(Launcher)
-    await until(pilot, lambda: len(launcher.form.options("recipe")) == len(RECIPES) + count)
-    return launcher
+@asynccontextmanager
+async def chosen(
+    session: FakeSession, sampler: FakeSampler, size: tuple[int, int] = (120, 40)
+) -> AsyncIterator[tuple[Pilot[None], Launcher]]:
+    """The app with the folder's only recipe chosen, and its launcher."""
+    app = TuitrainApp(session, sampler, seed_cnn(), Path("runs"))
+    async with app.run_test(size=size) as pilot:
+        launcher = app.screen.query_one(Launcher)
+        await until(pilot, lambda: len(launcher.form.options("recipe")) == len(RECIPES) + 1)
+        await pilot.press("left")
+        yield pilot, launcher
 
 
 # -- which files ------------------------------------------------------------------------------------------------------
@@ -82,10 +86,7 @@ async def test_a_recipe_of_ones_own_is_chosen_and_started(
     session: FakeSession, sampler: FakeSampler, here: Path, size: tuple[int, int]
 ) -> None:
     (here / "good.toml").write_text(GOOD)
-    app = make(session, sampler)
-    async with app.run_test(size=size) as pilot:
-        await offered(pilot, 1)
-        await pilot.press("left")
+    async with chosen(session, sampler, size) as (pilot, _):
         text = await until_shown(pilot, "‹ good.toml ›", "for sgd; seed-cnn has 0.01", "400 steps", "tuitrain run seed-cnn --epochs 2")
         assert size[0] == 80 or "good.toml: a recipe of your own" in text
         await pilot.press("enter")
@@ -94,10 +95,8 @@ async def test_a_recipe_of_ones_own_is_chosen_and_started(
 
 async def test_another_recipe_brings_its_own_values_back(session: FakeSession, sampler: FakeSampler, here: Path) -> None:
     (here / "good.toml").write_text(f'{GOOD}device = "cpu,cpu"\nmodel = "nets:make"\n')
-    app = make(session, sampler)
-    async with app.run_test(size=(120, 40)) as pilot:
-        form = (await offered(pilot, 1)).form
-        await pilot.press("left")
+    async with chosen(session, sampler) as (pilot, launcher):
+        form = launcher.form
         assert (form.config.model, form.config.device, form.config.name) == ("nets:make", "cpu,cpu", "good")
         await pilot.press("right")
         assert form.config == seed_cnn()
@@ -112,28 +111,23 @@ async def test_a_wrong_one_says_what_is_wrong_and_does_not_start_until_it_is_men
     session: FakeSession, sampler: FakeSampler, here: Path
 ) -> None:
     (here / "wrong.toml").write_text(WRONG)
-    app = make(session, sampler)
-    async with app.run_test(size=(120, 40)) as pilot:
-        launcher = await offered(pilot, 1)
-        await pilot.press("left")
+    async with chosen(session, sampler) as (pilot, launcher):
         text = await until_shown(pilot, "‹ wrong.toml ›", "✗ see the sentence below")
         assert f"✗ recipe: {SENTENCE}"[:60] in text
         await pilot.press("enter")
         await until_told(pilot, "A field is not right yet")
         assert session.started == []
         (here / "wrong.toml").write_text(GOOD)
-        app.main.beat()
+        pilot.app.screen.beat()  # type: ignore[attr-defined]
         await until(pilot, lambda: launcher.form.config.lr == 0.05)
         assert launcher.form.ready
-        assert "✗" not in screen_text(app)
+        assert "✗" not in screen_text(pilot.app)
 
 
 async def test_a_wrong_one_is_left_by_the_next_choice(session: FakeSession, sampler: FakeSampler, here: Path) -> None:
     (here / "wrong.toml").write_text(WRONG)
-    app = make(session, sampler)
-    async with app.run_test(size=(120, 40)) as pilot:
-        launcher = await offered(pilot, 1)
-        await pilot.press("left", "right")
+    async with chosen(session, sampler) as (pilot, launcher):
+        await pilot.press("right")
         assert launcher.form.ready
         assert launcher.form.text("recipe") == "seed-cnn"
 
@@ -143,14 +137,11 @@ async def test_an_edited_one_is_read_again_where_nothing_was_changed_since(
     session: FakeSession, sampler: FakeSampler, here: Path, rows_changed: bool, lr: float
 ) -> None:
     (here / "good.toml").write_text(GOOD)
-    app = make(session, sampler)
-    async with app.run_test(size=(120, 40)) as pilot:
-        launcher = await offered(pilot, 1)
-        await pilot.press("left")
+    async with chosen(session, sampler) as (pilot, launcher):
         if rows_changed:
             launcher.form.set_text("seed", "3")
         (here / "good.toml").write_text(GOOD.replace("0.05", "0.2"))
-        app.main.beat()
+        pilot.app.screen.beat()  # type: ignore[attr-defined]
         await until(pilot, lambda: getattr(launcher.form._own["good.toml"].config, "lr", None) == 0.2)
         assert launcher.form.config.lr == lr
         await pilot.press("enter")
@@ -162,10 +153,7 @@ async def test_an_edited_one_is_read_again_where_nothing_was_changed_since(
 
 async def test_the_last_launch_is_no_file(session: FakeSession, sampler: FakeSampler, here: Path) -> None:
     (here / "good.toml").write_text(GOOD)
-    app = make(session, sampler)
-    async with app.run_test(size=(120, 40)) as pilot:
-        launcher = await offered(pilot, 1)
-        await pilot.press("left")
+    async with chosen(session, sampler) as (_, launcher):
         launcher.form.take(RunConfig(recipe="transformer"))
         assert launcher.form.text("recipe") == "transformer"
         assert launcher.form.recipe_file is None

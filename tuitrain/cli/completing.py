@@ -29,16 +29,17 @@ def run_ids(fits: Callable[[RunSummary], bool] = lambda run: True) -> Offer:
         except ConfigError:  # whoever runs the command is told
             return []
         fitting = [run for run in runs if fits(run)]
-        newest = [CompletionItem("last", help=f"the newest run, {runs[0].run}")] if fitting[:1] == runs[:1] != [] else []
-        items = [*newest, *(CompletionItem(run.run, help=" · ".join(filter(None, (run.state_words, run.name)))) for run in fitting)]
+        items = [CompletionItem(run.run, help=" · ".join(filter(None, (run.state_words, run.name)))) for run in fitting]
+        if fitting and fitting[0] is runs[0]:
+            items.insert(0, CompletionItem("last", help=f"the newest run, {runs[0].run}"))
         return [item for item in items if item.value.startswith(typed)]
 
     return offer
 
 
-def words(*offered: str) -> Offer:
-    """These."""
-    return lambda ctx, param, typed: _beginning(offered, typed)
+def devices(ctx: click.Context, param: click.Parameter, typed: str) -> list[CompletionItem]:
+    """Those without a number: a shell takes a name with a colon for two words."""
+    return _beginning(("auto", "cpu", "cuda"), typed)
 
 
 def choices(field: str) -> Offer:

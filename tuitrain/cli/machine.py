@@ -43,7 +43,7 @@ def doctor(runs_dir: Path, as_json: bool, all_reduce: bool) -> None:
     "--device",
     metavar="LIST",
     default="auto",
-    shell_complete=completing.words("auto", "cpu", "cuda"),
+    shell_complete=completing.devices,
     help="Between which devices to share the work: names with commas, or auto.",
 )
 @click.option("--steps", metavar="N", type=WholeNumber(min=1), default=100, show_default=True, help="How many are timed in each trial.")

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from tuitrain.session.worker import Train
 
 
-# A shell takes a name with a colon for two words.
-_DEVICES = completing.words("auto", "cpu", "cuda")
 _STRATEGIES = completing.choices("strategy")
 
 
@@ -45,7 +43,7 @@ def _run_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--device",
             metavar="auto|auto:N|auto:all|cpu|cuda|cuda:N|LIST",
-            shell_complete=_DEVICES,
+            shell_complete=completing.devices,
             help="Where to train: one device, or several, such as cpu,cpu or cuda:0-3.",
         ),
         click.option("--strategy", metavar="auto|single|dp|split|ddp", shell_complete=_STRATEGIES, help="How the devices share the work."),
@@ -188,7 +186,7 @@ def _run_as_rank(world: World, config: RunConfig, runs_dir: Path, *, as_json: bo
 
 @click.command(epilog=RUN_IS)
 @click.argument("run", metavar="RUN", shell_complete=completing.run_ids(lambda run: not run.live or run.state == "paused"))
-@click.option("--device", metavar="LIST", shell_complete=_DEVICES, help="Other devices than before.")
+@click.option("--device", metavar="LIST", shell_complete=completing.devices, help="Other devices than before.")
 @click.option("--strategy", metavar="auto|single|dp|split|ddp", shell_complete=_STRATEGIES, help="Another strategy than before.")
 @click.option("--epochs", metavar="N", help="How many in all, from the run's first step.")
 @click.option("--max-steps", metavar="N", help="How many steps in all, from the run's first.")

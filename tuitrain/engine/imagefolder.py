@@ -136,15 +136,10 @@ def _check_parts(folder: Path) -> str:
         hint = f" Did you mean {_shown(folder / inside)}?" if inside else _alike(here, "train")
         empty = "is empty" if not os.listdir(folder) else "holds no folder train and no cifar-10-batches-py"
         raise ConfigError(f"data: {_shown(folder)} {empty}; {wanted}.{hint}")
-    if "train" not in here:
-        raise _no_part(folder, here, "train", wanted)
-    if test is None:
-        raise _no_part(folder, here, TEST_PARTS[0], wanted)
+    if "train" not in here or test is None:
+        part = "test" if "train" in here else "train"
+        raise ConfigError(f"data: {_shown(folder)} holds no folder {part}; {wanted}.{_alike(here, part)}")
     return test
-
-
-def _no_part(folder: Path, here: Sequence[str], part: str, wanted: str) -> ConfigError:
-    return ConfigError(f"data: {_shown(folder)} holds no folder {part}; {wanted}.{_alike(here, part)}")
 
 
 def _alike(here: Sequence[str], part: str) -> str:

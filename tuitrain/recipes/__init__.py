@@ -143,9 +143,9 @@ def _from_table(base: RunConfig, table: Mapping[str, Any], *, where: str) -> Run
         raise ConfigError(f"{clean(where)}: {error}") from None
 
 
-def recipe_of(config: RunConfig) -> RunConfig:
-    """What `config` started from: its built-in recipe, or the defaults where it has one of its own."""
-    return load_recipe(config.recipe) if config.recipe in RECIPES else DEFAULTS
+def recipe_of(name: str) -> RunConfig:
+    """What a configuration whose `recipe` is `name` started from: the built-in recipe, or the defaults where it has one of its own."""
+    return load_recipe(name) if name in RECIPES else DEFAULTS
 
 
 def to_toml(config: RunConfig, environment: Mapping[str, Any] | None = None) -> str:
@@ -153,7 +153,7 @@ def to_toml(config: RunConfig, environment: Mapping[str, Any] | None = None) -> 
 
     `environment` becomes a table of that name.
     """
-    base = recipe_of(config)
+    base = recipe_of(config.recipe)
     said = [field for field in FIELDS if getattr(config, field) is not None or getattr(base, field) is not None]
     table = {field: NONE if (value := getattr(config, field)) is None else value for field in said}
     if environment:

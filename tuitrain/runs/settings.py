@@ -8,10 +8,10 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 
-from tuitrain.config import DATA, DEFAULTS, FIELDS, NONE, RECIPES, RunConfig
+from tuitrain.config import DATA, FIELDS, NONE, RunConfig
 from tuitrain.files import read_in
 from tuitrain.paths import CONFIG
-from tuitrain.recipes import load_recipe, to_toml
+from tuitrain.recipes import recipe_of, to_toml
 from tuitrain.text import clean
 
 Settings = Mapping[str, str]
@@ -44,7 +44,7 @@ def settings_of(config: RunConfig) -> Settings:
 @cache
 def _of_recipe(name: str) -> Settings:
     """Those of a built-in recipe, or the defaults, with which a recipe of one's own begins."""
-    return settings_of(load_recipe(name) if name in RECIPES else DEFAULTS)
+    return settings_of(recipe_of(name))
 
 
 def _settings_in(text: str) -> Settings:

@@ -1,4 +1,4 @@
-"""What the configurations of several runs differ in, and one from its recipe."""
+"""What the configurations of several runs differ in."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import combinations
 import msgspec
 
 from tuitrain.config import FIELDS, RunConfig
-from tuitrain.runs.settings import changed, left_open, settings_of, telling
+from tuitrain.runs.settings import telling
 from tuitrain.text import clean
 
 _FEW = 24
@@ -46,16 +46,6 @@ def told_apart(configs: Sequence[RunConfig]) -> list[str] | None:
             if len(set(found)) == len(found) and max(map(len, found)) <= _FEW:
                 return found
     return None
-
-
-def changed_fields(config: RunConfig) -> list[str]:
-    """See `settings.changed`."""
-    return changed(settings_of(config))
-
-
-def open_fields(config: RunConfig) -> list[str]:
-    """See `settings.left_open`."""
-    return left_open(settings_of(config))
 
 
 def _words(value: object) -> str:

@@ -112,7 +112,7 @@ class RunsReader:
                 self._curves[row.key] = (drawn, "".join(_curve(row, wish.cells, 1, own).lines))
         curves = {key: text for key, (_, text) in self._curves.items()}
         looked_at = wish.rows if wish.selected is None else (*wish.rows, wish.selected)
-        changed = {row.key: _in_words(self._set_to(row)) for row in looked_at}
+        changed = {row.key: _in_words(self._set_to(row, anew=wish.listing)) for row in looked_at}
         sketch, sketched = self._selected(wish, own), wish.selected.key if wish.selected else None
         unsaved = None if wish.selected is None or _may_go_on(wish.selected) else wish.selected.key
         found = Reading(curves, changed, sketch, sketched, unsaved)
@@ -123,7 +123,7 @@ class RunsReader:
             except RunError as error:
                 found = msgspec.structs.replace(found, rows=[], problem=str(error))
         if wish.settings:
-            found = msgspec.structs.replace(found, settings={row.key: self._set_to(row) for row in self._rows})
+            found = msgspec.structs.replace(found, settings={row.key: self._set_to(row, anew=wish.listing) for row in self._rows})
         return found
 
     @property
@@ -133,13 +133,15 @@ class RunsReader:
         self._kept = self._kept or Shelf(self._runs_dir)
         return self._kept
 
-    def _set_to(self, row: RunRow) -> Settings:
-        """What a run is set to; its file is read again only when it is another."""
-        folder = row.summary.path
-        before, now = self._settings.get(row.key), stamp(f"{folder}/{CONFIG}")
-        if before is None or before[0] != now:
-            before = self._settings[row.key] = (now, read_settings(folder))
-        return before[1]
+    def _set_to(self, row: RunRow, *, anew: bool) -> Settings:
+        """What a run is set to; `anew` looks whether its file is another by now, which is then read again."""
+        known = self._settings.get(row.key)
+        if known is None or anew:
+            folder = row.summary.path
+            now = stamp(f"{folder}/{CONFIG}")
+            if known is None or known[0] != now:
+                known = self._settings[row.key] = (now, read_settings(folder))
+        return known[1]
 
     def _selected(self, wish: Wish, own: RunRecord | None) -> Sketch:
         row, (cells, rows) = wish.selected, wish.sketched

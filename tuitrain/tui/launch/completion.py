@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import os
 from functools import partial
-from itertools import islice
 
 from textual.suggester import Suggester
 
+from tuitrain.files import some_entries
 from tuitrain.text import clean
 from tuitrain.tui.hosts.in_thread import in_thread
-
-_MOST_ENTRIES = 20_000
-"""Of a folder with more, such as one of a million images, the rest is not looked at."""
 
 
 class Folders(Suggester):
@@ -32,8 +29,8 @@ def begun(typed: str) -> str | None:
     if not slash or not name:
         return None
     try:
-        with os.scandir(os.path.expanduser(parent + slash)) as entries:
-            found = [entry.name for entry in islice(entries, _MOST_ENTRIES) if entry.name.startswith(name) and entry.is_dir()]
+        entries = some_entries(os.path.expanduser(parent + slash))
+        found = [entry.name for entry in entries if entry.name.startswith(name) and entry.is_dir()]
     except (OSError, ValueError):
         return None
     # What a terminal would obey, or cannot show, is not offered to be typed.

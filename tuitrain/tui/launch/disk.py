@@ -52,7 +52,7 @@ def look_behind(data: str) -> Folder:
     if batches is not None:
         return Folder(data, "a folder with CIFAR-10 batches")
     if "train" not in names or test is None:
-        missing = "train/" if "train" not in names else "test/ or val/"
+        missing = "test/ or val/" if "train" in names else "train/"
         return Folder(data, f"this folder has no {missing} in it", bad=True)
     return Folder(data, f"a folder with train/ and {test}/")
 

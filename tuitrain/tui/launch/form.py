@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import msgspec
 
 from tuitrain import paths
-from tuitrain.config import DATA, DEFAULTS, MODELS, RECIPES, ConfigError, RunConfig, choices, with_changes
+from tuitrain.config import DATA, MODELS, RECIPES, ConfigError, RunConfig, choices, with_changes
 from tuitrain.device_names import short
-from tuitrain.recipes import command_line, load_recipe, recipe_summary, recipe_text
+from tuitrain.recipes import command_line, load_recipe, recipe_of, recipe_summary, recipe_text
 from tuitrain.tui.launch.disk import Disk, Folder
 from tuitrain.tui.launch.hints import CIFAR10_DOWNLOAD, Hint, Machine, Situation, hint
 from tuitrain.tui.launch.own_recipes import OwnRecipe
@@ -207,13 +207,13 @@ class Form:
         person's own back. The name is the person's, and a device that is not the recipe's. Whether it is right.
         """
         own = self._own.get(name)
-        if own is not None and own.config is None:
+        if own is None:
+            base = self._first if name == self._first.recipe else load_recipe(name)
+        elif own.config is None:
             self.drafts["recipe"], self.errors["recipe"] = name, own.problem
             return False
-        if own is not None and own.config is not None:
-            base = own.config
         else:
-            base = self._first if name == self._first.recipe else load_recipe(name)
+            base = own.config
         before = self._before()
         device = self.config.device if self.config.device != before.device else base.device
         typed = self.config.name if self.config.name != before.name else ""
@@ -225,4 +225,4 @@ class Form:
         """What the chosen recipe had brought."""
         if self._taken is not None and self._taken.config is not None:
             return self._taken.config
-        return load_recipe(self.config.recipe) if self.config.recipe in RECIPES else DEFAULTS
+        return recipe_of(self.config.recipe)

@@ -50,7 +50,7 @@ def read() -> LastLaunch | None:
 def describe(last: LastLaunch, width: int) -> str:
     """The launch in `width` cells where its title leaves room: what it is called, its data, what is not as in its recipe, its age."""
     config = last.config
-    base = recipe_of(config)
+    base = recipe_of(config.recipe)
     changed = [field for field in FIELDS if getattr(config, field) != getattr(base, field) and field not in (*_UNTOLD, "data")]
     age = words.ago(time.time() - last.time)
 

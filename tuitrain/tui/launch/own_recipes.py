@@ -10,15 +10,15 @@ from pathlib import Path
 import msgspec
 
 from tuitrain.config import FIELDS, ConfigError, RunConfig
+from tuitrain.files import some_entries
 from tuitrain.recipes import load_recipe
+from tuitrain.runs.settings import telling
 from tuitrain.text import clean
 from tuitrain.tui.launch.recipe_file import RecipeFile
 
 _MOST_FILES, _MOST_BYTES = 50, 65_536
-_MOST_ENTRIES = 20_000
-"""Of a folder with more, such as one of a million images, the rest is not looked at."""
 # Other programs have TOML files too, and theirs may say a name.
-_SAYS_A_FIELD = re.compile(rf"^\s*({'|'.join(field for field in FIELDS if field not in ('name', 'note'))})\s*=", re.MULTILINE)
+_SAYS_A_FIELD = re.compile(rf"^\s*({'|'.join(telling(FIELDS))})\s*=", re.MULTILINE)
 _TABLE = re.compile(r"^\s*\[", re.MULTILINE)
 
 
@@ -34,8 +34,7 @@ class OwnRecipe(msgspec.Struct, frozen=True):
 def own_recipes() -> tuple[OwnRecipe, ...]:
     """Those of the working directory, by their names; none where it cannot be read. It waits for the disk."""
     try:
-        with os.scandir() as entries:
-            names = sorted(entry.name for entry in islice(entries, _MOST_ENTRIES) if entry.name.endswith(".toml") and _is_small_file(entry))
+        names = sorted(entry.name for entry in some_entries(".") if entry.name.endswith(".toml") and _is_small_file(entry))
     except OSError:
         return ()
     # What a terminal would obey, or cannot show, is not offered.

@@ -79,11 +79,11 @@ def _line(
 ) -> Row:
     row = Row("▸ " if here else "  ", palette.cursor).add("▣ " if marked else "▢ ", palette.accent if marked else palette.dim)
     for number, column in enumerate(columns):
-        text, style = _cell(run, column, texts, palette)
         row.add(" " if number else "")
         if column.name == "name":
             _add_name(row, run, changes, column.width, palette, here=here)
             continue
+        text, style = _cell(run, column, texts, palette)
         place = row.right if column.right else row.left
         place(text, column.width, style)
     return row

@@ -10,9 +10,9 @@ from textual.strip import Strip
 
 from tuitrain import words
 from tuitrain.config import FIELDS
+from tuitrain.runs.settings import changed, left_open, settings_of
 from tuitrain.text import clean
 from tuitrain.tui.browse.opened_run import KeptCheckpoint, OpenedRun
-from tuitrain.tui.differing import changed_fields, open_fields
 from tuitrain.tui.widgets.lines import Pane
 from tuitrain.tui.widgets.scrolling import ScrollingView
 from tuitrain.tui.widgets.strips import Row
@@ -40,9 +40,10 @@ class _Facts(Pane):
         if record is None:
             return []
         config = record.config
-        changed, left_open = changed_fields(config), open_fields(config)
-        same = [field for field in FIELDS if field not in (*changed, *left_open)]
-        groups = (("Changed from", changed), ("Left open by", left_open), ("As in", same))
+        settings = settings_of(config)
+        differing, open_ = changed(settings), left_open(settings)
+        same = [field for field in FIELDS if field not in (*differing, *open_)]
+        groups = (("Changed from", differing), ("Left open by", open_), ("As in", same))
         lines: list[Strip] = []
         for title, fields in groups:
             if fields:
