@@ -28,7 +28,7 @@ class Awaited:
 LINES = (
     Awaited("gpu-speed", "training speed, GPU, against the plain script", "≥ 25", NO_GPU),
     Awaited("gpu-speed", "seed-cnn, data on the device, GPU", "≥ 3", NO_GPU),
-    Awaited("gpu-app-speed", "training in the app, GPU", "≥ 0.98", NO_GPU),
+    Awaited("gpu-speed", "training in the app, GPU", "≥ 0.98", NO_GPU),
     Awaited("speedrun", "speed run, mean accuracy", "≥ 0.999", NO_GPU),
     Awaited("speedrun", "speed run, training with the screen live", "≤ 2 s", NO_GPU),
     Awaited("watching", "watching a run beside W&B LEET, terminal output", "≤ 200 B/s", NO_LEET),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from benchmarks.drawing import chart
-from benchmarks.gpu import gpu_app_speed, gpu_speed
+from benchmarks.gpu import gpu_speed
 from benchmarks.handing import hand_over
 from benchmarks.keys import key_to_paint
 from benchmarks.many import many_runs
@@ -34,7 +34,6 @@ ALL: dict[str, Callable[[Wanted], list[Figure]]] = {
     "plain-speed": plain_speed,
     "on-device-loop": on_device_loop,
     "gpu-speed": gpu_speed,
-    "gpu-app-speed": gpu_app_speed,
     "strategy-overheads": strategy_overheads,
     "saving": saving,
     "hand-over": hand_over,

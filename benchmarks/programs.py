@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import sqlite3
@@ -15,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pexpect
 import psutil
@@ -26,6 +25,8 @@ T = TypeVar("T")
 TUITRAIN = str(Path(sys.executable).with_name("tuitrain"))
 HERE = Path(__file__).parent
 SKIPPED_STEPS = 20
+BATCH = 64
+"""Samples in a batch of the recipes that are timed on a GPU, all of them whole."""
 ENDLESS = 1_000_000
 ENDING_SECONDS = 5.0
 
@@ -197,10 +198,34 @@ class Training:
 
 
 def step_times(folder: Path) -> list[float]:
-    """When each step of the only run in `folder` was made, Unix seconds."""
+    """When the host made each step of the only run in `folder`, Unix seconds."""
+    return [moment for (moment,) in _asked(folder, "SELECT time FROM losses ORDER BY step")]
+
+
+def device_times(folder: Path) -> list[float]:
+    """When its device had done each step, as far as that is told, Unix seconds; the host may be a quarter of a second ahead of a GPU.
+
+    An epoch begins on a GPU that has nothing to do, so with the host; from there on the rates tell it, which are of the GPU's own clock.
+    """
+    moments: list[float] = []
+    waiting: list[float] = []
+    began = 0
+    kept = "SELECT epoch, time, samples_per_second FROM losses LEFT JOIN step_events USING (step) ORDER BY step"
+    for epoch, moment, rate in _asked(folder, kept):
+        waiting.append(moment)
+        if rate is None:
+            continue
+        begin, began = moments[-1] if epoch == began else waiting[0], epoch
+        moments += [begin + place * BATCH / rate for place in range(1, len(waiting) + 1)]
+        waiting.clear()
+    return moments
+
+
+def _asked(folder: Path, query: str) -> list[tuple[Any, ...]]:
+    """The answer of the metrics of the only run in `folder`."""
     connection = sqlite3.connect(f"file:{next(folder.glob('*/metrics.sqlite'))}?mode=ro", uri=True)
     try:
-        return [moment for (moment,) in connection.execute("SELECT time FROM losses ORDER BY step")]
+        return connection.execute(query).fetchall()
     finally:
         connection.close()
 
@@ -232,27 +257,6 @@ def headless(training: Training) -> float:
         return training.seconds_per_step(folder)
 
 
-def in_app(training: Training) -> float:
-    """The same run inside the app at 120×40: seconds per step."""
-    with runs_dir() as (folder, env):
-        screen = Screen(training.command("--tui"), {**env, **training.env})
-        try:
-            # Not drawn: a person's terminal is on another machine and takes nothing of this one.
-            screen.until_sent(b"finished", seconds=600)
-            screen.child.send("q")
-            while screen.read(0.1):
-                pass
-        finally:
-            screen.close()
-        return training.seconds_per_step(folder)
-
-
-def plain(folder: Path, steps: int, device: str = "cpu") -> float:
-    """The tutorial's script on the same images: seconds per step."""
-    command = [*script_command(folder, steps), "--device", device]
-    return float(json.loads(output_of(command).splitlines()[-1])["seconds_per_step"])
-
-
 def script_command(folder: Path, steps: int) -> list[str]:
     """The line that starts `plain_script.py` on the images in `folder`."""
     return [sys.executable, str(HERE / "plain_script.py"), str(folder), "--max-steps", str(steps), "--skip", str(SKIPPED_STEPS)]
@@ -262,11 +266,6 @@ SHORT_SPIN = {"GOMP_SPINCOUNT": "2000"}
 """As `tuitrain` sets it: without, a plain script all but stops where another process is busy, and the figure would be about that."""
 AS_NICE = ["nice", "-n", "10"]
 """As `tuitrain` trains, for the same reason."""
-
-
-def plain_loop(training: Training) -> float:
-    """The plain loop that does the same as `training`, its data in memory: seconds per step."""
-    return float(output_of([*AS_NICE, *loop_command(training)], SHORT_SPIN).splitlines()[-1])
 
 
 def loop_command(training: Training, *more: str) -> list[str]:

@@ -26,6 +26,7 @@ from benchmarks.programs import (
     SKIPPED_STEPS,
     Screen,
     Training,
+    device_times,
     end_all,
     loop_command,
     runs_dir,
@@ -69,12 +70,14 @@ class Phase:
     Attributes:
         turns: how many each takes, every second time in reverse.
         seconds: how long one is.
+        settle: how long each has gone on before it.
         first: how many of the trainings take part, the first of them; the others stand still.
         beside: what goes on meanwhile.
     """
 
     turns: int
     seconds: float
+    settle: float = SETTLE_SECONDS
     first: int | None = None
     beside: Callable[[], AbstractContextManager[None]] = nullcontext
 
@@ -92,7 +95,8 @@ def tuitrain(training: Training, *, in_app: bool = False) -> Iterator[Trainee]:
     """`tuitrain run` in a pipe, or inside the app."""
     with runs_dir() as (folder, env):
         command = training.command("--epochs", str(training.steps), *(["--tui"] if in_app else []))
-        yield Trainee(command, lambda: _kept_times(folder), training.skipped, {**env, **training.env}, in_app)
+        read = step_times if training.device == "cpu" else device_times
+        yield Trainee(command, lambda: _kept_times(folder, read), training.skipped, {**env, **training.env}, in_app)
 
 
 @contextmanager
@@ -106,11 +110,11 @@ def plain_loop(training: Training, *, bar: bool = False) -> Iterator[Trainee]:
 
 
 @contextmanager
-def plain_script(images: Path) -> Iterator[Trainee]:
+def plain_script(images: Path, device: str = "cpu") -> Iterator[Trainee]:
     """The tutorial's script on a folder of images."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "times"
-        command = [*script_command(images, ENDLESS), "--times", str(file)]
+        command = [*script_command(images, ENDLESS), "--device", device, "--times", str(file)]
         yield Trainee(command, lambda: lines_of(file), SKIPPED_STEPS)
 
 
@@ -260,16 +264,16 @@ def _spans(phase: Phase, trainees: Sequence[Trainee], started: Sequence[_Program
     with phase.beside():
         for turn in range(phase.turns):
             order = range(len(started)) if turn % 2 == 0 else reversed(range(len(started)))
-            spans.append({which: _let(trainees[which], started[which], phase.seconds) for which in order})
+            spans.append({which: _let(trainees[which], started[which], phase) for which in order})
     return spans
 
 
-def _let(trainee: Trainee, program: _Program, seconds: float) -> Span:
+def _let(trainee: Trainee, program: _Program, phase: Phase) -> Span:
     """Let it go on for so long, after it has found back."""
     _tell(program, signal.SIGCONT)
-    program.wait(SCREEN_SETTLE_SECONDS if trainee.on_screen else SETTLE_SECONDS)
+    program.wait(max(phase.settle, SCREEN_SETTLE_SECONDS if trainee.on_screen else 0.0))
     begin = time.time()
-    sent = program.wait(seconds)
+    sent = program.wait(phase.seconds)
     if program.ended():
         raise RuntimeError("a training ended before its turns were over")
     end = time.time()
@@ -289,5 +293,5 @@ def lines_of(file: Path) -> list[float]:
     return [float(line) for line in file.read_text().splitlines()] if file.exists() else []
 
 
-def _kept_times(folder: Path) -> list[float]:
-    return step_times(folder) if any(folder.glob("*/metrics.sqlite")) else []
+def _kept_times(folder: Path, read: Callable[[Path], list[float]]) -> list[float]:
+    return read(folder) if any(folder.glob("*/metrics.sqlite")) else []
