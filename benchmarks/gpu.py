@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from benchmarks.awaited import NO_GPU, NotMeasured
 from benchmarks.machine import gpus
 from benchmarks.pairs import Figure, Wanted, speed
@@ -26,6 +28,8 @@ def gpu_speed(wanted: Wanted) -> list[Figure]:
     peers = [tuitrain(TRAINING, in_app=True), plain_loop(TRAINING), plain_script(wanted.data, "cuda")]
     turns = Phase(max(2 * wanted.pairs, LEAST_TURNS), TURN_SECONDS, SETTLE_SECONDS)
     (taken,) = in_phases([tuitrain(TRAINING), *peers], [turns])
+    for each in taken:
+        print("seconds of a step, headless, in the app, plain loop, plain script:", *(turn.step for turn in each), file=sys.stderr)
     ours, in_app, loop, script = ([each[which].step for each in taken] for which in range(4))
     return [
         speed("training speed, GPU, against the plain script", ours, script, what="plain script", least=25),

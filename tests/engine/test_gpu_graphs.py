@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from tuitrain.engine import train as train_module
 from tuitrain.engine.graphs import WARM_UP
 from tuitrain.events import Eval, Event, Notice, RunEnded
 
+compiles = pytest.mark.skipif("STANDIN_DEVICES" in os.environ, reason="needs a real NVIDIA GPU: the stand-in runs no compiled kernels")
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an NVIDIA GPU")]
 
 LARGE = {"data": "engine_small:make_large_images", "epochs": 12, "device": "cuda:0", "lr": 0.003}
@@ -55,6 +57,21 @@ def test_replayed_steps_are_those_that_are_not(
     assert len(replays) == 3 * (12 - WARM_UP)
     assert losses_of(replayed) == pytest.approx(losses_of(plain), rel=1e-9)
     assert of(Eval, replayed)[-1].loss == pytest.approx(of(Eval, plain)[-1].loss, rel=1e-9)
+
+
+@compiles
+@pytest.mark.parametrize("changes", [{"model": "seed-cnn"}, {"model": "transformer", "dropout": 0.3, "optimizer": "adam"}])
+def test_a_compiled_network_is_replayed_and_goes_on_as_it_would_have(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, replays: list[str], changes: dict[str, Any]
+) -> None:
+    changes = {**LARGE, **changes, "compile": True}
+    plain = losses_of(eager(monkeypatch, tmp_path / "plain", **changes))
+    assert not replays
+    broken = run(small_config(**changes), FakeControl(tmp_path / "broken", {2 * WARM_UP + 3: ["stop"]}))
+    assert not said(broken)
+    assert replays
+    losses = losses_of(broken) | losses_of(go_on(small_config(**changes), FakeControl(tmp_path / "broken")))
+    assert losses == pytest.approx(plain, rel=1e-4)
 
 
 def test_the_speed_run_replayed_is_the_one_that_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, replays: list[str]) -> None:

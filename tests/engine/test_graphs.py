@@ -246,6 +246,24 @@ def test_a_persons_own_model_is_not_recorded_on_a_gpu_except_in_the_tests_there(
     assert asked()
 
 
+def test_a_compiled_network_is_recorded_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    config, card = small_config(model="seed-cnn", compile=True, device="cuda:0"), torch.device("cuda:0")
+    network = build_model(config)
+    compiled = torch.compile(network, backend="eager")
+    single = Single(compiled, nn.CrossEntropyLoss(), torch.device("cpu"), autocast(config, card))  # type: ignore[arg-type]
+    optimizer = make_optimizer(config, network.parameters())
+    monkeypatch.setattr("tuitrain.engine.graphs.CudaRecorder", lambda device: FakeRecorder(network, optimizer))
+    graphs = step_graphs(config, single, network, optimizer, update(optimizer), card)
+    assert graphs is not None
+    inputs, labels = torch.rand(config.batch_size, 3, 32, 32), torch.zeros(config.batch_size, dtype=torch.int64)
+    losses = []
+    for _ in range(WARM_UP + 2):
+        losses.append(single.step(inputs, labels).item())
+        graphs.update()
+    assert losses == sorted(losses, reverse=True)
+    assert len(set(losses)) == WARM_UP + 2
+
+
 # -- fused updates --------------------------------------------------------------------------------------------------------
 
 

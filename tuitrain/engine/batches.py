@@ -20,9 +20,13 @@ class Batches:
     Args:
         split: the training samples, on the run's device.
         config: batch size, shuffling, augmentation, precision and the input's batch axis.
+
+    Attributes:
+        per_epoch: batches in an epoch; the last one may be smaller.
     """
 
     def __init__(self, split: Split, config: RunConfig) -> None:
+        self.per_epoch = -(-len(split) // config.batch_size)
         self._split = split
         self._config = config
         self._dtype = model_dtype(config)
@@ -30,11 +34,6 @@ class Batches:
         self._order_epoch = 0
         self._moves: tuple[Tensor, Tensor] | None = None
         self._moves_epoch = 0
-
-    @property
-    def per_epoch(self) -> int:
-        """Batches in an epoch; the last one may be smaller."""
-        return -(-len(self._split) // self._config.batch_size)
 
     def sizes(self, steps: int) -> list[int]:
         """How many samples the batches of the first `steps` steps have, each number once."""

@@ -17,8 +17,8 @@ class FewChannelConv2d(nn.Conv2d):
 
     def forward(self, images: Tensor) -> Tensor:
         """[N, C, H, W] to [N, out_channels, H', W'], as `nn.Conv2d` has it."""
-        # A person's own network may convolve a single image, or in bf16, or have this compiled.
-        if images.dim() != 4 or torch.is_autocast_enabled(images.device.type) or torch.compiler.is_compiling():
+        # A person's own network may convolve a single image, or in bf16.
+        if images.dim() != 4 or torch.is_autocast_enabled(images.device.type):
             return super().forward(images)
         scores: Tensor = _Convolution.apply(images, self.weight, self.bias, self.stride, self.padding)  # type: ignore[no-untyped-call]
         return scores
@@ -53,12 +53,13 @@ class _Convolution(torch.autograd.Function):
         def back(given: tuple[Tensor, ...], *wanted: bool) -> tuple[Tensor | None, ...]:
             plain = [1, 1], False, [0, 0], 1  # dilation, transposed, output_padding, groups
             found: tuple[Tensor | None, ...] = torch.ops.aten.convolution_backward(
-                *given, [len(weight)], ctx.stride, ctx.padding, *plain, wanted
+                *given, None, ctx.stride, ctx.padding, *plain, (*wanted, False)
             )
             return found
 
         given = gradients[0], images, weight
-        images_gradient = back(given, True, False, False)[0] if of_images else None
+        images_gradient = back(given, True, False)[0] if of_images else None
         # Autograd puts it into the memory of the weight, as the update wants it.
-        _, weight_gradient, bias_gradient = back(tuple(each.contiguous() for each in given), False, of_weight, of_bias)
+        weight_gradient = back(tuple(each.contiguous() for each in given), False, True)[1] if of_weight else None
+        bias_gradient = gradients[0].sum((0, 2, 3)) if of_bias else None
         return images_gradient, weight_gradient, bias_gradient, None, None

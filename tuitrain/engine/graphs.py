@@ -60,7 +60,7 @@ class StepGraphs:
 
     Args:
         single: what does forward and backward.
-        model: its model, not compiled.
+        model: its model; what `single` calls may be this one compiled.
         optimizer: over the model's parameters.
         update: moves the parameters by their gradients.
         size: samples in a whole batch.
@@ -185,10 +185,9 @@ def step_graphs(
 ) -> StepGraphs | None:
     """What replays the steps of `strategy`, where it is `Single` on a CUDA `device`; see `StepGraphs`.
 
-    Built-in networks alone: a person's own may take another course at a later step, and a recorded one would not know. A compiled one
-    launches few kernels as it is.
+    Built-in networks alone: a person's own may take another course at a later step, and a recorded one would not know.
     """
-    if not isinstance(strategy, Single) or device.type != "cuda" or config.model not in MODELS or config.compile:
+    if not isinstance(strategy, Single) or device.type != "cuda" or config.model not in MODELS:
         return None
     return StepGraphs(strategy, model, optimizer, update, config.batch_size, CudaRecorder(device))
 

@@ -63,13 +63,16 @@ def _has_no_gaps(tensor: torch.Tensor) -> bool:
 
 
 def update(optimizer: torch.optim.Optimizer) -> Callable[[], None]:
-    """What `optimizer.step` does, without the wrappers around it: they import torch's compiler, see `uncompiled`."""
+    """What `optimizer.step` and `zero_grad` do, without the wrappers around them: they import torch's compiler, see `uncompiled`."""
     step = inspect.unwrap(type(optimizer).step)
+    parameters = [one for group in optimizer.param_groups for one in group["params"]]
 
     def run() -> None:
         with torch.no_grad():
             _begin_momentum(optimizer)
             step(optimizer)
+        for one in parameters:
+            one.grad = None
 
     return run
 

@@ -29,7 +29,7 @@ class Run:
     """What the loop works on.
 
     Attributes:
-        update: moves the parameters by their gradients.
+        update: moves the parameters by their gradients, which are no more then.
         step: the step that is being done, or was done last; 0 before the first.
         epoch: the epoch of that step, from 1.
         position: the place of that step in its epoch, from 0.

@@ -104,10 +104,11 @@ def batch(split: Split, index: slice | Tensor, dtype: torch.dtype, batch_dim: in
         a sequence of rows, each the red, green and blue of its pixels.
     """
     inputs = split.inputs[index]
-    # A slice is a view: without a copy a model that changes its inputs in place would change the data set.
-    scaled = inputs.to(dtype, copy=isinstance(index, slice))
     if inputs.dtype == torch.uint8:
-        scaled.div_(255)
+        scaled = inputs / torch.tensor(255, dtype=dtype, device="cpu")  # one kernel on a GPU, too
+    else:
+        # A slice is a view: without a copy a model that changes its inputs in place would change the data set.
+        scaled = inputs.to(dtype, copy=isinstance(index, slice))
     if split.as_rows and scaled.dim() == 4:
         scaled = scaled.permute(0, 2, 3, 1).flatten(2)
     return (scaled.movedim(0, batch_dim) if batch_dim else scaled), split.labels[index]

@@ -14,14 +14,15 @@ from tuitrain.events import Notice
 
 
 def substitute(model: nn.Module, config: RunConfig, device: torch.device) -> Iterator[Notice]:
-    """Change the layers of `model`, which is on `device`, that have a faster substitute there. A compiler finds its own ones."""
-    if device.type != "cuda" or config.compile:
+    """Change the layers of `model`, which is on `device`, that have a faster substitute there."""
+    if device.type != "cuda":
         return
     if config.deterministic and config.precision in ("fp32", "tf32"):
         for layer in filter(has_few_channels, model.modules()):
             layer.__class__ = FewChannelConv2d
-    # Elsewhere the first step would wait for the kernels to be compiled; a speed run warms up before its clock starts.
-    if config.target_accuracy is not None and config.model in MODELS:
+    # Elsewhere the first step would wait for the kernels to be compiled; a speed run warms up before its clock starts. A compiler makes its
+    # own ones.
+    if config.target_accuracy is not None and config.model in MODELS and not config.compile:
         yield from _substitute_pools(model, device)
 
 

@@ -192,7 +192,6 @@ def _step(run: Run) -> Iterator[Event]:
     loss = run.strategy.step(inputs, labels)
     run.update()
     run.average()
-    run.optimizer.zero_grad()
     laps.lap("update")
     laps.tick(len(labels))
     lr = run.optimizer.param_groups[0]["lr"]

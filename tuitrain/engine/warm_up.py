@@ -74,7 +74,6 @@ def warm_up(
                     outputs = scores(inputs)
                 criterion(logits(outputs), labels[:size]).backward()
                 step()
-                optimizer.zero_grad()
         twin.eval()
         with torch.no_grad(), autocast(config, device):
             _ = six_views(scores, whole) if config.tta else scores(whole)
