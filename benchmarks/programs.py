@@ -199,7 +199,7 @@ class Training:
 
 def step_times(folder: Path) -> list[float]:
     """When the host made each step of the only run in `folder`, Unix seconds."""
-    return [moment for (moment,) in _asked(folder, "SELECT time FROM losses ORDER BY step")]
+    return [moment for (moment,) in metrics(folder, "SELECT time FROM losses ORDER BY step")]
 
 
 def device_times(folder: Path) -> list[float]:
@@ -211,7 +211,7 @@ def device_times(folder: Path) -> list[float]:
     waiting: list[float] = []
     began = 0
     kept = "SELECT epoch, time, samples_per_second FROM losses LEFT JOIN step_events USING (step) ORDER BY step"
-    for epoch, moment, rate in _asked(folder, kept):
+    for epoch, moment, rate in metrics(folder, kept):
         waiting.append(moment)
         if rate is None:
             continue
@@ -221,7 +221,7 @@ def device_times(folder: Path) -> list[float]:
     return moments
 
 
-def _asked(folder: Path, query: str) -> list[tuple[Any, ...]]:
+def metrics(folder: Path, query: str) -> list[tuple[Any, ...]]:
     """The answer of the metrics of the only run in `folder`."""
     connection = sqlite3.connect(f"file:{next(folder.glob('*/metrics.sqlite'))}?mode=ro", uri=True)
     try:
