@@ -35,7 +35,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=Wanted.minutes, help="how long the memory is watched (%(default)s)")
     parser.add_argument("--seeds", type=int, default=Wanted.seeds, help="how many speed runs are made (%(default)s)")
     parser.add_argument("--steps", type=int, help="how long they are at most; given, they are made without a GPU too")
-    parser.add_argument("--within", type=float, default=Wanted.within, help="seconds after which a figure on a GPU begins no further round")
+    parser.add_argument("--within", type=float, default=Wanted.within, help="seconds after which a half of speedrun begins no more seeds")
     parser.add_argument("--results", type=Path, default=RESULTS, metavar="DIR", help="where the figures are kept")
     args = parser.parse_args()
     if args.data is not None and not (args.data / "train").is_dir():

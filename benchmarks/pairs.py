@@ -25,7 +25,7 @@ class Wanted:
         minutes: how long the memory is watched.
         seeds: how many speed runs are made.
         steps: how long they are at most; given, they are made without a GPU too.
-        within: how many seconds after a figure on a GPU was begun its last round may begin; see `rounds`.
+        within: how many seconds after each half of the speed run was begun its last seed may begin.
     """
 
     data: Path
@@ -81,11 +81,9 @@ def told(what: str, take: Callable[[], T]) -> Callable[[], T]:
     return taking
 
 
-def measure(
-    ours: Callable[[], float], peer: Callable[[], float], pairs: int, warmup: int = 1, within: float = math.inf
-) -> list[tuple[float, float]]:
+def measure(ours: Callable[[], float], peer: Callable[[], float], pairs: int, warmup: int = 1) -> list[tuple[float, float]]:
     """`pairs` measurements (ours, peer), as `rounds` takes them."""
-    return [(first, second) for first, second in rounds((ours, peer), pairs, warmup, within)]
+    return [(first, second) for first, second in rounds((ours, peer), pairs, warmup)]
 
 
 def interval(ratios: list[float], resamples: int = 2000) -> tuple[float, float]:
@@ -173,7 +171,8 @@ def _steps_per_second(seconds: Sequence[float]) -> str:
 
 
 def _milliseconds_per_step(seconds: Sequence[float]) -> str:
-    return f"{middle([1000 * each for each in seconds]):.1f} ms/step"
+    milliseconds = middle([1000 * each for each in seconds])
+    return f"{milliseconds:.{1 if milliseconds >= 10 else 2}f} ms/step"
 
 
 def _short(value: float) -> str:
