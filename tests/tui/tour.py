@@ -154,6 +154,9 @@ async def go(pilot: Pilot[None], name: str) -> bool:
         if name == "gpu card":
             await strike(pilot, "enter")
     else:
+        if app.screen._table.list.sought:
+            # R and Enter lead from the list to the run, a moment later: a filter that was typed meanwhile stays.
+            await strike(pilot, "escape")
         await until_shown(pilot, *RUN_TEXTS["runs"], "Overlay")
         if name in ("opened", "settings"):
             await strike(pilot, "enter")
