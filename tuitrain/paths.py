@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from pathlib import Path
 
 import platformdirs
@@ -15,8 +15,6 @@ from tuitrain.events import DataKind
 from tuitrain.text import clean, nearest
 
 CIFAR10_FOLDER = "cifar-10-batches-py"
-TEST_PARTS = ("test", "val", "valid", "validation")
-"""What the folder of the test images may be called in a folder of images; the first of them that is there has them."""
 CIFAR10_BATCHES = (*(f"data_batch_{number}" for number in range(1, 6)), "test_batch")
 """The files that CIFAR-10 consists of, the test images last."""
 
@@ -162,11 +160,6 @@ def batches_folder(folder: Path) -> Path | None:
     """`folder` where it is a `cifar-10-batches-py`, or the one in it, or `None`; some of the batches may be missing."""
     ends = (CIFAR10_BATCHES[0], CIFAR10_BATCHES[-1])
     return next((found for found in (folder, folder / CIFAR10_FOLDER) if any(os.path.exists(found / name) for name in ends)), None)
-
-
-def test_part(names: Collection[str]) -> str | None:
-    """Which of the folders `names` in a folder of images has its test images; `None` where none has."""
-    return next((part for part in TEST_PARTS if part in names), None)
 
 
 def expected_data(value: str) -> tuple[str, DataKind]:

@@ -268,12 +268,12 @@ def names_of(dataset: Dataset) -> list[str]:
     return dataset.test.files.at(range(len(dataset.test)))
 
 
-def assert_names_agree(folder: Path, dataset: Dataset) -> None:
+def assert_names_agree(folder: Path, dataset: Dataset, part: str = "test") -> None:
     """Each test sample has the pixels and the class of the file that it is named after."""
     assert dataset.test is not None
     for pixels, label, name in zip(dataset.test.inputs, dataset.test.labels.tolist(), names_of(dataset), strict=True):
         assert np.array_equal(pixels.permute(1, 2, 0).numpy(), np.asarray(Image.open(folder / name)))
-        assert name.split("/")[:2] == ["test", dataset.classes[label]]
+        assert Path(name).parent == Path(part, dataset.classes[label])
 
 
 @pytest.mark.parametrize("unreadable", [False, True])
@@ -398,7 +398,7 @@ def test_a_class_without_a_readable_image_is_refused(folder: Path) -> None:
 def test_missing_parts_are_named_with_a_hint(folder: Path) -> None:
     (folder / "test").rename(folder / "Val")
     assert refused(folder).endswith(
-        "holds no folder test; a folder of images holds train/<class>/ and test/<class>/ or val/<class>/. "
+        "holds no folder test; a folder of images holds train/<class>/ and test/<class>/ or val/<class>/, or <class>/ alone. "
         "It has 'Val': rename that to 'test'."
     )
     (folder / "train").rename(folder / "Train")
@@ -441,6 +441,89 @@ def test_of_validation_the_sentences_name_its_folder(folder: Path) -> None:
     assert f"the class 'dog' of train/ is missing in {folder / 'val'}. Did you mean 'dogs'?" in refused(folder)
     save(folder / "val" / "dog" / "00.png", 1)
     assert f"the class 'dogs' of val/ is missing in {folder / 'train'}" in refused(folder)
+
+
+# -- without a part to test with ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("part", ["train", ""], ids=["train alone", "classes alone"])
+def test_without_test_images_a_fifth_of_each_class_is_held_out(folder: Path, part: str) -> None:
+    (folder / "test").rename(folder.parent / "elsewhere")
+    place = folder / part
+    if not part:
+        for name in ("cat", "dog"):
+            (folder / "train" / name).rename(folder / name)
+        (folder / "train").rmdir()
+    for number in range(5):
+        save(place / "cat" / f"more{number}.png", 5000 + number)
+    (folder / ".hidden").mkdir()
+    save(place / "beside.png", 1)
+    dataset, events = loaded(folder)
+    said = notices(events)
+    assert (
+        said[0] == "The folder has no test/: 9 of 45 images, a fifth of each class by a hash of their names, are held out as the test data."
+    )
+    assert "an image beside the folders of the classes has no class" in said[1]
+    assert dataset.classes == ("cat", "dog")
+    assert dataset.test is not None
+    assert (torch.bincount(dataset.train.labels).tolist(), torch.bincount(dataset.test.labels).tolist()) == ([20, 16], [5, 4])
+    tested = names_of(dataset)
+    assert_names_agree(folder, dataset, part)
+    of_class = {
+        name: sorted((place / name).iterdir(), key=lambda path: imagefolder.mixing_key(path.relative_to(folder).as_posix()))
+        for name in ("cat", "dog")
+    }
+    assert set(tested) == {
+        path.relative_to(folder).as_posix() for name, count in (("cat", 5), ("dog", 4)) for path in of_class[name][:count]
+    }
+    again, said_again = loaded(folder)  # from the cache
+    assert (names_of(again), notices(said_again)) == (tested, said)
+
+
+def test_what_is_held_out_depends_on_nothing_but_the_names(folder: Path, tmp_path: Path) -> None:
+    (folder / "test").rename(folder.parent / "elsewhere")
+    first = names_of(loaded(folder)[0])
+    for path in folder.rglob("*.png"):
+        os.utime(path, (1, 1))
+    folder.rename(tmp_path / "moved")
+    assert names_of(loaded(tmp_path / "moved")[0]) == first
+
+
+def test_of_a_single_image_none_can_be_held_out(folder: Path) -> None:
+    (folder / "test").rename(folder.parent / "elsewhere")
+    save(folder / "train" / "emu" / "00.png", 1)
+    assert refused(folder).endswith(
+        f"{folder / 'train' / 'emu'} holds one image; where there is no test/, two are needed, one of them to test with."
+    )
+
+
+@pytest.mark.parametrize("change", ["one class", "a class without images", "no images", "deeper"])
+def test_folders_that_are_no_classes_are_none(tmp_path: Path, change: str) -> None:
+    root = tmp_path / "things"
+    for name in ("cat", "dog"):
+        save(root / name / "deep" / "00.png" if change == "deeper" else root / name / "00.png", 1)
+    if change == "one class":
+        (root / "dog" / "00.png").unlink()
+        (root / "dog").rmdir()
+    elif change == "a class without images":
+        (root / "emu").mkdir()
+    elif change == "no images":
+        for name in ("cat", "dog"):
+            (root / name / "00.png").rename(root / name / "00.txt")
+    assert "holds no folder train and no cifar-10-batches-py; " in refused(root)
+
+
+def test_of_classes_alone_the_sentences_name_their_folder(tmp_path: Path) -> None:
+    for number in range(600):
+        save(tmp_path / "flat" / "cat" / f"{number}.png", number, size=(2, 2))
+    for number in range(2):
+        path = tmp_path / "flat" / "dog" / f"{number}.png"
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b"x")
+    assert refused(tmp_path / "flat").endswith(f"no image of the class 'dog' in {tmp_path / 'flat'} can be read.")
+
+
+# -- other folders ------------------------------------------------------------------------------------------------------------
 
 
 def test_one_level_too_deep_or_too_high(folder: Path) -> None:

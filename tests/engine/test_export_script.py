@@ -126,11 +126,15 @@ def test_the_persons_own_functions(tmp_path: Path, changes: Any, monkeypatch: py
     compare(executed(text), losses, evals, relative, floor)
 
 
-@pytest.mark.parametrize("test", ["test", "val"])
-def test_a_folder_of_images(tmp_path: Path, test: str) -> None:
+@pytest.mark.parametrize(
+    "parts",
+    [{"train": 5, "test": 2}, {"train": 5, "val": 2}, {"train": 7}, {"": 7}],
+    ids=["test", "val", "train alone", "classes alone"],
+)
+def test_a_folder_of_images(tmp_path: Path, parts: dict[str, int]) -> None:
     generator = np.random.default_rng(0)
     data = tmp_path / "images"
-    for part, count in (("train", 5), (test, 2)):
+    for part, count in parts.items():
         for name in ("cat", "dog"):
             (data / part / name).mkdir(parents=True)
             for number in range(count):

@@ -389,7 +389,9 @@ async def test_while_a_field_is_edited_the_footer_says_what_enter_does(session: 
     [
         ("good", "a folder with train/ and test/", False),
         ("validation", "a folder with train/ and val/", False),
-        ("half", "this folder has no test/ or val/ in it", True),
+        ("half", "train/ alone: a fifth is held out", False),
+        ("classes", "2 classes: a fifth is held out", False),
+        ("almost", "this folder has no test/ or val/ in it", True),
         ("tested", "this folder has no train/ in it", True),
         ("none", "there is no such folder", True),
         ("file", "this is a file, not a folder", True),
@@ -404,6 +406,10 @@ def test_what_is_behind_the_data(tmp_path: Path, data: str, said: str, bad: bool
         "good/train",
         "good/test",
         "half/train",
+        "classes/cat",
+        "classes/dog",
+        "almost/train",
+        "almost/Val",
         "tested/val",
         "validation/train",
         "validation/validation",
@@ -411,7 +417,7 @@ def test_what_is_behind_the_data(tmp_path: Path, data: str, said: str, bad: bool
         "cifar/cifar-10-batches-py",
     ):
         (tmp_path / name).mkdir(parents=True)
-    for name in ("file", "cifar/cifar-10-batches-py/data_batch_1"):
+    for name in ("file", "cifar/cifar-10-batches-py/data_batch_1", "classes/cat/1.jpg", "classes/dog/1.png"):
         (tmp_path / name).touch()
     assert look(data).folder == Folder(data, said, bad)
 
@@ -471,7 +477,7 @@ async def test_hostile_names_and_paths_stay_text(session: FakeSession, sampler: 
             await looked(pilot)
             text = screen_text(app)
             assert "[/]深層[bold]x[/bold]" in text
-            assert "this folder has no test/ or val/" in text
+            assert "train/ alone: a fifth is held out" in text
             assert {len(re.sub("[深層]", "xx", line)) for line in text.splitlines()} == {size[0]}
         app = make(session, sampler, changed(name="[/]深層[bold]x[/bold]", data="./[red]深[/]"))
 

@@ -80,8 +80,8 @@ def decode(
         present = torch.bincount(part_labels, minlength=len(classes)).tolist()
         if 0 in present:
             absent = clean(classes[present.index(0)])
-            part = files[first].name.partition("/")[0]
-            raise ConfigError(f"data: no image of the class {absent!r} in {clean(str(folder / part))} can be read.")
+            *part, _, _ = files[first].name.split("/")
+            raise ConfigError(f"data: no image of the class {absent!r} in {clean(str(folder.joinpath(*part)))} can be read.")
         parts.append((everything[first:last] if bool(kept.all()) else everything[first:last][kept], part_labels))
     shown = zip(test, readable[len(train) :].tolist(), strict=True)
     names = FileNames.of(file.name for file, could_be_read in shown if could_be_read)

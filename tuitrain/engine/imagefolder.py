@@ -1,11 +1,11 @@
-"""A folder of images, `train/<class>/*.png|jpg` and `test/<class>/…` or `val/…`: what is in it, and whether it can be trained on."""
+"""A folder of images, such as `train/<class>/*.png|jpg` and `test/<class>/…`: what is in it, and whether it can be trained on."""
 
 from __future__ import annotations
 
 import hashlib
 import os
 import stat
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,10 +16,9 @@ from tuitrain.engine.file_names import FileNames
 from tuitrain.engine.left_out import LeftOut
 from tuitrain.engine.samples import Dataset, ImageFile, Interrupted, Split, images
 from tuitrain.events import Notice, Progress
-from tuitrain.paths import TEST_PARTS, test_part
+from tuitrain.image_folders import SUFFIXES, TEST_PARTS, TRAIN_PART, Layout, alike, folders_in, held_out, is_image, is_part, layout_of
 from tuitrain.text import clean, nearest
 
-SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".bmp")
 # Part of every fingerprint: another number makes every cache of decoded images void.
 _FORMAT = 3
 
@@ -29,10 +28,10 @@ Listing = list[tuple[str, int, int]]
 
 @dataclass(frozen=True)
 class Contents:
-    """What the folder holds: for each part the images of each class, and what is no sample of any. `test` is the part to test with."""
+    """What the folder holds: for each part of its layout the images of each class, and what is no sample of any."""
 
     classes: tuple[str, ...]
-    test: str
+    layout: Layout
     parts: dict[str, dict[str, Listing]]
     left_out: LeftOut
 
@@ -47,10 +46,25 @@ class Contents:
                 digest.update(os.fsencode("\0".join(names)))
         return digest.hexdigest()
 
-    def files(self, part: str) -> list[ImageFile]:
+    @property
+    def labels(self) -> list[int]:
+        """Of the images to train on and those that are held out of them, class after class."""
+        folders = self.parts[self.layout.train]
+        return [label for label, name in enumerate(self.classes) for _ in folders[name]]
+
+    def files(self) -> tuple[list[ImageFile], list[ImageFile]]:
+        """The images to train on and those to test with, where there is no part of those a fifth of each class of the others."""
+        train = self._files(self.layout.train)
+        if self.layout.test is not None:
+            return train, self._files(self.layout.test)
+        held = held_out([file.label for file in train])
+        train, test = ([file for file, out in zip(train, held, strict=True) if out is tested] for tested in (False, True))
+        return train, test
+
+    def _files(self, part: str) -> list[ImageFile]:
         """The images of a part in training order: one fixed order that mixes the classes, because class after class does not train."""
         folders = self.parts[part]
-        files = [ImageFile(f"{part}/{name}/{file}", label) for label, name in enumerate(self.classes) for file, _, _ in folders[name]]
+        files = [ImageFile(_in(part, f"{name}/{file}"), label) for label, name in enumerate(self.classes) for file, _, _ in folders[name]]
         return sorted(files, key=lambda file: mixing_key(file.name))
 
 
@@ -63,7 +77,7 @@ def load_imagefolder(folder: Path, ending: Callable[[], bool]) -> Generator[Noti
     """The images of `folder` [N, 3, 32, 32], from the cache where the folder has not changed since they were decoded.
 
     Args:
-        folder: absolute; holds `train/<class>/`, and `test/<class>/` or another of `TEST_PARTS`.
+        folder: absolute; laid out as `image_folders` has it.
         ending: asked now and then; `True` ends the work.
 
     Raises:
@@ -72,8 +86,12 @@ def load_imagefolder(folder: Path, ending: Callable[[], bool]) -> Generator[Noti
     """
     yield Progress(phase="checking images")
     contents = scan(folder, ending)
-    if contents.test != TEST_PARTS[0]:
-        yield Notice(text=f"The images in {contents.test}/ are the test data: the folder has no {TEST_PARTS[0]}/.")
+    if contents.layout.test is None:
+        held = held_out(contents.labels)
+        how_many = f"{sum(held):,} of {len(held):,} images, a fifth of each class by a hash of their names"
+        yield Notice(text=f"The folder has no {TEST_PARTS[0]}/: {how_many}, are held out as the test data.")
+    elif contents.layout.test != TEST_PARTS[0]:
+        yield Notice(text=f"The images in {contents.layout.test}/ are the test data: the folder has no {TEST_PARTS[0]}/.")
     for text in contents.left_out.sentences(SUFFIXES):
         yield Notice(text=text)
     fingerprint = contents.fingerprint()
@@ -82,7 +100,7 @@ def load_imagefolder(folder: Path, ending: Callable[[], bool]) -> Generator[Noti
         # With it comes Pillow, for which no other run waits.
         from tuitrain.engine.decode import decode
 
-        result = yield from decode(folder, contents.files("train"), contents.files(contents.test), contents.classes, ending)
+        result = yield from decode(folder, *contents.files(), contents.classes, ending)
         try:
             decoded.save(folder, fingerprint, result)
         except OSError as error:
@@ -101,52 +119,63 @@ def scan(folder: Path, ending: Callable[[], bool]) -> Contents:
         ConfigError: it has not, or a folder cannot be read.
         Interrupted: `ending` said so.
     """
-    test = _check_parts(folder)
-    classes = tuple(_folders(folder / "train"))
+    layout = _layout(folder)
+    classes = tuple(_folders(folder / layout.train))
     if not classes:
         wanted = "train/<class>/ with images of one class each"
-        raise ConfigError(f"data: {_shown(folder / 'train')} holds no class folder; it must hold {wanted}.")
-    _check_test_classes(folder, test, classes)
+        raise ConfigError(f"data: {_shown(folder / layout.train)} holds no class folder; it must hold {wanted}.")
+    if layout.test is not None:
+        _check_test_classes(folder, layout.test, classes)
     parts: dict[str, dict[str, Listing]] = {}
     left_out = LeftOut()
-    for part in ("train", test):
+    for part in (part for part in layout if part is not None):
         parts[part] = {}
         left_out.beside += _images_beside(folder, part)
         for name in classes:
             if ending():
                 raise Interrupted
-            listing = _images(folder, f"{part}/{name}", left_out)
+            place = _in(part, name)
+            listing = _images(folder, place, left_out)
             if not listing:
-                within = any(path.startswith(f"{part}/{name}/") for path in left_out.folders)
+                within = any(path.startswith(f"{place}/") for path in left_out.folders)
                 hint = " It holds folders; its images must be in it itself." if within else ""
-                raise ConfigError(f"data: {_shown(folder / part / name)} holds no image ({', '.join(SUFFIXES)}).{hint}")
+                raise ConfigError(f"data: {_shown(folder / place)} holds no image ({', '.join(SUFFIXES)}).{hint}")
+            if layout.test is None and len(listing) < 2:
+                where = "where there is no test/, two are needed, one of them to test with"
+                raise ConfigError(f"data: {_shown(folder / place)} holds one image; {where}.")
             parts[part][name] = listing
-    return Contents(classes, test, parts, left_out)
+    return Contents(classes, layout, parts, left_out)
 
 
-def _check_parts(folder: Path) -> str:
-    """The part to test with."""
-    here = _folders(folder)
-    test = test_part(here)
-    wanted = "a folder of images holds train/<class>/ and test/<class>/ or val/<class>/"
-    if "train" not in here and test is None:
-        if folder.name in ("train", *TEST_PARTS) and "train" in _folders(folder.parent):
-            raise ConfigError(f"data: {_shown(folder)} is one part of a data set; give its parent, {_shown(folder.parent)}.")
-        inside = next((name for name in here if os.path.isdir(folder / name / "train")), None)
-        hint = f" Did you mean {_shown(folder / inside)}?" if inside else _alike(here, "train")
-        empty = "is empty" if not os.listdir(folder) else "holds no folder train and no cifar-10-batches-py"
-        raise ConfigError(f"data: {_shown(folder)} {empty}; {wanted}.{hint}")
-    if "train" not in here or test is None:
-        part = "test" if "train" in here else "train"
+def _layout(folder: Path) -> Layout:
+    """Raises: ConfigError: it is none of a folder of images, or it cannot be read."""
+    try:
+        if (layout := layout_of(folder)) is not None:
+            return layout
+        here, part_alone = folders_in(folder), is_part(folder)
+    except OSError as error:
+        raise _unreadable(Path(error.filename or folder), error) from None
+    wanted = "a folder of images holds train/<class>/ and test/<class>/ or val/<class>/, or <class>/ alone"
+    if TRAIN_PART in here or any(part in here for part in TEST_PARTS):
+        part = TEST_PARTS[0] if TRAIN_PART in here else TRAIN_PART
         raise ConfigError(f"data: {_shown(folder)} holds no folder {part}; {wanted}.{_alike(here, part)}")
-    return test
+    if part_alone:
+        raise ConfigError(f"data: {_shown(folder)} is one part of a data set; give its parent, {_shown(folder.parent)}.")
+    inside = next((name for name in here if os.path.isdir(folder / name / TRAIN_PART)), None)
+    hint = f" Did you mean {_shown(folder / inside)}?" if inside else _alike(here, TRAIN_PART)
+    empty = "is empty" if not os.listdir(folder) else "holds no folder train and no cifar-10-batches-py"
+    raise ConfigError(f"data: {_shown(folder)} {empty}; {wanted}.{hint}")
 
 
-def _alike(here: Sequence[str], part: str) -> str:
+def _alike(here: list[str], part: str) -> str:
     """A sentence on a folder that seems to be the part, behind a space."""
-    alikes = {"train": ("Train", "training"), "test": ("Test", "testing", "Val")}[part]
-    alike = next((name for name in alikes if name in here), None)
-    return f" It has '{alike}': rename that to '{part}'." if alike else ""
+    name = alike(here, part)
+    return f" It has '{name}': rename that to '{part}'." if name else ""
+
+
+def _in(part: str, path: str) -> str:
+    """A path in the folder of images; "" is the part that this folder itself is."""
+    return f"{part}/{path}" if part else path
 
 
 def _check_test_classes(folder: Path, test: str, classes: tuple[str, ...]) -> None:
@@ -162,10 +191,9 @@ def _check_test_classes(folder: Path, test: str, classes: tuple[str, ...]) -> No
 
 
 def _folders(folder: Path) -> list[str]:
-    """The names of the visible folders in `folder`, sorted."""
+    """Raises: ConfigError: it cannot be read."""
     try:
-        with os.scandir(folder) as entries:
-            return sorted(entry.name for entry in entries if not entry.name.startswith(".") and entry.is_dir())
+        return folders_in(folder)
     except OSError as error:
         raise _unreadable(folder, error) from None
 
@@ -175,7 +203,7 @@ def _images(folder: Path, place: str, left_out: LeftOut) -> Listing:
     listing: Listing = []
     with _entries(folder / place) as entries:
         for entry in entries:
-            if _is_image(entry):
+            if is_image(entry):
                 listing += _listed(entry)
             elif not entry.name.startswith("."):
                 left_out.add(f"{place}/{entry.name}", is_folder=entry.is_dir())
@@ -185,11 +213,7 @@ def _images(folder: Path, place: str, left_out: LeftOut) -> Listing:
 def _images_beside(folder: Path, part: str) -> list[str]:
     """The images in `folder/part` itself."""
     with _entries(folder / part) as entries:
-        return [f"{part}/{entry.name}" for entry in entries if _is_image(entry) and entry.is_file()]
-
-
-def _is_image(entry: os.DirEntry[str]) -> bool:
-    return entry.name.lower().endswith(SUFFIXES) and not entry.name.startswith(".")
+        return [_in(part, entry.name) for entry in entries if is_image(entry) and entry.is_file()]
 
 
 def _listed(entry: os.DirEntry[str]) -> Listing:

@@ -8,10 +8,10 @@ import json
 from tuitrain.config import RunConfig
 from tuitrain.engine import script_ranks as ranks
 from tuitrain.engine.decode import FORMATS
-from tuitrain.engine.imagefolder import SUFFIXES, mixing_key
+from tuitrain.engine.imagefolder import mixing_key
 from tuitrain.engine.synthetic import random_samples, synthetic_images
 from tuitrain.events import DataKind
-from tuitrain.paths import TEST_PARTS
+from tuitrain.image_folders import SUFFIXES, TEST_PARTS, held_out
 
 STANDARD_IMPORTS: dict[DataKind, frozenset[str]] = {
     "cifar10": frozenset({"import pickle", "from pathlib import Path"}),
@@ -41,7 +41,8 @@ def loading(config: RunConfig, kind: DataKind) -> tuple[str, str]:
         return "CIFAR-10", f"\n{_CIFAR}\n\n{folder}{_ALL_FOUR} = load_cifar10(folder)"
     if kind == "imagefolder":
         load = _LOAD_IMAGES.format(folder=_literal(config.data), parts=f"({', '.join(map(_literal, TEST_PARTS))})")
-        return "a folder of images", f"\n{inspect.getsource(mixing_key)}\n\n{_formats()}\n\n\n{_IMAGES}\n\n{load}"
+        ours = f"{inspect.getsource(mixing_key)}\n\n{inspect.getsource(held_out)}"
+        return "a folder of images", f"\n{ours}\n\n{_formats()}\n\n\n{_IMAGES}\n\n{load}"
     return "your own", _OWN
 
 
@@ -92,15 +93,18 @@ _IMAGES = '''def read_image(path):
         return None
 
 
-def load_images(folder, part):
-    """Images [N, 3, 32, 32] of bytes and labels [N] from folder/part/<class>/, the classes mixed."""
-    classes = sorted(entry.name for entry in (folder / "train").iterdir() if entry.is_dir() and not entry.name.startswith("."))
+def image_files(folder, part, classes):
+    """Names and labels of the images in folder/part/<class>/, the classes mixed."""
     files = []
     for label, name in enumerate(classes):
         for path in (folder / part / name).iterdir():
             if path.name.lower().endswith(SUFFIXES) and not path.name.startswith("."):
-                files.append((f"{part}/{name}/{path.name}", label))
-    files.sort(key=lambda file: mixing_key(file[0]))
+                files.append((path.relative_to(folder).as_posix(), label))
+    return sorted(files, key=lambda file: mixing_key(file[0]))
+
+
+def load_images(folder, files):
+    """Images [N, 3, 32, 32] of bytes and labels [N]."""
     images = [(read_image(folder / name), label) for name, label in files]
     images = [(image, label) for image, label in images if image is not None]
     inputs = torch.stack([image for image, _ in images]).permute(0, 3, 1, 2)
@@ -108,8 +112,18 @@ def load_images(folder, part):
 '''
 
 _LOAD_IMAGES = """folder = Path({folder})
-train_inputs, train_labels = load_images(folder, "train")
-test_inputs, test_labels = load_images(folder, next(part for part in {parts} if (folder / part).is_dir()))
+train = "train" if (folder / "train").is_dir() else ""
+test = next((part for part in {parts} if (folder / part).is_dir()), None)
+classes = sorted(entry.name for entry in (folder / train).iterdir() if entry.is_dir() and not entry.name.startswith("."))
+train_files = image_files(folder, train, classes)
+if test is None:
+    held = held_out([label for _, label in train_files])
+    test_files = [file for file, out in zip(train_files, held) if out]
+    train_files = [file for file, out in zip(train_files, held) if not out]
+else:
+    test_files = image_files(folder, test, classes)
+train_inputs, train_labels = load_images(folder, train_files)
+test_inputs, test_labels = load_images(folder, test_files)
 """
 
 _OWN = """(train_inputs, train_labels), test = make_data(config)

@@ -11,6 +11,7 @@ import msgspec
 from tuitrain import paths
 from tuitrain.config import DATA, is_import_string
 from tuitrain.files import mode_at
+from tuitrain.image_folders import TRAIN_PART, folders_in, layout_of
 from tuitrain.tui.launch import last
 from tuitrain.tui.launch.own_recipes import OwnRecipe, own_recipes
 
@@ -44,17 +45,19 @@ def look_behind(data: str) -> Folder:
         mode = mode_at(folder)
         if mode is None or not stat.S_ISDIR(mode):
             return _no_folder(data, mode is not None)
-        names = {entry.name for entry in os.scandir(folder)}
-        test = paths.test_part(names)
         batches = paths.batches_folder(folder)
+        here, layout = folders_in(folder), layout_of(folder)
     except (OSError, ValueError):
         return Folder(data, "this folder cannot be read", bad=True)
     if batches is not None:
         return Folder(data, "a folder with CIFAR-10 batches")
-    if "train" not in names or test is None:
-        missing = "test/ or val/" if "train" in names else "train/"
+    if layout is None:
+        missing = "test/ or val/" if TRAIN_PART in here else "train/"
         return Folder(data, f"this folder has no {missing} in it", bad=True)
-    return Folder(data, f"a folder with train/ and {test}/")
+    if layout.test is None:
+        images = "train/ alone" if layout.train else f"{len(here)} classes"
+        return Folder(data, f"{images}: a fifth is held out")
+    return Folder(data, f"a folder with train/ and {layout.test}/")
 
 
 def _no_folder(data: str, exists: bool) -> Folder:

@@ -1,0 +1,88 @@
+"""How a folder of images may be laid out: a part to train on and one to test with, the first alone, or the folders of the classes alone."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".bmp")
+TRAIN_PART = "train"
+TEST_PARTS = ("test", "val", "valid", "validation")
+"""Folders with the images to test with; the first of them that is there counts."""
+_ALIKE = {TRAIN_PART: ("Train", "training"), TEST_PARTS[0]: ("Test", "testing", "Val")}
+
+
+class Layout(NamedTuple):
+    """Where the images are.
+
+    Attributes:
+        train: the folder in which the folders of the classes are; "" where that is the folder of images itself.
+        test: the one with those to test with; `None` where some of the others are held out.
+    """
+
+    train: str
+    test: str | None
+
+
+def layout_of(folder: Path) -> Layout | None:
+    """How `folder` is laid out; `None` where it is none of images, a part of one, or has a part with a name that is almost right.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    here = folders_in(folder)
+    test = next((part for part in TEST_PARTS if part in here), None)
+    if TRAIN_PART in here:
+        return None if test is None and alike(here, TEST_PARTS[0]) else Layout(TRAIN_PART, test)
+    if test is not None or len(here) < 2 or alike(here, TRAIN_PART) or is_part(folder):
+        return None
+    return Layout("", None) if all(_holds_images(folder / name) for name in here) else None
+
+
+def folders_in(folder: Path) -> list[str]:
+    """The names of the visible folders in `folder`, sorted.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    with os.scandir(folder) as entries:
+        return sorted(entry.name for entry in entries if not entry.name.startswith(".") and entry.is_dir())
+
+
+def is_part(folder: Path) -> bool:
+    """Whether a folder is the one part of a folder of images that is beside another.
+
+    Raises:
+        OSError: its parent cannot be read.
+    """
+    return folder.name in (TRAIN_PART, *TEST_PARTS) and TRAIN_PART in folders_in(folder.parent)
+
+
+def alike(here: Collection[str], part: str) -> str | None:
+    """Which of the folders `here` seems to be the part."""
+    return next((name for name in _ALIKE[part] if name in here), None)
+
+
+def is_image(entry: os.DirEntry[str]) -> bool:
+    """Whether something has an image's name."""
+    return entry.name.lower().endswith(SUFFIXES) and not entry.name.startswith(".")
+
+
+def held_out(labels: Sequence[int]) -> list[bool]:
+    """Which samples are held out to test with: the first fifth of each class, one at least."""
+    left = dict.fromkeys(labels, 0)
+    for label in labels:
+        left[label] += 1
+    left = {label: max(count // 5, 1) for label, count in left.items()}
+    held = []
+    for label in labels:
+        held.append(left[label] > 0)
+        left[label] -= 1
+    return held
+
+
+def _holds_images(folder: Path) -> bool:
+    with os.scandir(folder) as entries:
+        return any(map(is_image, entries))
