@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from pathlib import Path
 from typing import NamedTuple
 
@@ -70,7 +70,7 @@ def is_image(entry: os.DirEntry[str]) -> bool:
     return entry.name.lower().endswith(SUFFIXES) and not entry.name.startswith(".")
 
 
-def held_out(labels: Sequence[int]) -> list[bool]:
+def held_out(labels: list[int]) -> list[bool]:
     """Which samples are held out to test with: the first fifth of each class, one at least."""
     left = dict.fromkeys(labels, 0)
     for label in labels:

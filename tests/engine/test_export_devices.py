@@ -144,7 +144,7 @@ def test_other_gpus_than_the_first_are_numbered_as_in_the_run(monkeypatch: pytes
     monkeypatch.setattr(torch.cuda, "is_available", lambda: asked.append(os.environ.get("CUDA_DEVICE_ORDER")))
     monkeypatch.setitem(os.environ, "LOCAL_RANK", "0")
     start = text[: text.index("device = ")] + text[text.index("device = ") :].partition("\n")[0]
-    exec(compile(start, "exported.py", "exec"), {})
+    exec(compile(start, "exported.py", "exec", dont_inherit=True), {})
     assert set(asked) == {"PCI_BUS_ID"}
 
 

@@ -42,7 +42,8 @@ def exported(config: Any, folder: Path) -> tuple[str, dict[int, float], list[Eva
 def executed(text: str) -> str:
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
-        exec(compile(text, "exported.py", "exec"), {"__name__": "__main__"})
+        # A flag of this module would hide what the script does not import.
+        exec(compile(text, "exported.py", "exec", dont_inherit=True), {"__name__": "__main__"})
     return printed.getvalue()
 
 
