@@ -320,6 +320,8 @@ def test_an_end_that_could_not_be_saved_is_said(tmp_path: Path, monkeypatch: pyt
     events = run(small_config(epochs=2), FakeControl(tmp_path))
     text = f"The run ends at step 14 without a checkpoint of that step; {again}."
     assert events[-2:] == [Notice(level="warning", text=text), RunEnded(state="finished", step=14)]
+    failed = [notice.text.endswith(" Training goes on.") for notice in of(Notice, events) if "could not be saved" in notice.text]
+    assert failed == [*([True] if room < 7 else []), False]
 
 
 def test_a_run_folder_that_has_gone_is_not_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -332,9 +334,9 @@ def test_a_run_folder_that_has_gone_is_not_made_anew(tmp_path: Path, monkeypatch
 
     monkeypatch.setattr(snapshot, "write", write)
     events = run(small_config(epochs=1, checkpoint_every_steps=2), FakeControl(folder, {5: ["stop"]}))
-    gone = "could not be saved: the run's folder is not there any more. Training goes on."
+    gone = "could not be saved: the run's folder is not there any more."
     assert [notice.text for notice in of(Notice, events)][-3:] == [
-        f"The checkpoint at step 4 {gone}",
+        f"The checkpoint at step 4 {gone} Training goes on.",
         f"The checkpoint at step 5 {gone}",
         "The run ends at step 5 without a checkpoint of that step; it goes on from step 2 when it is resumed.",
     ]

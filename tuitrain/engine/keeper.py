@@ -87,13 +87,14 @@ class Keeper:
         late = time.monotonic() - self._saved_at >= self._config.checkpoint_every_minutes * 60
         return late and (self._flight is None or self._flight.done())
 
-    def save(self, kind: CheckpointKind, position: Position, accuracy: float | None) -> Iterator[Told]:
+    def save(self, kind: CheckpointKind, position: Position, accuracy: float | None, *, ends: bool = False) -> Iterator[Told]:
         """Copy everything, and let it be written; a position that is saved already is only told again.
 
         Args:
             kind: why it is saved.
             position: where the run is; its `best_accuracy` is filled in here.
             accuracy: on the test data, where it was evaluated in this process. It is compared with those of epochs that were saved alone.
+            ends: the run ends there.
         """
         yield from self.drain()
         self._saved_at = time.monotonic()
@@ -105,9 +106,9 @@ class Keeper:
             try:
                 taken = snapshot.take(position, self._model, self._optimizer, self._devices, self._origin, self._averaging)
             except Exception as error:  # a model whose state is no tensors, or no memory for the copies
-                yield _not_saved(position, error)
+                yield _not_saved(position, error, ends=ends)
                 return
-        self._flight = self._writer.submit(self._put, kind, position, taken, best=best)
+        self._flight = self._writer.submit(self._put, kind, position, taken, best=best, ends=ends)
 
     def news(self) -> Iterator[Told]:
         """What is known by now of the checkpoint that is being written; never waits."""
@@ -126,10 +127,10 @@ class Keeper:
         """Wait for the writing thread, and end it."""
         self._writer.shutdown()
 
-    def _put(self, kind: CheckpointKind, position: Position, taken: Snapshot | None, *, best: bool) -> list[Told]:
+    def _put(self, kind: CheckpointKind, position: Position, taken: Snapshot | None, *, best: bool, ends: bool) -> list[Told]:
         if taken is not None:
             self._recorded()
-        return self._shelf.put(kind, position, taken, best=best)
+        return self._shelf.put(kind, position, taken, best=best, ends=ends)
 
 
 class Shelf:
@@ -146,12 +147,13 @@ class Shelf:
         self._verified: set[str] = set()
         self._unnoted: str | None = None
 
-    def put(self, kind: CheckpointKind, position: Position, taken: Snapshot | None, *, best: bool) -> list[Told]:
+    def put(self, kind: CheckpointKind, position: Position, taken: Snapshot | None, *, best: bool, ends: bool = False) -> list[Told]:
         """Write a checkpoint and delete what is no longer kept; what there is to tell.
 
         Args:
             taken: `None` when it is on disk already.
             best: note it as the one with the best test accuracy.
+            ends: the run ends there.
         """
         folder = self._parent / checkpoint.folder_name(position.step)
         if taken is not None:
@@ -159,7 +161,7 @@ class Shelf:
                 self._verified.discard(folder.name)
                 snapshot.write(self._parent, kind, taken)
             except Exception as error:  # a full disk, and whatever else: the run goes on
-                return [_not_saved(position, error)]
+                return [_not_saved(position, error, ends=ends)]
             self.saved = position
         told: list[Told] = [Checkpoint(step=position.step, path=readable(folder), kind=kind)]
         if best:
@@ -224,6 +226,7 @@ def _delete(folder: Path) -> None:
         shutil.rmtree(doomed, ignore_errors=True)
 
 
-def _not_saved(position: Position, error: Exception) -> Notice:
+def _not_saved(position: Position, error: Exception, *, ends: bool) -> Notice:
     reason = error.strerror if isinstance(error, OSError) and error.strerror else first_line(error)
-    return Notice(level="warning", text=f"The checkpoint at step {position.step} could not be saved: {reason}. Training goes on.")
+    then = "" if ends else " Training goes on."
+    return Notice(level="warning", text=f"The checkpoint at step {position.step} could not be saved: {reason}.{then}")

@@ -185,15 +185,16 @@ class Run:
         self.evaluated = position.evaluated
         self.keeper.went_on_from(position)
 
-    def save(self, kind: CheckpointKind) -> Iterator[Event]:
-        """A checkpoint of this step. The losses up to it come first, so that nothing is saved after one that is not finite."""
+    def save(self, kind: CheckpointKind, *, ends: bool = False) -> Iterator[Event]:
+        """A checkpoint of this step, at which the run may end. The losses up to it come first, so that nothing is saved after one that is
+        not finite."""
         if not self.leads:
             return
         yield from self.losses.rest()
         position = Position(self.step, self.epoch, self.position + 1, self.evaluated)
         if self._target is not None:
             position = self._target.noted(position)
-        yield from self.keeper.save(kind, position, self._accuracy)
+        yield from self.keeper.save(kind, position, self._accuracy, ends=ends)
         self.losses.restart_clock()
 
     def is_saved(self) -> bool:

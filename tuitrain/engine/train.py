@@ -159,7 +159,7 @@ def _loop(run: Run) -> Generator[Event, None, EndState]:
         yield from _step(run)
         end = yield from _close_step(run)
     if end in ("stopped", "interrupted") and not run.left:
-        yield from run.save("last")
+        yield from run.save("last", ends=True)
     yield from run.keeper.drain()
     yield from run.unsaved_end()
     return end or "finished"
@@ -207,7 +207,7 @@ def _close_epoch(run: Run) -> Iterator[Event]:
     yield from run.rest_of_times()
     yield from run.evaluate()
     if run.evaluated:
-        yield from run.save("epoch" if run.epoch_done else "last")
+        yield from run.save("epoch" if run.epoch_done else "last", ends=run.steps_done)
     give_back_holes(HOLES_SECONDS_AT_EPOCH)
 
 
