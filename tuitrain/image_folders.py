@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -38,7 +39,7 @@ def layout_of(folder: Path) -> Layout | None:
         return None if test is None and alike(here, TEST_PARTS[0]) else Layout(TRAIN_PART, test)
     if test is not None or len(here) < 2 or alike(here, TRAIN_PART) or is_part(folder):
         return None
-    return Layout("", None) if all(_holds_images(folder / name) for name in here) else None
+    return Layout("", None) if all(holds_images(folder / name) for name in here) else None
 
 
 def folders_in(folder: Path) -> list[str]:
@@ -70,6 +71,13 @@ def is_image(entry: os.DirEntry[str]) -> bool:
     return entry.name.lower().endswith(SUFFIXES) and not entry.name.startswith(".")
 
 
+def holds_images(folder: Path) -> bool:
+    """Whether there is one in the folder itself, as far as that can be read."""
+    with suppress(OSError), os.scandir(folder) as entries:
+        return any(map(is_image, entries))
+    return False
+
+
 def held_out(labels: list[int]) -> list[bool]:
     """Which samples are held out to test with: the first fifth of each class, one at least."""
     left = dict.fromkeys(labels, 0)
@@ -81,8 +89,3 @@ def held_out(labels: list[int]) -> list[bool]:
         held.append(left[label] > 0)
         left[label] -= 1
     return held
-
-
-def _holds_images(folder: Path) -> bool:
-    with os.scandir(folder) as entries:
-        return any(map(is_image, entries))

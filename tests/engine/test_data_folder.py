@@ -510,7 +510,9 @@ def test_folders_that_are_no_classes_are_none(tmp_path: Path, change: str) -> No
     elif change == "no images":
         for name in ("cat", "dog"):
             (root / name / "00.png").rename(root / name / "00.txt")
-    assert "holds no folder train and no cifar-10-batches-py; " in refused(root)
+    sentence = refused(root)
+    assert "holds no folder train and no cifar-10-batches-py; " in sentence
+    assert sentence.endswith(" 'emu' in it holds no image.") is (change == "a class without images")
 
 
 def test_of_classes_alone_the_sentences_name_their_folder(tmp_path: Path) -> None:

@@ -16,7 +16,19 @@ from tuitrain.engine.file_names import FileNames
 from tuitrain.engine.left_out import LeftOut
 from tuitrain.engine.samples import Dataset, ImageFile, Interrupted, Split, images
 from tuitrain.events import Notice, Progress
-from tuitrain.image_folders import SUFFIXES, TEST_PARTS, TRAIN_PART, Layout, alike, folders_in, held_out, is_image, is_part, layout_of
+from tuitrain.image_folders import (
+    SUFFIXES,
+    TEST_PARTS,
+    TRAIN_PART,
+    Layout,
+    alike,
+    folders_in,
+    held_out,
+    holds_images,
+    is_image,
+    is_part,
+    layout_of,
+)
 from tuitrain.text import clean, nearest
 
 # Part of every fingerprint: another number makes every cache of decoded images void.
@@ -163,6 +175,9 @@ def _layout(folder: Path) -> Layout:
         raise ConfigError(f"data: {_shown(folder)} is one part of a data set; give its parent, {_shown(folder.parent)}.")
     inside = next((name for name in here if os.path.isdir(folder / name / TRAIN_PART)), None)
     hint = f" Did you mean {_shown(folder / inside)}?" if inside else _alike(here, TRAIN_PART)
+    without = [name for name in here if not holds_images(folder / name)]
+    if not hint and 0 < len(without) < len(here):
+        hint = f" {clean(without[0])!r} in it holds no image."
     empty = "is empty" if not os.listdir(folder) else "holds no folder train and no cifar-10-batches-py"
     raise ConfigError(f"data: {_shown(folder)} {empty}; {wanted}.{hint}")
 
