@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -98,10 +99,12 @@ def _plain(folder: Path, steps: int, device: str) -> Iterator[Callable[[int], En
     with subprocess.Popen(script, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=HERE.parent) as child:
         assert child.stdin is not None
         assert child.stdout is not None
-        asked, answers = child.stdin, child.stdout
+        asked, answers = child.stdin.fileno(), child.stdout
 
         def train(seed: int) -> Ended:
-            print(seed, file=asked, flush=True)
+            # Not by the file, which would keep what a process that has ended does not take.
+            with suppress(BrokenPipeError):
+                os.write(asked, f"{seed}\n".encode())
             answer = answers.readline()
             if not answer:
                 raise RuntimeError(f"plain_speedrun.py ended with {child.wait()}")
