@@ -27,13 +27,15 @@ class Layout(NamedTuple):
     test: str | None
 
 
-def layout_of(folder: Path) -> Layout | None:
+def layout_of(folder: Path, here: Collection[str]) -> Layout | None:
     """How `folder` is laid out; `None` where it is none of images, a part of one, or has a part with a name that is almost right.
 
+    Args:
+        here: the folders in it.
+
     Raises:
-        OSError: it cannot be read.
+        OSError: its parent cannot be read.
     """
-    here = folders_in(folder)
     test = next((part for part in TEST_PARTS if part in here), None)
     if TRAIN_PART in here:
         return None if test is None and alike(here, TEST_PARTS[0]) else Layout(TRAIN_PART, test)

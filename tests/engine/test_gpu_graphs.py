@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,13 +12,13 @@ import torch
 from engine_small import CLASSES, FakeControl, go_on, losses_of, of, run, small_config
 from fake_recorder import count_as_built_in
 from test_speedrun import few
+from test_substitutes import compiles
 from torch import Tensor, nn
 
 from tuitrain.engine import train as train_module
 from tuitrain.engine.graphs import WARM_UP
 from tuitrain.events import Eval, Event, Notice, RunEnded
 
-compiles = pytest.mark.skipif("STANDIN_DEVICES" in os.environ, reason="needs a real NVIDIA GPU: the stand-in runs no compiled kernels")
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an NVIDIA GPU")]
 
 LARGE = {"data": "engine_small:make_large_images", "epochs": 12, "device": "cuda:0", "lr": 0.003}

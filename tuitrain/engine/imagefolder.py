@@ -161,12 +161,14 @@ def scan(folder: Path, ending: Callable[[], bool]) -> Contents:
 
 def _layout(folder: Path) -> Layout:
     """Raises: ConfigError: it is none of a folder of images, or it cannot be read."""
+    here = _folders(folder)
     try:
-        if (layout := layout_of(folder)) is not None:
-            return layout
-        here, part_alone = folders_in(folder), is_part(folder)
+        layout = layout_of(folder, here)
+        part_alone = layout is None and is_part(folder)
     except OSError as error:
-        raise _unreadable(Path(error.filename or folder), error) from None
+        raise _unreadable(folder.parent, error) from None
+    if layout is not None:
+        return layout
     wanted = "a folder of images holds train/<class>/ and test/<class>/ or val/<class>/, or <class>/ alone"
     if TRAIN_PART in here or any(part in here for part in TEST_PARTS):
         part = TEST_PARTS[0] if TRAIN_PART in here else TRAIN_PART
@@ -175,9 +177,9 @@ def _layout(folder: Path) -> Layout:
         raise ConfigError(f"data: {_shown(folder)} is one part of a data set; give its parent, {_shown(folder.parent)}.")
     inside = next((name for name in here if os.path.isdir(folder / name / TRAIN_PART)), None)
     hint = f" Did you mean {_shown(folder / inside)}?" if inside else _alike(here, TRAIN_PART)
-    without = [name for name in here if not holds_images(folder / name)]
-    if not hint and 0 < len(without) < len(here):
-        hint = f" {clean(without[0])!r} in it holds no image."
+    if not hint:
+        without = [name for name in here if not holds_images(folder / name)]
+        hint = f" {clean(without[0])!r} in it holds no image." if 0 < len(without) < len(here) else ""
     empty = "is empty" if not os.listdir(folder) else "holds no folder train and no cifar-10-batches-py"
     raise ConfigError(f"data: {_shown(folder)} {empty}; {wanted}.{hint}")
 

@@ -45,12 +45,12 @@ def look_behind(data: str) -> Folder:
         mode = mode_at(folder)
         if mode is None or not stat.S_ISDIR(mode):
             return _no_folder(data, mode is not None)
-        batches = paths.batches_folder(folder)
-        here, layout = folders_in(folder), layout_of(folder)
+        here = folders_in(folder)
+        if paths.batches_folder(folder) is not None:
+            return Folder(data, "a folder with CIFAR-10 batches")
+        layout = layout_of(folder, here)
     except (OSError, ValueError):
         return Folder(data, "this folder cannot be read", bad=True)
-    if batches is not None:
-        return Folder(data, "a folder with CIFAR-10 batches")
     if layout is None:
         missing = "test/ or val/" if TRAIN_PART in here else "train/"
         return Folder(data, f"this folder has no {missing} in it", bad=True)
