@@ -1,16 +1,15 @@
 """A plain PyTorch loop with the data in memory: what `tuitrain run` must not be slower than.
 
-    python -m benchmarks.plain_loop RECIPE IMPORT_STRING --steps N [--skip 20] [--batch-size B] [--device cpu] [--bar] [--times FILE]
+    python -m benchmarks.plain_loop RECIPE IMPORT_STRING FILE --steps N [--batch-size B] [--device cpu] [--bar]
 
 It trains the recipe's own model with the recipe's optimizer and batches on the data of the function that IMPORT_STRING names, in the memory
-format that is fastest and on the device where the model is, and prints the mean seconds of a step after the first `--skip`. With `--bar` a
-progress bar of rich is told of every batch and its loss, as in many people's scripts. With `--times` FILE gets the moment of every step.
+format that is fastest and on the device where the model is. FILE gets the moment of every step. With `--bar` a progress bar of rich is told
+of every batch and its loss, as in many people's scripts.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -57,23 +56,16 @@ def progress(steps: int, bar: bool) -> Iterator[Callable[[Tensor], None]]:
         yield lambda loss: shown.update(task, advance=1, description=f"loss {loss.item():.4f}")
 
 
-def wait_for(device: torch.device) -> None:
-    """Until it has done everything."""
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
-
-
 def main() -> None:
-    """Train, and print how long a step took."""
+    """Train, and write when each step was made."""
     parser = argparse.ArgumentParser()
     parser.add_argument("recipe")
     parser.add_argument("data")
+    parser.add_argument("file")
     parser.add_argument("--steps", type=int, required=True)
-    parser.add_argument("--skip", type=int, default=20)
     parser.add_argument("--batch-size", type=int, default=64)
     parser.add_argument("--device", type=torch.device, default="cpu")
     parser.add_argument("--bar", action="store_true")
-    parser.add_argument("--times", default=os.devnull)
     args = parser.parse_args()
 
     # Augmentation is the one thing of a recipe that this loop does not have; the run beside it is asked to leave it out.
@@ -87,21 +79,14 @@ def main() -> None:
     images, labels = images.contiguous(memory_format=torch.channels_last).to(args.device), labels.to(args.device)
     optimizer, criterion = optimizer_of(config, model), nn.CrossEntropyLoss()
 
-    begin = 0.0
-    with progress(args.steps, args.bar) as tell, open(args.times, "w", buffering=1, encoding="ascii") as times:
-        for step, (inputs, targets) in enumerate(islice(batches(config, images, labels), args.steps)):
-            if step == args.skip:
-                wait_for(args.device)
-                begin = time.perf_counter()
+    with progress(args.steps, args.bar) as tell, open(args.file, "w", buffering=1, encoding="ascii") as times:
+        for inputs, targets in islice(batches(config, images, labels), args.steps):
             loss = criterion(model(inputs), targets)
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
             tell(loss.detach())
             times.write(f"{time.time()}\n")
-        wait_for(args.device)
-        seconds = time.perf_counter() - begin
-    print(seconds / (args.steps - args.skip))
 
 
 if __name__ == "__main__":

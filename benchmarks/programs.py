@@ -268,8 +268,7 @@ AS_NICE = ["nice", "-n", "10"]
 """As `tuitrain` trains, for the same reason."""
 
 
-def loop_command(training: Training, *more: str) -> list[str]:
-    """The line that starts `plain_loop.py` in this repository's root."""
-    steps = ["--steps", str(training.steps), "--skip", str(training.skipped)]
-    what = [training.recipe, training.data, *steps, "--device", training.device]
+def loop_command(training: Training, file: Path, *more: str) -> list[str]:
+    """The line that starts `plain_loop.py` in this repository's root; `file` gets the moments of its steps."""
+    what = [training.recipe, training.data, str(file), "--steps", str(training.steps), "--device", training.device]
     return [sys.executable, "-m", "benchmarks.plain_loop", *what, *training.options, *more]

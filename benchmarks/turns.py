@@ -105,7 +105,7 @@ def plain_loop(training: Training, *, bar: bool = False) -> Iterator[Trainee]:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "times"
         nice, more = ([], ["--bar"]) if bar else (AS_NICE, [])
-        command = [*nice, *loop_command(training, "--times", str(file), *more)]
+        command = [*nice, *loop_command(training, file, *more)]
         yield Trainee(command, lambda: lines_of(file), training.skipped, SHORT_SPIN, on_screen=bar)
 
 
