@@ -89,12 +89,19 @@ def test_a_folder_that_cannot_be_trained_on_is_refused(folder: Path, tmp_path: P
     assert "CIFAR-10 needs all of its six batches" in refusal(model="seed-cnn", data=str(tmp_path))
 
 
-def test_more_classes_than_scores_are_refused(folder: Path) -> None:
+def test_built_in_networks_take_the_number_of_classes_from_a_folder_and_ones_own_must_have_it(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for part in ("train", "test"):
         for number in range(9):
             (folder / part / f"class{number}").mkdir()
             Image.new("RGB", (4, 4)).save(folder / part / f"class{number}" / "1.png")
-    assert "it must give [2, 11], one score for each of the 11 classes" in refusal(model="seed-cnn", data=str(folder))
+    for model in ("seed-cnn", "rnn", "speedrun"):
+        check(small_config(model=model, data=str(folder)))
+    net = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3072, 10))
+    monkeypatch.setattr("engine_small.make_images_net", lambda config: net, raising=False)
+    refused = refusal(model="engine_small:make_images_net", data=str(folder))
+    assert "it must give [2, 11], one score for each of the 11 classes" in refused
 
 
 def test_functions_of_a_persons_own_are_not_called_for_data(monkeypatch: pytest.MonkeyPatch) -> None:

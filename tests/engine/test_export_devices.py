@@ -116,7 +116,8 @@ def test_a_script_says_that_its_run_had_trained_with_something_else() -> None:
 
 
 def test_a_resnet_script_imports_torchvision() -> None:
-    text = export.script(with_changes(load_recipe("resnet18"), {"device": "cpu", "data": "synthetic"}), STARTED)
+    config = with_changes(load_recipe("resnet18"), {"device": "cpu", "data": "synthetic"})
+    text = export.script(config, msgspec.structs.replace(STARTED, data="synthetic"))
     compile(text, "exported.py", "exec")
     assert "model = resnet18().to(device)" in text
     assert re.search(r"^import torchvision$", text, re.MULTILINE)

@@ -9,11 +9,12 @@ import torch
 from engine_small import small_config
 from torch import nn
 
-from tuitrain.config import DEFAULTS, ConfigError, with_changes
+from tuitrain.config import DEFAULTS, RECIPES, ConfigError, with_changes
 from tuitrain.devices.installed import cpu_only_torch
-from tuitrain.engine.models import build_model, linear, seed_cnn
+from tuitrain.engine.models import build_model, linear, seed_cnn, takes_rows
 from tuitrain.engine.optim import precision_notices
 from tuitrain.engine.placement import place
+from tuitrain.recipes import load_recipe
 
 
 def test_the_seed_net_is_the_one_of_the_seeds() -> None:
@@ -29,6 +30,18 @@ def test_the_seed_net_is_the_one_of_the_seeds() -> None:
     assert sum(parameter.numel() for parameter in seed_cnn().parameters()) == 145_578
     assert seed_cnn()(torch.zeros(2, 3, 32, 32)).shape == (2, 10)
     assert linear()(torch.zeros(2, 5)).shape == (2, 2)
+
+
+@pytest.mark.parametrize("recipe", [name for name in RECIPES if name not in ("resnet18", "random-linear")])
+@pytest.mark.parametrize("count", [1, 3, 120])
+def test_a_built_in_network_gives_one_score_for_each_class(recipe: str, count: int) -> None:
+    config = load_recipe(recipe)
+    shape = ((2, 32, 96) if config.batch_dim == 0 else (32, 2, 96)) if takes_rows(config) else (2, 3, 32, 32)
+    assert build_model(config, count).eval()(torch.zeros(shape)).shape == (2, count)
+
+
+def test_the_linear_network_gives_one_score_for_each_class() -> None:
+    assert build_model(load_recipe("random-linear"), 3)(torch.zeros(2, 5)).shape == (2, 3)
 
 
 def test_weights_depend_on_the_seed_alone() -> None:

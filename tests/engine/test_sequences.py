@@ -49,7 +49,7 @@ def test_the_twins_learn_the_same(kind: Any) -> None:
 @pytest.mark.parametrize(("kind", "count"), [(Rnn, 63_242), (Transformer, 153_610)])
 def test_how_many_parameters_they_have(kind: Any, count: int) -> None:
     assert sum(parameter.numel() for parameter in kind(0.1, True).parameters()) == count
-    assert f"{count:,} parameters" in kind.__doc__
+    assert f"{count:,} parameters with 10 classes" in kind.__doc__
 
 
 def test_the_configuration_decides_dropout_and_batch_axis() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import engine_small
 import pytest
 import torch
-from engine_small import FakeControl, losses_of, of, run, small_config
+from engine_small import CLASSES, FakeControl, losses_of, of, run, small_config
 from torch import Tensor, nn
 
 from tuitrain.config import ConfigError, with_changes
@@ -105,7 +105,7 @@ def test_sequences_are_cut_at_their_batch_axis(tmp_path: Path, model: str, batch
     first = of(Replicas, two)[0]
     shape = (32, 4, 96) if batch_dim else (4, 32, 96)
     assert first.batch == ((32, 8, 96) if batch_dim else (8, 32, 96))
-    assert [(replica.input, replica.output) for replica in first.replicas] == [(shape, (4, 10))] * 2
+    assert [(replica.input, replica.output) for replica in first.replicas] == [(shape, (4, CLASSES))] * 2
     assert losses_of(two) == pytest.approx(losses_of(one), rel=1e-9)
     assert of(Eval, two)[-1].loss == pytest.approx(of(Eval, one)[-1].loss, rel=1e-9)
 

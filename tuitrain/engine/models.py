@@ -20,8 +20,8 @@ from tuitrain.engine.speedrun import SpeedrunNet
 from tuitrain.engine.vision import import_torchvision
 
 
-def seed_cnn() -> nn.Module:
-    """A small convolutional network for [N, 3, 32, 32] images and 10 classes: 145,578 parameters."""
+def seed_cnn(num_classes: int = 10) -> nn.Module:
+    """A small convolutional network for [N, 3, 32, 32] images: 145,578 parameters with 10 classes."""
     return nn.Sequential(
         nn.Conv2d(3, 32, 5, padding=2),
         nn.MaxPool2d(2),
@@ -31,20 +31,20 @@ def seed_cnn() -> nn.Module:
         nn.MaxPool2d(2),
         nn.Flatten(),
         nn.Linear(1024, 64),
-        nn.Linear(64, 10),
+        nn.Linear(64, num_classes),
     )
 
 
-def linear() -> nn.Module:
-    """One linear layer from 5 numbers to 2 classes."""
-    return nn.Linear(5, 2)
+def linear(num_classes: int = 2) -> nn.Module:
+    """One linear layer from 5 numbers."""
+    return nn.Linear(5, num_classes)
 
 
-def resnet18() -> nn.Module:
-    """torchvision's ResNet-18 for [N, 3, 32, 32] images and 10 classes: a 3x3 convolution without stride first, and no pooling after it."""
+def resnet18(num_classes: int = 10) -> nn.Module:
+    """torchvision's ResNet-18 for [N, 3, 32, 32] images: a 3x3 convolution without stride first, and no pooling after it."""
     import torchvision
 
-    model: nn.Module = torchvision.models.resnet18(num_classes=10)
+    model: nn.Module = torchvision.models.resnet18(num_classes=num_classes)
     model.conv1 = nn.Conv2d(3, 64, 3, padding=1, bias=False)
     model.maxpool = nn.Identity()
     return model
@@ -55,7 +55,7 @@ class BuiltIn:
     """A built-in model.
 
     Attributes:
-        make: the class or the function that makes it; its source is all that an exported script needs.
+        make: the class or the function that makes it; its source is all that an exported script needs. It takes `num_classes`.
         takes_rows: it reads images as sequences of rows, and `make` takes `dropout` and `batch_first`.
     """
 
@@ -63,7 +63,7 @@ class BuiltIn:
     takes_rows: bool = False
 
     def arguments(self, config: RunConfig) -> dict[str, Any]:
-        """What `make` is called with."""
+        """What `make` is called with beside `num_classes`."""
         return {"dropout": config.dropout, "batch_first": config.batch_dim == 0} if self.takes_rows else {}
 
 
@@ -82,8 +82,11 @@ def takes_rows(config: RunConfig) -> bool:
     return config.model in BUILT_IN and BUILT_IN[config.model].takes_rows
 
 
-def build_model(config: RunConfig) -> nn.Module:
+def build_model(config: RunConfig, num_classes: int | None = None) -> nn.Module:
     """The model that `config.model` names, on the CPU, its weights decided by `config.seed` alone.
+
+    Args:
+        num_classes: how many scores a built-in one gives for a sample; `None`: as many as for the data of its recipe.
 
     Raises:
         ConfigError: it needs torchvision, which is not there; or an import string's function is not there, raised, or gave no module that
@@ -95,7 +98,8 @@ def build_model(config: RunConfig) -> nn.Module:
     if built_in is None:
         return _own(config)
     seed_everything(config.seed)
-    return built_in.make(**built_in.arguments(config))
+    arguments = built_in.arguments(config) | ({} if num_classes is None else {"num_classes": num_classes})
+    return built_in.make(**arguments)
 
 
 def model_dtype(config: RunConfig) -> torch.dtype:

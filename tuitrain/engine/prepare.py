@@ -145,7 +145,7 @@ def prepare(
     check_even(config, count, batches.sizes(total))
     if config.model not in MODELS:
         yield Progress(phase=f"calling {config.model}")
-    model = build_model(config)
+    model = build_model(config, len(dataset.classes))
     check_gradients(resolved, model)
     own = devices if group is None else (group.own(devices),)
     dataset, modules = yield from _placed(model, dataset, resolved, own)
@@ -172,6 +172,9 @@ def _load(config: RunConfig, control: Control) -> Generator[Event, None, Dataset
     check_data(config, dataset)
     if dataset.kind == "custom" and dataset.train.inputs.dtype == torch.uint8 and dataset.train.inputs.dim() == 2:
         yield Notice(level="warning", text="The inputs are uint8, so they are divided by 255 as pixels are; token numbers go as floats.")
+    if len(dataset.classes) == 1:
+        text = f"The data has one class only, {dataset.classes[0]!r}: there is nothing to tell apart, and every answer is right."
+        yield Notice(level="warning", text=text)
     return dataset
 
 

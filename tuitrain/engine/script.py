@@ -59,7 +59,9 @@ def model_part(config: RunConfig, kind: DataKind, *, contiguous: bool | None) ->
     call = "make_model(config)"
     if built_in is not None:
         lines[0] += f"\n{inspect.getsource(built_in.make)}\n"
-        call = f"{built_in.make.__name__}({', '.join(f'{name}={value!r}' for name, value in built_in.arguments(config).items())})"
+        given = [f"{name}={value!r}" for name, value in built_in.arguments(config).items()]
+        given += [f"num_classes={classes}"] if (classes := data.num_classes(kind)) else []
+        call = f"{built_in.make.__name__}({', '.join(given)})"
     lines += [*_seed(config), f"model = {call}.to(device{dtype})"]
     in_channels_last = config.precision != "fp64" and not contiguous
     wide: list[str] = []

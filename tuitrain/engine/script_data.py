@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 
-from tuitrain.config import RunConfig
+from tuitrain.config import RunConfig, is_import_string
 from tuitrain.engine import script_ranks as ranks
 from tuitrain.engine.decode import FORMATS
 from tuitrain.engine.imagefolder import mixing_key
@@ -43,7 +43,12 @@ def loading(config: RunConfig, kind: DataKind) -> tuple[str, str]:
         load = _LOAD_IMAGES.format(folder=_literal(config.data), parts=f"({', '.join(map(_literal, TEST_PARTS))})")
         ours = f"{inspect.getsource(mixing_key)}\n\n{inspect.getsource(held_out)}"
         return "a folder of images", f"\n{ours}\n\n{_formats()}\n\n\n{_IMAGES}\n\n{load}"
-    return "your own", _OWN
+    return "your own", _OWN if is_import_string(config.model) else _OWN + _COUNTED
+
+
+def num_classes(kind: DataKind) -> str:
+    """How many classes there are, as an expression of what `loading` leaves; empty where a built-in network has as many by itself."""
+    return {"imagefolder": "len(classes)", "custom": "num_classes"}.get(kind, "")
 
 
 def _formats() -> str:
@@ -130,4 +135,8 @@ _OWN = """(train_inputs, train_labels), test = make_data(config)
 train_labels = train_labels.long()
 if test is not None:
     test_inputs, test_labels = test[0], test[1].long()
+"""
+
+_COUNTED = """all_labels = train_labels if test is None else torch.cat([train_labels, test_labels])
+num_classes = int(all_labels.max()) + 1
 """

@@ -11,13 +11,16 @@ from torch import nn
 
 
 class Rnn(nn.Module):
-    """A two-layer recurrent network: inputs [T, N, C], or [N, T, C] with `batch_first`, to scores [N, 10]; 63,242 parameters."""
+    """A two-layer recurrent network: 63,242 parameters with 10 classes.
 
-    def __init__(self, dropout: float, batch_first: bool) -> None:
+    Inputs [T, N, C], or [N, T, C] with `batch_first`; scores [N, num_classes].
+    """
+
+    def __init__(self, dropout: float, batch_first: bool, num_classes: int = 10) -> None:
         super().__init__()
         self.batch_first = batch_first
         self.rnn = nn.RNN(96, 128, num_layers=2, dropout=dropout, batch_first=batch_first)
-        self.linear = nn.Linear(128, 10)
+        self.linear = nn.Linear(128, num_classes)
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
         count = inputs.shape[0 if self.batch_first else 1]
@@ -29,15 +32,18 @@ class Rnn(nn.Module):
 
 
 class Transformer(nn.Module):
-    """A two-layer transformer encoder: inputs [T, N, C], or [N, T, C] with `batch_first`, to scores [N, 10]; 153,610 parameters."""
+    """A two-layer transformer encoder: 153,610 parameters with 10 classes.
 
-    def __init__(self, dropout: float, batch_first: bool) -> None:
+    Inputs [T, N, C], or [N, T, C] with `batch_first`; scores [N, num_classes].
+    """
+
+    def __init__(self, dropout: float, batch_first: bool, num_classes: int = 10) -> None:
         super().__init__()
         self.batch_first = batch_first
         self.places = nn.Parameter(torch.randn(32, 1, 96) * 0.02)
         layer = nn.TransformerEncoderLayer(96, 4, 192, dropout, batch_first=batch_first)
         self.encoder = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
-        self.linear = nn.Linear(96, 10)
+        self.linear = nn.Linear(96, num_classes)
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
         places = self.places.transpose(0, 1) if self.batch_first else self.places
