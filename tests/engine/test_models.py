@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import ctypes
+import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
-from engine_small import small_config
+from engine_small import FakeControl, run, small_config
 from torch import nn
 
 from tuitrain.config import DEFAULTS, RECIPES, ConfigError, with_changes
@@ -42,6 +44,27 @@ def test_a_built_in_network_gives_one_score_for_each_class(recipe: str, count: i
 
 def test_the_linear_network_gives_one_score_for_each_class() -> None:
     assert build_model(load_recipe("random-linear"), 3)(torch.zeros(2, 5)).shape == (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("model", "shape", "told"),
+    [
+        ("seed-cnn", (2, 28, 28), "'seed-cnn' does not take inputs [2, 2, 28, 28] of the data 'own:made': it is made for [N, 3, 32, 32]."),
+        ("seed-cnn", (32, 32, 3), "it is made for [N, 3, 32, 32]; inputs.permute(0, 3, 1, 2) are these."),
+        ("speedrun", (64, 48, 3), "it is made for [N, 3, H, W]; inputs.permute(0, 3, 1, 2) are these."),
+        ("transformer", (3, 64, 64), "inputs [64, 2, 192] of the data 'own:made': it is made for [N, 3, 32, 32]."),
+        ("linear", (20,), "it is made for [N, 5]."),
+        ("speedrun", (3, 8, 8), "Output size is too small (layer 'layers.15', MaxPool2d"),
+    ],
+)
+def test_a_built_in_network_says_what_it_is_made_for(
+    model: str, shape: tuple[int, ...], told: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    samples = torch.zeros(2, *shape), torch.tensor([0, 1])
+    monkeypatch.setitem(sys.modules, "own", SimpleNamespace(made=lambda config: (samples, None)))
+    with pytest.raises(ConfigError) as refusal:
+        run(small_config(model=model, data="own:made", batch_dim=int(model == "transformer")), FakeControl(tmp_path))
+    assert told in str(refusal.value)
 
 
 def test_weights_depend_on_the_seed_alone() -> None:

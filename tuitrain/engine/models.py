@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakValueDictionary
@@ -56,30 +56,47 @@ class BuiltIn:
 
     Attributes:
         make: the class or the function that makes it; its source is all that an exported script needs. It takes `num_classes`.
+        sample: the shape of what it is made for; `None` stands for any size.
         takes_rows: it reads images as sequences of rows, and `make` takes `dropout` and `batch_first`.
     """
 
     make: Callable[..., nn.Module]
+    sample: tuple[int | None, ...] = (3, 32, 32)
     takes_rows: bool = False
 
     def arguments(self, config: RunConfig) -> dict[str, Any]:
         """What `make` is called with beside `num_classes`."""
         return {"dropout": config.dropout, "batch_first": config.batch_dim == 0} if self.takes_rows else {}
 
+    def fits(self, sample: Sequence[int]) -> bool:
+        """Whether `sample` is the shape of what it is made for."""
+        return len(sample) == len(self.sample) and all(wanted in (None, size) for wanted, size in zip(self.sample, sample, strict=True))
+
 
 BUILT_IN: dict[str, BuiltIn] = {
     "seed-cnn": BuiltIn(seed_cnn),
-    "linear": BuiltIn(linear),
+    "linear": BuiltIn(linear, (5,)),
     "rnn": BuiltIn(Rnn, takes_rows=True),
     "transformer": BuiltIn(Transformer, takes_rows=True),
-    "resnet18": BuiltIn(resnet18),
-    "speedrun": BuiltIn(SpeedrunNet),
+    "resnet18": BuiltIn(resnet18, (3, None, None)),
+    "speedrun": BuiltIn(SpeedrunNet, (3, None, None)),
 }
 
 
 def takes_rows(config: RunConfig) -> bool:
     """Whether the model gets images as sequences of rows."""
     return config.model in BUILT_IN and BUILT_IN[config.model].takes_rows
+
+
+def made_for(config: RunConfig, sample: Sequence[int]) -> str | None:
+    """What a built-in model is made for, where samples of the shape `sample` are something else: an end for a sentence."""
+    built_in = BUILT_IN.get(config.model)
+    if built_in is None or built_in.fits(sample):
+        return None
+    sizes = ", ".join("HW"[axis - 1] if size is None else str(size) for axis, size in enumerate(built_in.sample))
+    # As arrays of images from elsewhere often are.
+    turned = len(sample) == 3 and built_in.fits((sample[2], *sample[:2]))
+    return f"it is made for [N, {sizes}]{'; inputs.permute(0, 3, 1, 2) are these' if turned else ''}"
 
 
 def build_model(config: RunConfig, num_classes: int | None = None) -> nn.Module:

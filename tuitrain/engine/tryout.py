@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from tuitrain.config import MODELS, ConfigError, RunConfig
 from tuitrain.engine.data import Dataset, Split, batch
 from tuitrain.engine.failures import breaks_cuda, first_line, first_line_and_place, is_of_the_device, is_out_of_memory, unusable
-from tuitrain.engine.models import model_dtype
+from tuitrain.engine.models import made_for, model_dtype
 from tuitrain.engine.optim import autocast, make_criterion
 from tuitrain.engine.outputs import logits, named_logits, tensors
 from tuitrain.engine.seeding import untouched_random
@@ -152,7 +152,8 @@ def _check_forward(model: nn.Module, dataset: Dataset, config: RunConfig, device
             raise unusable(error, [device]) from error
         # Where CUDA is broken now, another memory format cannot be tried.
         kind = ConfigError if breaks_cuda(error) else _Misfit
-        raise kind(f"model: {config.model!r} does not take {given}: {first_line_and_place(error)}.") from error
+        reason = made_for(config, dataset.train.inputs.shape[1:]) or first_line_and_place(error)
+        raise kind(f"model: {config.model!r} does not take {given}: {reason}.") from error
     finally:
         model.train()
     classes = max(len(dataset.classes), _highest_label(dataset) + 1)
