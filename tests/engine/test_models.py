@@ -6,13 +6,16 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import engine_small
 import pytest
 import torch
-from engine_small import FakeControl, run, small_config
+from engine_small import CLASSES, FakeControl, run, small_config
+from test_export_script import compare, executed, exported
 from torch import nn
 
-from tuitrain.config import DEFAULTS, RECIPES, ConfigError, with_changes
+from tuitrain.config import DEFAULTS, RECIPES, ConfigError, RunConfig, with_changes
 from tuitrain.devices.installed import cpu_only_torch
+from tuitrain.engine import export
 from tuitrain.engine.models import build_model, linear, seed_cnn, takes_rows
 from tuitrain.engine.optim import precision_notices
 from tuitrain.engine.placement import place
@@ -94,7 +97,7 @@ def test_weights_depend_on_the_seed_alone() -> None:
         ("make_interrupt", "raised KeyboardInterrupt (engine_small.py, line "),
         ("make_error", "raised KeyError: 'hidden_size' (engine_small.py, line "),
         ("make_images_", "Did you mean 'make_images'?"),
-        ("NetWithSizes", "cannot be called with the configuration; it must be a function like make_model(config)."),
+        ("NetWithSizes", "needs more than the configuration; it must be a function like make_model(config)."),
         ("MADE_NET", "is a Sequential that is already made; it must be a function make_model(config) that returns one."),
     ],
 )
@@ -308,3 +311,62 @@ def test_a_gpus_ordinals_are_not_asked_for_a_named_device(no_gpu: Any) -> None:
         raise AssertionError
 
     assert str(place("cpu", never).device) == "cpu"
+
+
+class Plain(nn.Sequential):
+    """A network's class as people write it: what it takes is no configuration, and it can do without."""
+
+    def __init__(self, num_classes: int = CLASSES) -> None:
+        super().__init__(nn.Flatten(), nn.Linear(192, num_classes))
+
+
+class OfConfig(Plain):
+    def __init__(self, config: RunConfig | None = None) -> None:
+        super().__init__(CLASSES + (0 if config is None else config.batch_size))
+
+
+def make_bare() -> nn.Module:
+    return Plain()
+
+
+def make_by_name(*, num_classes: int = CLASSES) -> nn.Module:
+    return Plain(num_classes)
+
+
+def make_optional(config: RunConfig | None = None) -> nn.Module:
+    return OfConfig(config)
+
+
+@pytest.mark.parametrize(
+    ("name", "scores"),
+    [("Plain", CLASSES), ("make_bare", CLASSES), ("make_by_name", CLASSES), ("OfConfig", CLASSES + 8), ("make_optional", CLASSES + 8)],
+)
+def test_a_network_that_takes_nothing_is_called_with_nothing(name: str, scores: int) -> None:
+    assert build_model(small_config(model=f"test_models:{name}"))(torch.zeros(2, 192)).shape == (2, scores)
+
+
+def make_data() -> Any:
+    return engine_small.make_images(None)
+
+
+@pytest.mark.parametrize(
+    ("model", "data", "noted", "takes_config"),
+    [
+        ("test_models:Plain", "test_models:make_data", "model, data", False),
+        ("test_models:Plain", "engine_small:make_images", "model", True),
+        ("engine_small:make_net", "test_models:make_data", "data", True),
+    ],
+)
+def test_the_script_of_a_run_whose_functions_take_nothing(tmp_path: Path, model: str, data: str, noted: str, takes_config: bool) -> None:
+    config = small_config(model=model, data=data, precision="fp64", max_steps=5)
+    control = FakeControl(tmp_path)
+    run(config, control)
+    assert control.environment["called_with_nothing"] == noted
+    text, losses, evals = exported(config, tmp_path / "again")
+    assert ("SimpleNamespace(" in text, "import SimpleNamespace" in text) == (takes_config, takes_config)
+    compare(executed(text), losses, evals, 1e-9, 0.0)
+
+
+def test_a_script_of_what_nobody_has_tried_says_how_else_a_network_may_be_made() -> None:
+    text = export.script(small_config(model="engine_small:make_net"))
+    assert "model = make_model(config).to(device, torch.float32)  # make_model() where it takes nothing" in text

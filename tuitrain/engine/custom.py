@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.utils import data as torch_data
 
 from tuitrain.config import ConfigError, RunConfig
-from tuitrain.engine.imports import import_string, one_line
+from tuitrain.engine.imports import called, import_string, one_line
 from tuitrain.engine.samples import Dataset, Split
 
 # A class number above this is a mistake (an identifier, a regression target), and a name for each would fill the memory.
@@ -19,9 +19,9 @@ MAX_CLASSES = 1_000_000
 def load_custom(config: RunConfig) -> Dataset:
     """What the function named by `config.data` returns, checked.
 
-    The function is called with the `RunConfig` and returns `((train_inputs, train_labels), (test_inputs, test_labels))`, with `None`
-    in the second place when there is no test set. Inputs are uint8 (divided by 255 for the model) or float tensors [N, ...], labels
-    tensors [N] of whole numbers, class numbers from 0.
+    The function is called with the `RunConfig`, or with nothing where it takes nothing. It returns
+    `((train_inputs, train_labels), (test_inputs, test_labels))`, with `None` in the second place when there is no test set. Inputs are
+    uint8 (divided by 255 for the model) or float tensors [N, ...], labels tensors [N] of whole numbers, class numbers from 0.
 
     Raises:
         ConfigError: the function cannot be imported, raises, or returns something else.
@@ -29,7 +29,7 @@ def load_custom(config: RunConfig) -> Dataset:
     where = f"data: {config.data!r}"
     function = import_string("data", config.data)
     try:
-        result = function(config)
+        result = called(function, config)
     except BaseException as error:
         raise ConfigError(f"{where} raised {one_line(error)}.") from error
     if not isinstance(result, (tuple, list)) or len(result) != 2:

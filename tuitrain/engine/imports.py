@@ -11,11 +11,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from tuitrain.config import ConfigError
+from tuitrain.config import ConfigError, RunConfig, is_import_string
 from tuitrain.engine import own_modules
 from tuitrain.engine.places import own_place
 from tuitrain.python import no_module
 from tuitrain.text import clean, nearest
+
+CALLED_WITH_NOTHING = "called_with_nothing"
+"""What `called_with_nothing` found, in what is kept of a run's environment."""
 
 
 def import_string(field: str, value: str) -> Callable[..., Any]:
@@ -26,7 +29,8 @@ def import_string(field: str, value: str) -> Callable[..., Any]:
         value: an import string that `RunConfig` accepted.
 
     Raises:
-        ConfigError: no such module, importing it fails, no such name in it, or the name is no function that takes the configuration.
+        ConfigError: no such module, importing it fails, no such name in it, or the name is no function that takes the configuration or
+            nothing.
     """
     module_name, _, name = value.partition(":")
     module = _import_module(field, value, module_name)
@@ -36,10 +40,36 @@ def import_string(field: str, value: str) -> Callable[..., Any]:
     function = getattr(module, name)
     if not callable(function):
         raise ConfigError(f"{field}: {value!r} is a {type(function).__name__}; it must be a function.")
-    if not _takes_config(function):
-        raise ConfigError(f"{field}: {value!r} cannot be called with the configuration; it must be a function like make_{field}(config).")
+    if not _takes(function, "config") and not _takes(function):
+        raise ConfigError(f"{field}: {value!r} needs more than the configuration; it must be a function like make_{field}(config).")
     result: Callable[..., Any] = function
     return result
+
+
+def called(function: Callable[..., Any], config: RunConfig) -> Any:
+    """What a person's function returns, called as `wants_config` has it."""
+    return function(config) if wants_config(function) else function()
+
+
+def wants_config(function: Callable[..., Any]) -> bool:
+    """Whether a function is called with the configuration, and not with nothing.
+
+    One that takes an argument is. What the class of a network takes is mostly something else, such as the number of classes: where it can
+    do without, it is called with the configuration only if it has a parameter of that name.
+    """
+    if not _takes(function, "config"):
+        return False
+    return not inspect.isclass(function) or not _takes(function) or "config" in inspect.signature(function).parameters
+
+
+def called_with_nothing(config: RunConfig) -> list[str]:
+    """The fields of those of a person's own functions that are called with nothing.
+
+    Raises:
+        ConfigError: see `import_string`.
+    """
+    own = {field: value for field in ("model", "data") if is_import_string(value := getattr(config, field))}
+    return [field for field, value in own.items() if not wants_config(import_string(field, value))]
 
 
 def one_line(error: BaseException) -> str:
@@ -84,14 +114,14 @@ def _check_not_hidden(field: str, value: str, module_name: str) -> None:
         raise ConfigError(f"{field}: {value!r}: the module {package} is {other}, not your {name}, which needs another name.")
 
 
-def _takes_config(function: Callable[..., Any]) -> bool:
-    """Whether one argument fits: a network's class often takes none, or asks for sizes too."""
+def _takes(function: Callable[..., Any], *arguments: str) -> bool:
+    """Whether it can be called with as many arguments as these: a network's class often takes none, or asks for sizes."""
     try:
-        inspect.signature(function).bind(None)
+        inspect.signature(function).bind(*arguments)
     except TypeError:
         return False
-    except ValueError:  # what is written in C may tell nothing of its arguments
-        pass
+    except ValueError:  # what is written in C may tell nothing of its arguments: it gets the configuration
+        return bool(arguments)
     return True
 
 

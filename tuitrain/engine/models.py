@@ -13,7 +13,7 @@ from torch.nn.parameter import is_lazy
 
 from tuitrain.config import ConfigError, RunConfig
 from tuitrain.engine import own_modules
-from tuitrain.engine.imports import import_string, one_line
+from tuitrain.engine.imports import called, import_string, one_line
 from tuitrain.engine.seeding import seed_everything
 from tuitrain.engine.sequences import Rnn, Transformer
 from tuitrain.engine.speedrun import SpeedrunNet
@@ -156,7 +156,7 @@ def _returned(config: RunConfig) -> nn.Module:
         raise ConfigError(f"{made}; it must be a function make_model(config) that returns one.")
     seed_everything(config.seed)
     try:
-        model = function(config)
+        model = called(function, config)
     except BaseException as error:  # whatever the person's code raises is a sentence about their code
         raise ConfigError(f"model: {config.model!r} raised {one_line(error)}.") from error
     if not isinstance(model, nn.Module):

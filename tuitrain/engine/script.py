@@ -19,8 +19,13 @@ from tuitrain.events import DataKind
 from tuitrain.text import clean
 
 
-def header(config: RunConfig, kind: DataKind, threads: int | None, trained_before: str) -> str:
-    """Title, imports and device; `trained_before`: with what else the run had trained until it went on as it ended, empty without."""
+def header(config: RunConfig, kind: DataKind, threads: int | None, trained_before: str, *, asking: bool) -> str:
+    """Title, imports and device.
+
+    Args:
+        trained_before: with what else the run had trained until it went on as it ended, empty without.
+        asking: a function of the person's own is called with the configuration.
+    """
     on_gpu = "cuda" in config.device
     lines = [f"# {clean(config.title())}: a training run in plain PyTorch, exported by tuitrain."]
     if trained_before:
@@ -30,7 +35,7 @@ def header(config: RunConfig, kind: DataKind, threads: int | None, trained_befor
         ]
     if config.strategy == "ddp":
         lines += ranks.run_lines(config)
-    lines += ["", *_imports(config, kind), ""]
+    lines += ["", *_imports(config, kind, asking=asking), ""]
     lines += [f"seed = {config.seed}", *device_lines(config)]
     if on_gpu and config.deterministic:
         lines.append("torch.backends.cudnn.deterministic = True  # the same seed gives the same losses")
@@ -38,31 +43,42 @@ def header(config: RunConfig, kind: DataKind, threads: int | None, trained_befor
         lines.append('torch.set_float32_matmul_precision("high")  # products of matrices in TF32')
     if not on_gpu and threads is not None:
         lines.append(f"torch.set_num_threads({threads})  # another number of threads rounds sums differently")
-    if _is_own(config):
+    if asking:
         fields = "".join(f"    {field}={value!r},\n" for field, value in msgspec.structs.asdict(config).items())
-        lines += ["", "# What your own functions are called with.", f"config = SimpleNamespace(\n{fields})", "", *_seed(config)]
+        lines += ["", "# What your own functions are called with.", f"config = SimpleNamespace(\n{fields})"]
+    if _is_own(config):
+        lines += ["", *_seed(config)]
     return "\n".join(lines)
 
 
-def data_part(config: RunConfig, kind: DataKind) -> str:
-    """The data set: `train_inputs`, `train_labels` and, where there is test data, `test_inputs`, `test_labels`."""
-    what, code = data.loading(config, kind)
+def data_part(config: RunConfig, kind: DataKind, *, bare: bool) -> str:
+    """The data set: `train_inputs`, `train_labels` and, where there is test data, `test_inputs`, `test_labels`.
+
+    `bare`: a function of the person's own is called with nothing.
+    """
+    what, code = data.loading(config, kind, bare=bare)
     return _title(f"data: {what}") + code
 
 
-def model_part(config: RunConfig, kind: DataKind, *, contiguous: bool | None) -> str:
-    """The network on its device, loss and optimizer; `contiguous`: no other memory suits it, `None` where nobody has tried."""
+def model_part(config: RunConfig, kind: DataKind, *, contiguous: bool | None, bare: bool) -> str:
+    """The network on its device, loss and optimizer.
+
+    Args:
+        contiguous: no other memory suits it; `None` where nobody has tried.
+        bare: a function of the person's own is called with nothing.
+    """
     built_in = BUILT_IN.get(config.model)
     # A built-in model is made in float32.
     dtype = ", torch.float64" if config.precision == "fp64" else ", torch.float32" if built_in is None else ""
     lines = [_title("model, loss and optimizer")]
-    call = "make_model(config)"
+    call = f"make_model({'' if bare else 'config'})"
     if built_in is not None:
         lines[0] += f"\n{inspect.getsource(built_in.make)}\n"
         given = [f"{name}={value!r}" for name, value in built_in.arguments(config).items()]
         given += [f"num_classes={classes}"] if (classes := data.num_classes(kind)) else []
         call = f"{built_in.make.__name__}({', '.join(given)})"
-    lines += [*_seed(config), f"model = {call}.to(device{dtype})"]
+    untried = "  # make_model() where it takes nothing" if built_in is None and contiguous is None else ""
+    lines += [*_seed(config), f"model = {call}.to(device{dtype}){untried}"]
     in_channels_last = config.precision != "fp64" and not contiguous
     wide: list[str] = []
     if in_channels_last and kind == "custom":
@@ -184,7 +200,7 @@ def _in_channels_last(*, own: bool) -> list[str]:
     return [f"for tensor in [*model.parameters(), *model.buffers()]:{why}", "    if tensor.dim() == 4:", move]
 
 
-def _imports(config: RunConfig, kind: DataKind) -> list[str]:
+def _imports(config: RunConfig, kind: DataKind, *, asking: bool) -> list[str]:
     own_model = is_import_string(config.model)
     standard, others = set[str](), {"import torch", f"from torch import {'Tensor, nn' if own_model else 'nn'}"}
     standard |= data.STANDARD_IMPORTS.get(kind, frozenset())
@@ -203,7 +219,7 @@ def _imports(config: RunConfig, kind: DataKind) -> list[str]:
     standard |= {f"from collections.abc import {', '.join(kinds)}"} if kinds else set()
     standard |= {"from typing import Any"} if own_model else set()
     if _is_own(config):
-        standard |= {"import random", "from types import SimpleNamespace"}
+        standard |= {"import random"} | ({"from types import SimpleNamespace"} if asking else set())
         others |= {"import numpy as np"}
     named = ((config.model, "make_model"), (config.data, "make_data"))
     own = {_own_import(value, name) for value, name in named if is_import_string(value)}

@@ -23,8 +23,8 @@ OTHER_IMPORTS: dict[DataKind, frozenset[str]] = {"imagefolder": frozenset({"impo
 _ALL_FOUR = "train_inputs, train_labels, test_inputs, test_labels"
 
 
-def loading(config: RunConfig, kind: DataKind) -> tuple[str, str]:
-    """What the data is called, and the code that loads it.
+def loading(config: RunConfig, kind: DataKind, *, bare: bool) -> tuple[str, str]:
+    """What the data is called, and the code that loads it; `bare`: a function of the person's own is called with nothing.
 
     The code leaves inputs [N, ...], the images among them as bytes [N, 3, 32, 32], and labels [N] in `train_inputs`, `train_labels` and,
     where there is test data, `test_inputs`, `test_labels`.
@@ -43,7 +43,8 @@ def loading(config: RunConfig, kind: DataKind) -> tuple[str, str]:
         load = _LOAD_IMAGES.format(folder=_literal(config.data), parts=f"({', '.join(map(_literal, TEST_PARTS))})")
         ours = f"{inspect.getsource(mixing_key)}\n\n{inspect.getsource(held_out)}"
         return "a folder of images", f"\n{ours}\n\n{_formats()}\n\n\n{_IMAGES}\n\n{load}"
-    return "your own", _OWN if is_import_string(config.model) else _OWN + _COUNTED
+    own = _OWN.format(given="" if bare else "config")
+    return "your own", own if is_import_string(config.model) else own + _COUNTED
 
 
 def num_classes(kind: DataKind) -> str:
@@ -131,7 +132,7 @@ train_inputs, train_labels = load_images(folder, train_files)
 test_inputs, test_labels = load_images(folder, test_files)
 """
 
-_OWN = """(train_inputs, train_labels), test = make_data(config)
+_OWN = """(train_inputs, train_labels), test = make_data({given})
 train_labels = train_labels.long()
 if test is not None:
     test_inputs, test_labels = test[0], test[1].long()
