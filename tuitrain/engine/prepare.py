@@ -20,6 +20,7 @@ from tuitrain.engine import fingerprint
 from tuitrain.engine.batches import Batches
 from tuitrain.engine.control import Control
 from tuitrain.engine.data import Dataset, Interrupted, batch, load_data, rows_of, to_device
+from tuitrain.engine.doubts import doubt
 from tuitrain.engine.failures import describe, is_out_of_memory, reaching
 from tuitrain.engine.group import Group
 from tuitrain.engine.imports import CALLED_WITH_NOTHING, called_with_nothing
@@ -235,7 +236,10 @@ def _placed(
         model = model.to(first, model_dtype(config))
         # A person's own train() may have forgotten to return the module.
         model.train()
-        model, dataset = tried(model, dataset, config, first)
+        model, dataset, scores = tried(model, dataset, config, first)
+        doubted = doubt(config, scores)
+    if doubted:
+        yield Notice(level="warning", text=doubted)
     yield from substitute(model, config, first)
     with reaching(devices):
         modules = copies(config, model, devices)

@@ -19,8 +19,8 @@ from tuitrain.engine.outputs import logits, named_logits, tensors
 from tuitrain.engine.seeding import untouched_random
 
 
-def tried(model: nn.Module, dataset: Dataset, config: RunConfig, device: torch.device) -> tuple[nn.Module, Dataset]:
-    """Model and data in the memory that the run takes for them, tried on two samples without a trace.
+def tried(model: nn.Module, dataset: Dataset, config: RunConfig, device: torch.device) -> tuple[nn.Module, Dataset, Tensor]:
+    """Model and data in the memory that the run takes for them, tried on two samples without a trace, and their scores [2, classes].
 
     Images, and the weights of convolutions over them, are in channels_last memory, which is fastest. A person's own model may be one
     that can only be trained with contiguous ones, as `x.view(len(x), -1)` after a convolution asks for: then it gets both so, and the
@@ -38,22 +38,21 @@ def tried(model: nn.Module, dataset: Dataset, config: RunConfig, device: torch.d
     widely = torch.channels_last if images and config.precision != "fp64" else torch.preserve_format
     model = _in_memory(model, widely)
     if not images or config.model in MODELS:
-        _try_forward(model, dataset, config, device)
-        return model, dataset
+        return model, dataset, _try_forward(model, dataset, config, device)
     refused: ConfigError | None = None
     try:
-        _try_forward(model, dataset, config, device)
+        scores = _try_forward(model, dataset, config, device)
         if _can_step(model, dataset, config, device):
-            return model, dataset
+            return model, dataset, scores
     except _Misfit as error:
         refused = error
     model, plain = _in_memory(model, torch.contiguous_format), _contiguous(dataset)
     # A model that fits in neither is told what is wrong in this one: it is that of a plain script.
-    _try_forward(model, plain, config, device)
+    scores = _try_forward(model, plain, config, device)
     if refused is not None or _can_step(model, plain, config, device):
-        return model, plain
+        return model, plain, scores
     # It is not for the memory that it cannot be trained, and its first step says what it is.
-    return _in_memory(model, widely), dataset
+    return _in_memory(model, widely), dataset, scores
 
 
 def try_alone(model: nn.Module, dataset: Dataset, config: RunConfig, device: torch.device, sizes: Sequence[int], count: int) -> None:
@@ -113,8 +112,8 @@ def _contiguous(dataset: Dataset) -> Dataset:
     return replace(dataset, train=plain(dataset.train), test=dataset.test and plain(dataset.test))
 
 
-def _try_forward(model: nn.Module, dataset: Dataset, config: RunConfig, device: torch.device) -> None:
-    """A forward pass of two samples, by a copy where there can be one: what a model keeps of its first pass is to be of the first batch.
+def _try_forward(model: nn.Module, dataset: Dataset, config: RunConfig, device: torch.device) -> Tensor:
+    """The scores of two samples, by a copy where there can be one: what a model keeps of its first pass is to be of the first batch.
 
     Raises:
         _Misfit: the model does not take these inputs, or does not give one score for each class.
@@ -123,21 +122,22 @@ def _try_forward(model: nn.Module, dataset: Dataset, config: RunConfig, device: 
     twin = None if config.model in MODELS else _twin(model)
     if twin is not None:
         try:
-            _check_forward(twin, dataset, config, device)
+            scores = _check_forward(twin, dataset, config, device)
         except ConfigError as error:
             if error.__cause__ is None or not is_out_of_memory(error.__cause__):
                 raise
             twin = None  # there may be room for the model alone
     # Layers that the first pass makes are made now, so that the optimizer gets them.
     if twin is None or _names(twin) != _names(model):
-        _check_forward(model, dataset, config, device)
+        scores = _check_forward(model, dataset, config, device)
+    return scores
 
 
 def _names(model: nn.Module) -> list[str]:
     return [name for name, _ in model.named_parameters()]
 
 
-def _check_forward(model: nn.Module, dataset: Dataset, config: RunConfig, device: torch.device) -> None:
+def _check_forward(model: nn.Module, dataset: Dataset, config: RunConfig, device: torch.device) -> Tensor:
     """See `_try_forward`."""
     inputs, _ = batch(dataset.train, slice(0, 2), model_dtype(config), config.batch_dim)
     given = f"inputs {list(inputs.shape)} of the data {dataset.source!r}"
@@ -169,6 +169,7 @@ def _check_forward(model: nn.Module, dataset: Dataset, config: RunConfig, device
         raise _Misfit(f"model: {config.model!r} gives {shape} for {given}; it must give {wanted}.{hint}")
     if not output.is_floating_point():
         raise _Misfit(f"model: {config.model!r} gives scores that are {output.dtype}; they must be of a floating type.")
+    return output
 
 
 def _hint(scores: Tensor, inputs: Tensor, dataset: Dataset, config: RunConfig, classes: int) -> str:
