@@ -96,8 +96,8 @@ def test_python_is_called_as_the_shell_finds_it(tmp_path: Path, monkeypatch: pyt
         ({"term": "screen", "colorterm": "", "tmux": False, "screen": True}, "terminal-colours", "screenrc"),
         ({"locale": "de_DE.ISO-8859-1"}, "terminal-unicode", "LC_ALL=C.UTF-8"),
         ({"locale": "", "encoding": "latin-1"}, "terminal-unicode", "LC_ALL=C.UTF-8"),
-        ({"columns": 79, "rows": 24}, "terminal-size", "larger"),
-        ({"columns": 80, "rows": 23}, "terminal-size", "larger"),
+        ({"columns": 71, "rows": 24}, "terminal-size", "larger"),
+        ({"columns": 80, "rows": 19}, "terminal-size", "larger"),
     ],
 )
 def test_a_poor_terminal(tmp_path: Path, change: dict[str, object], check: str, mend: str) -> None:
@@ -111,7 +111,7 @@ def test_a_poor_terminal(tmp_path: Path, change: dict[str, object], check: str, 
         TerminalFacts(is_one=True, term="linux"),
         TerminalFacts(is_one=True, term="xterm-256color"),
         TerminalFacts(is_one=True, term="xterm-kitty", columns=0, rows=0),
-        TerminalFacts(is_one=True, term="xterm-kitty", columns=80, rows=24),
+        TerminalFacts(is_one=True, term="xterm-kitty", columns=72, rows=20),
     ],
 )
 def test_a_terminal_that_will_do(tmp_path: Path, terminal: TerminalFacts) -> None:

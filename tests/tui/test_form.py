@@ -6,9 +6,10 @@ import msgspec
 import pytest
 from fakes import seed_cnn
 
+from tuitrain.devices.doctor import terminal
 from tuitrain.recipes import load_recipe
 from tuitrain.tui.launch.form import FIELDS, FOLDER, TYPED, Form
-from tuitrain.tui.layout import arrange, fits
+from tuitrain.tui.layout import LEAST, arrange, fits
 
 
 def test_a_wrong_text_stays_as_a_draft_beside_its_error() -> None:
@@ -131,7 +132,7 @@ def test_devices_are_offered_and_can_be_typed() -> None:
     assert not form.errors
 
 
-@pytest.mark.parametrize("size", [(80, 24), (80, 50), (99, 30), (100, 24), (120, 40), (200, 60), (400, 24)])
+@pytest.mark.parametrize("size", [(80, 24), (80, 23), (80, 50), (99, 30), (100, 24), (120, 40), (200, 60), (400, 24)])
 @pytest.mark.parametrize("view", ["launch", "run"])
 @pytest.mark.parametrize("devices", [1, 3, 8, 20])
 @pytest.mark.parametrize("replicas", [1, 8, 64])
@@ -162,6 +163,19 @@ def test_the_panes_fill_their_columns_exactly(size: tuple[int, int], view: str, 
         assert sizes.launcher >= len(FIELDS) + 5
 
 
+@pytest.mark.parametrize("devices", [1, 20])
+@pytest.mark.parametrize(("replicas", "notes"), [(1, 0), (64, 3)])
+def test_at_the_least_size_every_field_and_a_curve_are_left(devices: int, replicas: int, notes: int) -> None:
+    height = LEAST[1] - 2
+    tall = {"devices_full": 4 * devices, "devices_tall": 3 * devices, "devices": devices, "replicas": replicas, "notes": notes}
+    launch = arrange(LEAST[0], height, "launch", **tall)
+    assert launch.devices + launch.launcher == height
+    assert launch.launcher >= len(FIELDS) + 3  # its rules, and what is wrong or what Enter will do
+    run = arrange(LEAST[0], height, "run", **tall)
+    assert run.devices + run.progress + run.curve + run.replicas == height
+    assert run.curve >= 6
+
+
 def test_larger_terminals_give_the_curve_and_the_log_more() -> None:
     small, large = (
         arrange(w, h - 2, "run", devices_full=5, devices_tall=4, devices=2, replicas=1, notes=0) for w, h in ((120, 40), (200, 60))
@@ -179,6 +193,8 @@ def test_devices_have_their_bars_in_one_column_where_the_form_keeps_its_room() -
 
 
 def test_the_least_size() -> None:
-    assert fits(80, 24)
-    assert not fits(79, 24)
-    assert not fits(80, 23)
+    """tmux takes a line of 80×24, and half of a wide terminal has fewer columns; what the doctor says of a terminal is the same."""
+    assert LEAST == (terminal.LEAST_COLUMNS, terminal.LEAST_ROWS)
+    assert fits(72, 20)
+    assert not fits(71, 20)
+    assert not fits(72, 19)

@@ -186,7 +186,7 @@ async def test_an_open_palette_offers_less_when_the_terminal_becomes_too_small(a
         await strike(pilot, "ctrl+p")
         await until_shown(pilot, "Search for commands", "Checkpoint")
         await resize(pilot, 60, 15)
-        await until(pilot, lambda: "tuitrain needs 80×24" in screen_text(app) and "Checkpoint" not in screen_text(app))
+        await until(pilot, lambda: "tuitrain needs 72×20" in screen_text(app) and "Checkpoint" not in screen_text(app))
         text = screen_text(app)
         assert "Help" in text.partition("Search for commands")[2]
         assert "Analysis" not in text

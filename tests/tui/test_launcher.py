@@ -35,7 +35,7 @@ from tuitrain.tui.widgets.devices import Devices
 from tuitrain.tui.widgets.launcher import Launcher
 from tuitrain.tui.widgets.strategy import Strategy
 
-SIZES = [(80, 24), (120, 40), (200, 60)]
+SIZES = [(80, 24), (80, 23), (120, 40), (200, 60)]
 WIDE = (120, 40)
 HOSTILE = "[/]深層[bold red]\x1b]52;c;eA==\x1b\\\x9b2J\u202e[@click=app.quit]x[/]"
 ROWS = [field.name for field in FIELDS]

@@ -240,7 +240,7 @@ async def test_resizing_and_a_terminal_that_is_too_small(session: FakeSession, s
     async with app.run_test(size=WIDE) as pilot:
         await open_first(pilot, "Settings")
         await resize(pilot, 60, 20)
-        await until_shown(pilot, "tuitrain needs 80×24", "finished")
+        await until_shown(pilot, "tuitrain needs 72×20", "finished")
         for width, height in [(80, 24), (200, 60), (99, 24), (100, 24)]:
             await resize(pilot, width, height)
             # What was there before the new size came has these words too.

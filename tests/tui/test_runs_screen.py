@@ -646,7 +646,7 @@ async def test_the_keys_are_where_they_were_after_the_terminal_was_too_small(
     async with app.run_test(size=WIDE) as pilot:
         await opened(pilot, "Runs 3", "▸ ▢ ✓ finished    alpha")
         await resize(pilot, 60, 15)
-        await until_shown(pilot, "tuitrain needs 80×24")
+        await until_shown(pilot, "tuitrain needs 72×20")
         await until(pilot, lambda: app.screen.focused is None)
         await resize(pilot, *WIDE)
         await until_shown(pilot, "alpha")
@@ -654,7 +654,7 @@ async def test_the_keys_are_where_they_were_after_the_terminal_was_too_small(
         await pilot.press("down", "slash", *"be")
         await until_shown(pilot, "/ be", "1 of 3")
         await resize(pilot, 60, 15)
-        await until_shown(pilot, "tuitrain needs 80×24")
+        await until_shown(pilot, "tuitrain needs 72×20")
         await resize(pilot, *WIDE)
         await until_shown(pilot, "/ be")
         await pilot.press(*"ta")
@@ -974,7 +974,7 @@ async def test_every_key_is_safe_while_something_is_typed(
             if app.screen is app.main:
                 await opened(pilot, "Runs 3")
         await resize(pilot, 60, 20)
-        await until_shown(pilot, "tuitrain needs 80×24")
+        await until_shown(pilot, "tuitrain needs 72×20")
         assert app.is_running
     assert all(path.exists() for path in three)
 

@@ -22,7 +22,7 @@ from tuitrain.events import Notice
 from tuitrain.runs.label import annotate
 from tuitrain.tui.app import TuitrainApp
 
-SIZES = [(80, 24), (60, 15), (200, 60)]
+SIZES = [(80, 24), (60, 15), (72, 20), (200, 60), (80, 23)]
 FIRST = (200, 60)
 CONTROLS = "\x1b[2J\x1b]52;c;eA==\x07\x9b3;1H\x00\r\n\x07\x85\u202e\u2066"
 MARKUP = "[red]x[/][/bold][@click=app.quit]y[/]"
@@ -78,8 +78,8 @@ async def test_resizing_while_events_come(session: FakeSession, tmp_path: Path, 
             lines = await settled(pilot)
             check_frame(lines, size)
             await until(pilot, lambda: app.shown() == screen_text(app))
-            if size[0] < 80:
-                assert "tuitrain needs 80×24; this terminal is 60×15." in lines[1]
+            if size[0] < 72:
+                assert "tuitrain needs 72×20; this terminal is 60×15." in lines[1]
             else:
                 assert "q Quit" in lines[-1]
                 assert not any("tuitrain needs" in line for line in lines)

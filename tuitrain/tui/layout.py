@@ -8,7 +8,7 @@ import msgspec
 
 View = Literal["launch", "run"]
 
-LEAST = (80, 24)
+LEAST = (72, 20)
 _WIDE: dict[View, int] = {"launch": 120, "run": 100}
 """Columns from which on there are two: what stands beside each row of the form takes more than the numbers of a run."""
 _CURVE_LEAST = 9

@@ -13,7 +13,7 @@ UNICODE = Subject("terminal-unicode", "Characters of the terminal", "TERM, LC_AL
 SIZE = Subject("terminal-size", "Size of the terminal", "the terminal's own answer")
 _TMUX = "`echo 'set -g default-terminal tmux-256color' >> ~/.tmux.conf && tmux source-file ~/.tmux.conf`, then open a new window in it."
 _SCREEN = "`echo 'term screen-256color' >> ~/.screenrc`, then start screen anew."
-LEAST_COLUMNS, LEAST_ROWS = 80, 24
+LEAST_COLUMNS, LEAST_ROWS = 72, 20
 
 
 def colours(facts: Facts) -> Check | None:
@@ -60,5 +60,5 @@ def size(facts: Facts) -> Check | None:
         return None
     measured = f"{terminal.columns}×{terminal.rows}"
     if terminal.columns < LEAST_COLUMNS or terminal.rows < LEAST_ROWS:
-        return SIZE.warning(f"{measured}; some screens leave things out below 80×24", "Make the window larger, or the font smaller.")
+        return SIZE.warning(f"{measured}; the app needs {LEAST_COLUMNS}×{LEAST_ROWS}", "Make the window larger, or the font smaller.")
     return SIZE.ok(measured)
