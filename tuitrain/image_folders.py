@@ -15,6 +15,9 @@ TEST_PARTS = ("test", "val", "valid", "validation")
 _ALIKE = {TRAIN_PART: ("Train", "training"), TEST_PARTS[0]: ("Test", "testing", "Val")}
 
 
+_ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".7z")
+
+
 class Layout(NamedTuple):
     """Where the images are.
 
@@ -71,6 +74,18 @@ def alike(here: Collection[str], part: str) -> str | None:
 def is_image(entry: os.DirEntry[str]) -> bool:
     """Whether something has an image's name."""
     return entry.name.lower().endswith(SUFFIXES) and not entry.name.startswith(".")
+
+
+def is_archive(name: str) -> bool:
+    """Whether a file has the name of something that is to be unpacked."""
+    return name.lower().endswith(_ARCHIVES)
+
+
+def archive_in(folder: Path) -> str | None:
+    """A file in the folder that is to be unpacked, as far as that can be read."""
+    with suppress(OSError), os.scandir(folder) as entries:
+        return min((entry.name for entry in entries if is_archive(entry.name)), default=None)
+    return None
 
 
 def holds_images(folder: Path) -> bool:

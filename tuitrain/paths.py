@@ -12,6 +12,7 @@ import platformdirs
 
 from tuitrain.config import DATA, ConfigError, allowed, check_field, is_import_string
 from tuitrain.events import DataKind
+from tuitrain.image_folders import is_archive
 from tuitrain.text import clean, nearest
 
 CIFAR10_FOLDER = "cifar-10-batches-py"
@@ -198,7 +199,8 @@ def data_folder(value: str) -> Path | None:
         if stat.S_ISDIR(mode):
             # Of a relative one the rest comes from the working directory, and run.toml gets all of it.
             return Path(check_field("data", str(folder)))
-        raise ConfigError(f"data: {shown} is a file; it must be {allowed('data')}.")
+        hint = " Unpack it, and give the folder that comes out." if is_archive(folder.name) else ""
+        raise ConfigError(f"data: {shown} is a file; it must be {allowed('data')}.{hint}")
     if os.sep in value or value.startswith(("~", ".")):
         raise NoSuchFolder(f"data: the folder {shown} does not exist.{_nearest_folder(folder)}")
     known = ", ".join(DATA)

@@ -170,6 +170,7 @@ def test_a_missing_folder_is_named_with_its_nearest_neighbour(tmp_path: Path) ->
 def test_a_file_is_not_a_folder(tmp_path: Path) -> None:
     (tmp_path / "data.zip").write_bytes(b"")
     assert f"{tmp_path / 'data.zip'} is a file" in refused("data.zip")
+    assert refused("data.zip").endswith(" Unpack it, and give the folder that comes out.")
 
 
 # -- import strings -------------------------------------------------------------------------------------------------------

@@ -395,6 +395,15 @@ def test_a_class_without_a_readable_image_is_refused(folder: Path) -> None:
 # -- missing folders ----------------------------------------------------------------------------------------------------------
 
 
+def test_what_is_still_packed_is_named(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").touch()
+    assert refused(tmp_path).endswith("or <class>/ alone.")
+    (tmp_path / "cifar-10-python.tar.gz").touch()
+    assert refused(tmp_path).endswith("or <class>/ alone. 'cifar-10-python.tar.gz' in it is to be unpacked.")
+    (tmp_path / "Train").mkdir()
+    assert refused(tmp_path).endswith("It has 'Train': rename that to 'train'.")
+
+
 def test_missing_parts_are_named_with_a_hint(folder: Path) -> None:
     (folder / "test").rename(folder / "Val")
     assert refused(folder).endswith(

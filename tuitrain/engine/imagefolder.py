@@ -22,6 +22,7 @@ from tuitrain.image_folders import (
     TRAIN_PART,
     Layout,
     alike,
+    archive_in,
     folders_in,
     held_out,
     holds_images,
@@ -180,6 +181,7 @@ def _layout(folder: Path) -> Layout:
     if not hint:
         without = [name for name in here if not holds_images(folder / name)]
         hint = f" {clean(without[0])!r} in it holds no image." if 0 < len(without) < len(here) else ""
+        hint = f" {clean(packed)!r} in it is to be unpacked." if not hint and (packed := archive_in(folder)) else hint
     empty = "is empty" if not os.listdir(folder) else "holds no folder train and no cifar-10-batches-py"
     raise ConfigError(f"data: {_shown(folder)} {empty}; {wanted}.{hint}")
 
