@@ -31,9 +31,10 @@ RANKS = 2
 BOUND = 240
 
 # What torchrun starts: it runs one exported script after the other. The first one has no tuitrain to import (the tests' own models need
-# one), and the environment as torchrun makes it; each later one gets a meeting place of its own. Ranks that hang say where they do.
+# one), and the environment as torchrun makes it; each later one gets a meeting place of its own. Ranks that hang or abort say where.
 DRIVER = """
 import faulthandler, json, os, runpy, sys
+faulthandler.enable()
 faulthandler.dump_traceback_later(int(sys.argv[2]), exit=True)
 sys.modules["tuitrain"] = None
 for path, port in json.loads(sys.argv[1]):
