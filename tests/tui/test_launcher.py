@@ -31,6 +31,7 @@ from tuitrain.tui.launch import last
 from tuitrain.tui.launch.disk import Folder, look
 from tuitrain.tui.launch.form import FIELDS
 from tuitrain.tui.launch.recipe_file import RecipeFile
+from tuitrain.tui.layout import LEAST
 from tuitrain.tui.widgets.devices import Devices
 from tuitrain.tui.widgets.launcher import Launcher
 from tuitrain.tui.widgets.strategy import Strategy
@@ -293,6 +294,36 @@ async def test_what_a_path_begins_with_begins_to_type_it(session: FakeSession, s
         await until_shown(pilot, "! data: there is no such folder")
         await pilot.press("escape")
         await until(pilot, lambda: "auto" in row(app, "data"))
+
+
+@pytest.mark.parametrize(("downs", "pastes"), [(0, False), (5, False), (10, False), (0, True), (5, True)])
+async def test_a_path_is_for_the_data_wherever_the_cursor_is(session: FakeSession, sampler: FakeSampler, downs: int, pastes: bool) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press(*["down"] * downs)
+        if pastes:
+            app.post_message(Paste("/nowhere/p"))
+        else:
+            await pilot.press(*"/nowhere/p")
+        await until_shown(pilot, "▸data           /nowhere/p", "! data: there is no such folder")
+        assert "10" in row(app, "epochs")
+
+
+async def test_at_the_least_size_a_refusal_is_read_and_the_row_of_the_cursor_shows(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=LEAST) as pilot:
+        await until_shown(pilot, "▸recipe", " name ")
+        launcher(app).refuse(seed_cnn(), "data: " + "word " * 45 + "the end", "")
+        launcher(app).redraw()
+        text = await until_shown(pilot, "▸recipe", "the end")
+        assert " name " not in text
+        await pilot.press(*["down"] * 10)
+        text = await until_shown(pilot, "▸name", "the end")
+        assert " recipe " not in text
+        await pilot.press("up", "up", "4")
+        await until_shown(pilot, "▸seed           4", " recipe ", " name ")
+        # The field lies on its row, and not where that was before.
+        await until(pilot, lambda: app.focused is not None and "▸seed" in screen_text(app).splitlines()[app.focused.region.y])
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,8 @@ CHOICE = 3 + LABEL
 """The column of the pane in which a value begins, behind the border, the cursor's mark and the label: there a choice has its ‹."""
 VALUE = 16
 _SEE = "see the sentence below"
+_LEAST_ROWS, _MOST_OF_WRONG = 5, 4
+"""Rows that always show, and lines of what is wrong for which others make room."""
 LONG = ("recipe", "data", "device", "name")
 """Fields whose values may be longer than their column."""
 _GROUPS_END_AFTER = ("data", "strategy", "batch_size", "precision")
@@ -56,6 +58,7 @@ class FormPane(Pane):
         self._neighbours = neighbours
         self._last_launch: LastLaunch | None = None
         self._apart = False
+        self._rows_shown = range(len(FIELDS))
 
     @property
     def editing(self) -> bool:
@@ -97,8 +100,10 @@ class FormPane(Pane):
     def body(self, width: int, height: int) -> list[Strip]:
         """The rows, what Enter will do, what else is offered, and the equal command line."""
         machine = self._machine()
-        room = height - len(FIELDS)
-        words = self._words(machine, width)
+        wrong = self._wrong(width)
+        self._rows_shown = self._window(height - 1 - min(len(wrong), _MOST_OF_WRONG))
+        room = height - len(self._rows_shown)
+        words = [*wrong, *self._words(machine, width)]
         most, ready = max(room - len(words), 2), self.form.ready
         command = offers.command_lines(self.form.command(), width, most, self.palette, ready=ready, typing=self.editing)
         words = _first(words, max(room - len(command), 0), width)
@@ -110,14 +115,25 @@ class FormPane(Pane):
         self._apart = spare >= len(_GROUPS_END_AFTER) + 2
         gap = [Strip.blank(width)]
         rows: list[Strip] = []
-        for index, field in enumerate(FIELDS):
+        for index in self._rows_shown:
             rows.append(self._row(index, machine, width))
-            rows += gap * (self._apart and field.name in _GROUPS_END_AFTER)
+            rows += gap * (self._apart and FIELDS[index].name in _GROUPS_END_AFTER)
         return [*rows, *gap * (spare > 0), *words, *gap * (spare > 1), *command]
 
-    def line_of(self, index: int) -> int:
-        """The body line of a field's row."""
-        return index + sum(field.name in _GROUPS_END_AFTER for field in FIELDS[:index]) * self._apart
+    def line_of(self, index: int) -> int | None:
+        """The body line of a field's row; `None` where it does not show."""
+        if index not in self._rows_shown:
+            return None
+        return index - self._rows_shown.start + sum(field.name in _GROUPS_END_AFTER for field in FIELDS[:index]) * self._apart
+
+    def _window(self, most: int) -> range:
+        """The rows that show where there is room for so many, among them that of the cursor: what is wrong has to be read first.
+
+        While a field is edited all show, so that none moves under it.
+        """
+        count = len(FIELDS) if self.editing else min(max(most, _LEAST_ROWS), len(FIELDS))
+        start = max(self.cursor - count + 1, 0)
+        return range(start, start + count)
 
     def _row(self, index: int, machine: Machine, width: int) -> Strip:
         palette, form, field = self.palette, self.form, FIELDS[index]
@@ -144,13 +160,15 @@ class FormPane(Pane):
             return []
         return [Row(line, self.palette.dim).strip(width) for line in wrap(self.form.summary(), width)]
 
+    def _wrong(self, width: int) -> list[Strip]:
+        # Where there is no room for all, the one that a person can mend now is seen.
+        errors = sorted(self.form.errors.items(), key=lambda error: error[0] != FIELDS[self.cursor].name)
+        sentences = [f"✗ {field}: {error}" if field else f"✗ {error}" for field, error in errors]
+        return [Row(line, self.palette.bad).strip(width) for sentence in sentences for line in wrap(sentence, width)]
+
     def _words(self, machine: Machine, width: int) -> list[Strip]:
         palette, form, fetch = self.palette, self.form, self._fetch
-        # Where there is no room for all, the one that a person can mend now is seen.
-        errors = sorted(form.errors.items(), key=lambda error: error[0] != FIELDS[self.cursor].name)
-        wrong = [f"✗ {field}: {error}" if field else f"✗ {error}" for field, error in errors]
-        lines = [Row(line, palette.bad).strip(width) for sentence in wrong for line in wrap(sentence, width)]
-        lines += self._about_edited(machine, width)
+        lines = self._about_edited(machine, width)
         if form.ready and (misfit := misfit_in_words(form.config.strategy, machine.takes(form.config))):
             lines += [Row(line, palette.warn).strip(width) for line in wrap(f"Enter cannot train this: {misfit}", width)]
         elif form.ready:

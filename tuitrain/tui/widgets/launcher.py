@@ -30,6 +30,8 @@ _NEVER_EMPTY = ("data", "device")
 _DIGITS = "0123456789"
 _BEGINS = {"data": "/~.", "lr": f"{_DIGITS}.", **dict.fromkeys(("epochs", "max_steps", "batch_size", "seed"), _DIGITS)}
 """The characters with which one begins to type a row's value."""
+_PATH = "/~"
+_DATA_ROW = next(row for row, field in enumerate(FIELDS) if field.name == "data")
 
 
 class Launcher(FormPane, can_focus=True):
@@ -154,21 +156,30 @@ class Launcher(FormPane, can_focus=True):
             self._open_editor(self.form.text(field))
 
     def on_key(self, event: events.Key) -> None:
-        """A digit on a row of numbers begins to type it, and what a path begins with does so on that of the data."""
-        if not self.editing and event.character and event.character in _BEGINS.get(FIELDS[self.cursor].name, ""):
+        """A digit on a row of numbers begins to type it, and what a path begins with the row of the data, wherever the cursor is."""
+        if self.editing or not event.character:
+            return
+        if event.character in _PATH:
+            self.cursor = _DATA_ROW
+        if event.character in _BEGINS.get(FIELDS[self.cursor].name, ""):
             event.stop()
             self._open_editor(event.character)
 
     def on_paste(self, event: events.Paste) -> None:
-        """What is pasted on a row whose value may be typed takes the place of that."""
-        text, field = one_line(event.text).strip(), FIELDS[self.cursor].name
-        if text and not self.editing and (self.form.wanted(field) or not self._options(field)):
+        """What is pasted on a row whose value may be typed takes the place of that; a path is that of the data, but where any text fits."""
+        text = one_line(event.text).strip()
+        if not text or self.editing:
+            return
+        if text[0] in _PATH and FIELDS[self.cursor].name != "name":
+            self.cursor = _DATA_ROW
+        field = FIELDS[self.cursor].name
+        if self.form.wanted(field) or not self._options(field):
             event.stop()
             self._open_editor(text)
 
     def on_click(self, event: events.Click) -> None:
         """A click selects a row, a second one changes it; on the ‹ before a choice it takes the one before."""
-        rows = [index for index in range(len(FIELDS)) if 1 + self.line_of(index) == event.y]
+        rows = [index for index in range(len(FIELDS)) if self.line_of(index) == event.y - 1]
         if not rows or (self.editing and rows[0] == self.cursor):
             return
         index = rows[0]
@@ -186,8 +197,8 @@ class Launcher(FormPane, can_focus=True):
             self._clicked = None
 
     def on_resize(self) -> None:
-        """The field stays on its row, which is known when the form is drawn."""
-        self.call_after_refresh(self._editor.place)
+        """The rows are elsewhere."""
+        self._place_editor()
 
     def _options(self, field: str) -> Sequence[str]:
         self.form.devices = ("cpu", *self._machine().cards)
@@ -293,10 +304,15 @@ class Launcher(FormPane, can_focus=True):
 
             suggester = Folders()
         self._editor.open("" if text == "none" and field != "name" else text, self.form.wanted(field), suggester)
+        self._place_editor()
+
+    def _place_editor(self) -> None:
+        """The field stays on its row, which is known when the form is drawn."""
+        self.call_after_refresh(self._editor.place)
 
     def _editor_place(self) -> tuple[int, int, int]:
         long = FIELDS[self.cursor].name in LONG
-        return CHOICE, 1 + self.line_of(self.cursor), max(self.size.width - LABEL - 5, 8) if long else VALUE
+        return CHOICE, 1 + (self.line_of(self.cursor) or 0), max(self.size.width - LABEL - 5, 8) if long else VALUE
 
     def _close_editor(self) -> None:
         if not self.editing:
@@ -345,6 +361,7 @@ class Launcher(FormPane, can_focus=True):
         if data not in DATA and data != self._looked_behind:
             self.look_at_disk()
         self.redraw()
+        self._place_editor()
         self.post_message(self.Changed())
 
 
