@@ -12,10 +12,8 @@ SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".bmp")
 TRAIN_PART = "train"
 TEST_PARTS = ("test", "val", "valid", "validation")
 """Folders with the images to test with; the first of them that is there counts."""
-_ALIKE = {TRAIN_PART: ("Train", "training"), TEST_PARTS[0]: ("Test", "testing", "Val")}
-
-
 _ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".7z")
+_ALIKE = {TRAIN_PART: ("Train", "training"), TEST_PARTS[0]: ("Test", "testing", "Val")}
 
 
 class Layout(NamedTuple):
