@@ -18,6 +18,7 @@ from tuitrain.text import clean
 from tuitrain.tui.app import TuitrainApp
 from tuitrain.tui.browse.pictures import BYTES, HEIGHT, SIDE, draw, ink_of
 from tuitrain.tui.browse.results import Results
+from tuitrain.tui.layout import LEAST
 from tuitrain.tui.screens.predictions import PredictionsScreen
 from tuitrain.tui.widgets.images import Images
 from tuitrain.tui.widgets.matrix import Matrix
@@ -92,7 +93,24 @@ def selected(app: TuitrainApp) -> str:
 # -- pictures ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("size", "columns", "rows"), [((80, 24), 2, 1), ((120, 40), 3, 2), ((200, 60), 6, 3)])
+@pytest.mark.parametrize("width", [LEAST[0], 200])
+async def test_in_a_small_terminal_the_middle_of_a_picture_shows_and_what_it_is_of(
+    session: FakeSession, sampler: FakeSampler, width: int
+) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=(width, LEAST[1])) as pilot:
+        await opened(pilot, session, evaluation())
+        lines = screen_text(app).splitlines()
+        pictured = [number for number, line in enumerate(lines) if "▀" * SIDE in line]
+        assert HEIGHT - 4 <= len(pictured) < HEIGHT
+        assert "▸✗ airplane → automobile    99 %" in lines[pictured[-1] + 1]
+        assert "test sample 100 · 99 % sure" in screen_text(app)
+        await pilot.click(Images, offset=(SIDE + 8, pictured[-1] - 1))
+        await settle(pilot)
+        assert "test sample 101 " in selected(app)
+
+
+@pytest.mark.parametrize(("size", "columns", "rows"), [((80, 24), 2, 1), ((80, 23), 2, 1), ((120, 40), 3, 2), ((200, 60), 6, 3)])
 async def test_as_many_pictures_as_fit(session: FakeSession, sampler: FakeSampler, size: tuple[int, int], columns: int, rows: int) -> None:
     app = make(session, sampler)
     async with app.run_test(size=size) as pilot:

@@ -17,8 +17,8 @@ from tuitrain.tui.widgets.strips import PLAIN, Row, apart, cell_width, end_of, f
 from tuitrain.tui.widgets.wrap import wrap
 
 NO_PICTURES = "These samples are not images of 32×32 pixels, so they are listed."
-_CARD = HEIGHT + 2
-"""Rows of a card: the picture, its caption, and a blank one before the next."""
+_BELOW = 2
+"""Rows of a card below its picture: the caption, and a blank one before the next."""
 _MOST_GAP = 6
 _LONGEST_NAME = 24
 _LEAST_FILE = 24
@@ -29,13 +29,14 @@ LONGEST_ABOUT = 12
 
 
 class _Grid(msgspec.Struct, frozen=True):
-    """How the samples lie: the columns and rows that one sees, blank columns before and between cards, and lines above them."""
+    """How the samples lie: columns and rows that one sees, blank columns before and between cards, lines above them and of a picture."""
 
     columns: int
     rows: int
     margin: int
     gap: int
     above: int
+    lines: int
 
 
 class Images(Pane):
@@ -55,7 +56,7 @@ class Images(Pane):
         self._about = self._kept = ""
         self._sentence = ""
         self._top = 0
-        self._grid = _Grid(1, 1, 0, 1, 0)
+        self._grid = _Grid(1, 1, 0, 1, 0, HEIGHT)
 
     def say(self, sentence: str) -> None:
         """There is nothing to show, and why."""
@@ -158,11 +159,13 @@ class Images(Pane):
         above = int(not self._summary_fits())
         if not self._pictures():
             above += len(wrap(NO_PICTURES, width - 2)) + 1
-            return _Grid(1, max(height - above - 1, 1), 0, 0, above)
+            return _Grid(1, max(height - above - 1, 1), 0, 0, above, 0)
         columns = max((width + 1) // (SIDE + 1), 1)
         gap = min(max((width - columns * SIDE) // (columns + 1), 1), _MOST_GAP)
         margin = max(width - columns * SIDE - (columns - 1) * gap, 0) // 2
-        return _Grid(columns, max((height - above) // _CARD, 1), margin, gap, above)
+        # In a small terminal the middle of a picture shows, and what it is of below.
+        lines = min(HEIGHT, max(height - above - _BELOW, 1))
+        return _Grid(columns, max((height - above) // (lines + _BELOW), 1), margin, gap, above, lines)
 
     def _cards(self, results: Results, width: int) -> list[Strip]:
         grid, ink = self._grid, ink_of(self.app)
@@ -173,7 +176,8 @@ class Images(Pane):
             for place in places:
                 sample = self._samples[place]
                 picture = draw(sample.image, ink) if sample.image is not None and has_picture(sample) else self._no_picture()
-                cards.append((*picture, self._caption(results, sample, place == self.cursor).strip(SIDE)))
+                cut = (HEIGHT - grid.lines) // 2
+                cards.append((*picture[cut : cut + grid.lines], self._caption(results, sample, place == self.cursor).strip(SIDE)))
             lines += [_beside(line, grid.margin, grid.gap, width) for line in zip(*cards, strict=True)]
             lines.append(Strip.blank(width, PLAIN))
         return lines[:-1]
@@ -238,7 +242,7 @@ class Images(Pane):
         if line < 0 or not self._samples:
             return
         if self._pictures():
-            column, row = (event.x - 1 - grid.margin) // (SIDE + grid.gap), line // _CARD
+            column, row = (event.x - 1 - grid.margin) // (SIDE + grid.gap), line // (grid.lines + _BELOW)
         else:
             column, row = 0, line
         if 0 <= column < grid.columns and row < grid.rows:
