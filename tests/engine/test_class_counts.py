@@ -56,6 +56,13 @@ def test_a_run_of_twelve_classes_goes_on(tmp_path: Path) -> None:
     assert rest == {step: loss for step, loss in whole.items() if step > 6}
 
 
+def test_a_folder_may_be_named_as_a_function_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder_of(tmp_path / "images:v2", 2)
+    monkeypatch.chdir(tmp_path)
+    events = run(small_config(data="images:v2", model="seed-cnn", epochs=1), FakeControl(tmp_path / "run"))
+    assert of(RunStarted, events)[0].data == "imagefolder"
+
+
 def test_a_single_class_is_said_to_be_one(tmp_path: Path) -> None:
     config = small_config(data=folder_of(tmp_path / "images", 1), model="seed-cnn", epochs=1)
     said = [event.text for event in run(config, FakeControl(tmp_path / "run")) if isinstance(event, Notice) and event.level == "warning"]

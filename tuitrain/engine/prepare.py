@@ -158,7 +158,7 @@ def prepare(
     resolved = msgspec.structs.replace(resolved, data=dataset.source)
     control.resolved = resolved
     control.environment = environment(devices) | ({"memory_format": "contiguous"} if dataset.train.contiguous else {})
-    if bare := called_with_nothing(config):
+    if bare := called_with_nothing(resolved):
         control.environment[CALLED_WITH_NOTHING] = ", ".join(bare)
     batches = Batches(dataset.train, resolved)
     code = fingerprint.of_code(config)
