@@ -278,6 +278,11 @@ def is_import_string(value: str) -> bool:
     return bool(_IMPORT_STRING.fullmatch(value))
 
 
+def own_functions(config: RunConfig) -> dict[str, str]:
+    """The import strings of a configuration, by their fields; before its data was found, one may be the name of a folder."""
+    return {field: value for field in ("model", "data") if is_import_string(value := getattr(config, field))}
+
+
 def parse_device(spec: str) -> tuple[str, ...] | int | None:
     """The devices that a `device` value names.
 

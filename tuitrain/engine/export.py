@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import torch
 
-from tuitrain.config import ConfigError, RunConfig, is_import_string
+from tuitrain.config import ConfigError, RunConfig, own_functions
 from tuitrain.engine import checkpoint
 from tuitrain.engine.imports import CALLED_WITH_NOTHING
 from tuitrain.engine.script import data_part, header, model_part, training_part
@@ -48,12 +48,9 @@ def script(config: RunConfig, started: RunStarted | None = None, environment: Ma
     threads, contiguous = environment.get("threads"), environment.get("memory_format") == "contiguous"
     tried = contiguous if environment else None
     before = str(environment.get(TRAINED_BEFORE, ""))
-    bare = str(environment.get(CALLED_WITH_NOTHING, "")).split(", ")
-    asking = any(is_import_string(getattr(config, field)) and field not in bare for field in ("model", "data"))
-    parts = [header(config, kind, threads if isinstance(threads, int) else None, before, asking=asking)]
-    parts += [data_part(config, kind, bare="data" in bare)]
-    parts += [model_part(config, kind, contiguous=tried, bare="model" in bare)]
-    parts += [training_part(config, kind, has_test, contiguous=contiguous)]
+    asking = own_functions(config).keys() - str(environment.get(CALLED_WITH_NOTHING, "")).split(", ")
+    parts = [header(config, kind, threads if isinstance(threads, int) else None, before, asking), data_part(config, kind, asking)]
+    parts += [model_part(config, kind, asking, contiguous=tried), training_part(config, kind, has_test, contiguous=contiguous)]
     return "\n\n".join(part.strip("\n") + "\n" for part in parts)
 
 

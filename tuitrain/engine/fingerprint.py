@@ -9,7 +9,7 @@ from pathlib import Path
 
 import torch
 
-from tuitrain.config import RunConfig, is_import_string
+from tuitrain.config import RunConfig, own_functions
 from tuitrain.engine.samples import Dataset
 
 _SAMPLES, _BYTES = 256, 1 << 22
@@ -34,9 +34,8 @@ def of_data(dataset: Dataset) -> str:
 def of_code(config: RunConfig) -> dict[str, str]:
     """The files of the person's own model and data, by their names; one that cannot be read is left out."""
     marks = {}
-    for value in (config.model, config.data):
-        module = sys.modules.get(value.partition(":")[0]) if is_import_string(value) else None
-        path = getattr(module, "__file__", None)
+    for value in own_functions(config).values():
+        path = getattr(sys.modules.get(value.partition(":")[0]), "__file__", None)
         if path is not None:
             with suppress(OSError):
                 marks[Path(path).name] = f"{zlib.crc32(Path(path).read_bytes()):08x}"

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from tuitrain.config import ConfigError, RunConfig, is_import_string
+from tuitrain.config import ConfigError, RunConfig, own_functions
 from tuitrain.engine import own_modules
 from tuitrain.engine.places import own_place
 from tuitrain.python import no_module
@@ -68,8 +68,7 @@ def called_with_nothing(config: RunConfig) -> list[str]:
     Raises:
         ConfigError: see `import_string`.
     """
-    own = {field: value for field in ("model", "data") if is_import_string(value := getattr(config, field))}
-    return [field for field, value in own.items() if not wants_config(import_string(field, value))]
+    return [field for field, value in own_functions(config).items() if not wants_config(import_string(field, value))]
 
 
 def one_line(error: BaseException) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Collection
 
 import msgspec
 
-from tuitrain.config import RunConfig, is_import_string
+from tuitrain.config import RunConfig, is_import_string, own_functions
 from tuitrain.engine import script_data as data
 from tuitrain.engine import script_ranks as ranks
 from tuitrain.engine import script_speedrun as speedrun
@@ -19,12 +20,12 @@ from tuitrain.events import DataKind
 from tuitrain.text import clean
 
 
-def header(config: RunConfig, kind: DataKind, threads: int | None, trained_before: str, *, asking: bool) -> str:
+def header(config: RunConfig, kind: DataKind, threads: int | None, trained_before: str, asking: Collection[str]) -> str:
     """Title, imports and device.
 
     Args:
         trained_before: with what else the run had trained until it went on as it ended, empty without.
-        asking: a function of the person's own is called with the configuration.
+        asking: the fields of those of the person's own functions that are called with the configuration.
     """
     on_gpu = "cuda" in config.device
     lines = [f"# {clean(config.title())}: a training run in plain PyTorch, exported by tuitrain."]
@@ -35,7 +36,7 @@ def header(config: RunConfig, kind: DataKind, threads: int | None, trained_befor
         ]
     if config.strategy == "ddp":
         lines += ranks.run_lines(config)
-    lines += ["", *_imports(config, kind, asking=asking), ""]
+    lines += ["", *_imports(config, kind, asking), ""]
     lines += [f"seed = {config.seed}", *device_lines(config)]
     if on_gpu and config.deterministic:
         lines.append("torch.backends.cudnn.deterministic = True  # the same seed gives the same losses")
@@ -46,32 +47,29 @@ def header(config: RunConfig, kind: DataKind, threads: int | None, trained_befor
     if asking:
         fields = "".join(f"    {field}={value!r},\n" for field, value in msgspec.structs.asdict(config).items())
         lines += ["", "# What your own functions are called with.", f"config = SimpleNamespace(\n{fields})"]
-    if _is_own(config):
+    if own_functions(config):
         lines += ["", *_seed(config)]
     return "\n".join(lines)
 
 
-def data_part(config: RunConfig, kind: DataKind, *, bare: bool) -> str:
-    """The data set: `train_inputs`, `train_labels` and, where there is test data, `test_inputs`, `test_labels`.
-
-    `bare`: a function of the person's own is called with nothing.
-    """
-    what, code = data.loading(config, kind, bare=bare)
+def data_part(config: RunConfig, kind: DataKind, asking: Collection[str]) -> str:
+    """The data set: `train_inputs`, `train_labels` and, where there is test data, `test_inputs`, `test_labels`; `asking`: see `header`."""
+    what, code = data.loading(config, kind, asking)
     return _title(f"data: {what}") + code
 
 
-def model_part(config: RunConfig, kind: DataKind, *, contiguous: bool | None, bare: bool) -> str:
+def model_part(config: RunConfig, kind: DataKind, asking: Collection[str], *, contiguous: bool | None) -> str:
     """The network on its device, loss and optimizer.
 
     Args:
+        asking: see `header`.
         contiguous: no other memory suits it; `None` where nobody has tried.
-        bare: a function of the person's own is called with nothing.
     """
     built_in = BUILT_IN.get(config.model)
     # A built-in model is made in float32.
     dtype = ", torch.float64" if config.precision == "fp64" else ", torch.float32" if built_in is None else ""
     lines = [_title("model, loss and optimizer")]
-    call = f"make_model({'' if bare else 'config'})"
+    call = f"make_model({'config' if 'model' in asking else ''})"
     if built_in is not None:
         lines[0] += f"\n{inspect.getsource(built_in.make)}\n"
         given = [f"{name}={value!r}" for name, value in built_in.arguments(config).items()]
@@ -200,7 +198,7 @@ def _in_channels_last(*, own: bool) -> list[str]:
     return [f"for tensor in [*model.parameters(), *model.buffers()]:{why}", "    if tensor.dim() == 4:", move]
 
 
-def _imports(config: RunConfig, kind: DataKind, *, asking: bool) -> list[str]:
+def _imports(config: RunConfig, kind: DataKind, asking: Collection[str]) -> list[str]:
     own_model = is_import_string(config.model)
     standard, others = set[str](), {"import torch", f"from torch import {'Tensor, nn' if own_model else 'nn'}"}
     standard |= data.STANDARD_IMPORTS.get(kind, frozenset())
@@ -218,11 +216,10 @@ def _imports(config: RunConfig, kind: DataKind, *, asking: bool) -> list[str]:
     kinds = [*(["Callable"] if config.tta else []), *(["Iterator", "Mapping"] if own_model else [])]
     standard |= {f"from collections.abc import {', '.join(kinds)}"} if kinds else set()
     standard |= {"from typing import Any"} if own_model else set()
-    if _is_own(config):
+    if own_functions(config):
         standard |= {"import random"} | ({"from types import SimpleNamespace"} if asking else set())
         others |= {"import numpy as np"}
-    named = ((config.model, "make_model"), (config.data, "make_data"))
-    own = {_own_import(value, name) for value, name in named if is_import_string(value)}
+    own = {_own_import(value, f"make_{field}") for field, value in own_functions(config).items()}
     groups = [sorted(group, key=lambda line: (line.startswith("from"), line)) for group in (standard, others, own) if group]
     return [line for group in groups for line in ("", *group)][1:]
 
@@ -233,12 +230,8 @@ def _own_import(value: str, name: str) -> str:
     return f"from {module} import {function}" + (f" as {name}" if function != name else "")
 
 
-def _is_own(config: RunConfig) -> bool:
-    return is_import_string(config.model) or is_import_string(config.data)
-
-
 def _seed(config: RunConfig) -> list[str]:
-    own = ["random.seed(seed)", "np.random.seed(seed)"] if _is_own(config) else []
+    own = ["random.seed(seed)", "np.random.seed(seed)"] if own_functions(config) else []
     return [*own, "torch.manual_seed(seed)"]
 
 

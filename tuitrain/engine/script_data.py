@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+from collections.abc import Collection
 
 from tuitrain.config import RunConfig, is_import_string
 from tuitrain.engine import script_ranks as ranks
@@ -23,8 +24,8 @@ OTHER_IMPORTS: dict[DataKind, frozenset[str]] = {"imagefolder": frozenset({"impo
 _ALL_FOUR = "train_inputs, train_labels, test_inputs, test_labels"
 
 
-def loading(config: RunConfig, kind: DataKind, *, bare: bool) -> tuple[str, str]:
-    """What the data is called, and the code that loads it; `bare`: a function of the person's own is called with nothing.
+def loading(config: RunConfig, kind: DataKind, asking: Collection[str]) -> tuple[str, str]:
+    """What the data is called, and the code that loads it; `asking`: see `script.header`.
 
     The code leaves inputs [N, ...], the images among them as bytes [N, 3, 32, 32], and labels [N] in `train_inputs`, `train_labels` and,
     where there is test data, `test_inputs`, `test_labels`.
@@ -43,7 +44,7 @@ def loading(config: RunConfig, kind: DataKind, *, bare: bool) -> tuple[str, str]
         load = _LOAD_IMAGES.format(folder=_literal(config.data), parts=f"({', '.join(map(_literal, TEST_PARTS))})")
         ours = f"{inspect.getsource(mixing_key)}\n\n{inspect.getsource(held_out)}"
         return "a folder of images", f"\n{ours}\n\n{_formats()}\n\n\n{_IMAGES}\n\n{load}"
-    own = _OWN.format(given="" if bare else "config")
+    own = _OWN.format(given="config" if "data" in asking else "")
     return "your own", own if is_import_string(config.model) else own + _COUNTED
 
 
