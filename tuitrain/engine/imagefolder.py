@@ -176,14 +176,22 @@ def _layout(folder: Path) -> Layout:
         raise ConfigError(f"data: {_shown(folder)} holds no folder {part}; {wanted}.{_alike(here, part)}")
     if part_alone:
         raise ConfigError(f"data: {_shown(folder)} is one part of a data set; give its parent, {_shown(folder.parent)}.")
-    inside = next((name for name in here if os.path.isdir(folder / name / TRAIN_PART)), None)
-    hint = f" Did you mean {_shown(folder / inside)}?" if inside else _alike(here, TRAIN_PART)
-    if not hint:
-        without = [name for name in here if not holds_images(folder / name)]
-        hint = f" {clean(without[0])!r} in it holds no image." if 0 < len(without) < len(here) else ""
-        hint = f" {clean(packed)!r} in it is to be unpacked." if not hint and (packed := archive_in(folder)) else hint
     empty = "is empty" if not os.listdir(folder) else "holds no folder train and no cifar-10-batches-py"
-    raise ConfigError(f"data: {_shown(folder)} {empty}; {wanted}.{hint}")
+    raise ConfigError(f"data: {_shown(folder)} {empty}; {wanted}.{_hint(folder, here)}")
+
+
+def _hint(folder: Path, here: list[str]) -> str:
+    """A sentence on what the folder has in the place of images, behind a space."""
+    inside = next((name for name in here if os.path.isdir(folder / name / TRAIN_PART)), None)
+    if inside:
+        return f" Did you mean {_shown(folder / inside)}?"
+    if hint := _alike(here, TRAIN_PART):
+        return hint
+    without = [name for name in here if not holds_images(folder / name)]
+    if 0 < len(without) < len(here):
+        return f" {clean(without[0])!r} in it holds no image."
+    packed = archive_in(folder)
+    return f" {clean(packed)!r} in it is to be unpacked." if packed else ""
 
 
 def _alike(here: list[str], part: str) -> str:

@@ -169,6 +169,7 @@ class Images(Pane):
 
     def _cards(self, results: Results, width: int) -> list[Strip]:
         grid, ink = self._grid, ink_of(self.app)
+        cut = (HEIGHT - grid.lines) // 2
         lines: list[Strip] = []
         for top in range(self._top, self._top + grid.rows):
             places = range(top * grid.columns, min((top + 1) * grid.columns, len(self._samples)))
@@ -176,7 +177,6 @@ class Images(Pane):
             for place in places:
                 sample = self._samples[place]
                 picture = draw(sample.image, ink) if sample.image is not None and has_picture(sample) else self._no_picture()
-                cut = (HEIGHT - grid.lines) // 2
                 cards.append((*picture[cut : cut + grid.lines], self._caption(results, sample, place == self.cursor).strip(SIDE)))
             lines += [_beside(line, grid.margin, grid.gap, width) for line in zip(*cards, strict=True)]
             lines.append(Strip.blank(width, PLAIN))
