@@ -106,6 +106,7 @@ def test_built_in_networks_take_the_number_of_classes_from_a_folder_and_ones_own
 
 def test_functions_of_a_persons_own_are_not_called_for_data(monkeypatch: pytest.MonkeyPatch) -> None:
     check(small_config())
+    check(small_config(model="engine_small:Told"))
     assert "has no 'make_imagse'" in refusal(data="engine_small:make_imagse")
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
-from engine_small import FakeControl, go_on, losses_of, of, run, small_config
+from engine_small import STARTED, FakeControl, go_on, losses_of, of, run, small_config
 from PIL import Image
 from test_export_script import compare, executed, exported
 
 from tuitrain.config import with_changes
+from tuitrain.engine.export import script
 from tuitrain.events import Notice, Predictions, Replicas, RunStarted
 
 SEED_CNN = 145_578
@@ -46,6 +48,20 @@ def test_its_script_does_too(tmp_path: Path, count: int) -> None:
 def test_it_takes_the_classes_of_ones_own_data(tmp_path: Path, data: str) -> None:
     text, losses, evals = exported(small_config(data=f"engine_small:{data}", model="seed-cnn", precision="fp64"), tmp_path)
     compare(executed(text), losses, evals, 1e-9, 0.0)
+
+
+def test_ones_own_network_is_told_how_many_a_folder_has(tmp_path: Path) -> None:
+    config = small_config(data=folder_of(tmp_path / "images", 12), model="engine_small:Told", precision="fp64", batch_size=2)
+    text, losses, evals = exported(config, tmp_path / "run")
+    assert "make_model(num_classes=len(classes))" in text
+    compare(executed(text), losses, evals, 1e-9, 0.0)
+
+
+@pytest.mark.parametrize(("data", "count"), [("synthetic", 10), ("random", 2)])
+def test_the_script_of_one_on_built_in_data_tells_it_the_number(data: str, count: int) -> None:
+    started = msgspec.structs.replace(STARTED, data=data)
+    text = script(small_config(data=data, model="engine_small:Told"), started, {"model_called_with": "num_classes"})
+    assert f"model = make_model(num_classes={count})" in text
 
 
 def test_a_run_of_twelve_classes_goes_on(tmp_path: Path) -> None:

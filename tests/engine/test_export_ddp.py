@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from engine_small import FakeControl, losses_of, of, run, small_config
 from test_export_devices import STARTED
@@ -135,7 +136,7 @@ def test_torchrun_does_what_the_run_did(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_the_script_says_how_to_start_it() -> None:
     config = with_changes(load_recipe("multi-gpu"), {"device": "cuda:1,cuda:3", "strategy": "ddp", "data": "cifar10"})
-    lines = export.script(config, STARTED).splitlines()
+    lines = export.script(config, msgspec.structs.replace(STARTED, data="cifar10")).splitlines()
     compile("\n".join(lines), "exported.py", "exec")
     assert "#     torchrun --standalone --nproc-per-node 2 SCRIPT.py" in lines
     assert 'names = ["cuda:1", "cuda:3"]' in lines

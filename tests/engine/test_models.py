@@ -337,12 +337,32 @@ def make_optional(config: RunConfig | None = None) -> nn.Module:
     return OfConfig(config)
 
 
+def make_told(num_classes: int) -> nn.Module:
+    return Plain(num_classes)
+
+
+def make_with_both(config: RunConfig, num_classes: int) -> nn.Module:
+    return Plain(num_classes + 8 - config.batch_size)
+
+
+def make_of_anything(*num_classes: Any) -> nn.Module:
+    return Plain(CLASSES + len(num_classes))
+
+
 @pytest.mark.parametrize(
     ("name", "scores"),
     [("Plain", CLASSES), ("make_bare", CLASSES), ("make_by_name", CLASSES), ("OfConfig", CLASSES + 8), ("make_optional", CLASSES + 8)],
 )
 def test_a_network_that_takes_nothing_is_called_with_nothing(name: str, scores: int) -> None:
     assert build_model(small_config(model=f"test_models:{name}"))(torch.zeros(2, 192)).shape == (2, scores)
+
+
+@pytest.mark.parametrize(
+    ("name", "scores"),
+    [("Plain", 7), ("make_by_name", 7), ("make_told", 7), ("make_with_both", 7), ("make_bare", CLASSES), ("make_of_anything", CLASSES + 1)],
+)
+def test_a_network_that_asks_for_the_number_of_classes_is_told(name: str, scores: int) -> None:
+    assert build_model(small_config(model=f"test_models:{name}"), 7)(torch.zeros(2, 192)).shape == (2, scores)
 
 
 def make_data() -> Any:
@@ -352,16 +372,20 @@ def make_data() -> Any:
 @pytest.mark.parametrize(
     ("model", "data", "noted", "takes_config"),
     [
-        ("test_models:Plain", "test_models:make_data", "model, data", False),
-        ("test_models:Plain", "engine_small:make_images", "model", True),
-        ("engine_small:make_net", "test_models:make_data", "data", True),
+        ("test_models:make_bare", "test_models:make_data", {"model_called_with": "", "data_called_with": ""}, False),
+        ("test_models:make_bare", "engine_small:make_images", {"model_called_with": ""}, True),
+        ("engine_small:make_net", "test_models:make_data", {"data_called_with": ""}, True),
+        ("test_models:Plain", "test_models:make_data", {"model_called_with": "num_classes", "data_called_with": ""}, False),
+        ("test_models:make_with_both", "engine_small:make_images", {"model_called_with": "config, num_classes"}, True),
     ],
 )
-def test_the_script_of_a_run_whose_functions_take_nothing(tmp_path: Path, model: str, data: str, noted: str, takes_config: bool) -> None:
+def test_the_script_of_a_run_calls_its_functions_as_the_run_did(
+    tmp_path: Path, model: str, data: str, noted: dict[str, str], takes_config: bool
+) -> None:
     config = small_config(model=model, data=data, precision="fp64", max_steps=5)
     control = FakeControl(tmp_path)
     run(config, control)
-    assert control.environment["called_with_nothing"] == noted
+    assert {field: names for field, names in control.environment.items() if field.endswith("_called_with")} == noted
     text, losses, evals = exported(config, tmp_path / "again")
     assert ("SimpleNamespace(" in text, "import SimpleNamespace" in text) == (takes_config, takes_config)
     compare(executed(text), losses, evals, 1e-9, 0.0)
@@ -369,4 +393,4 @@ def test_the_script_of_a_run_whose_functions_take_nothing(tmp_path: Path, model:
 
 def test_a_script_of_what_nobody_has_tried_says_how_else_a_network_may_be_made() -> None:
     text = export.script(small_config(model="engine_small:make_net"))
-    assert "model = make_model(config).to(device, torch.float32)  # make_model() where it takes nothing" in text
+    assert "model = make_model(config).to(device, torch.float32)  # without config, or with num_classes, where it takes that" in text

@@ -13,6 +13,9 @@ from tuitrain.engine.prepare import check_data
 from tuitrain.engine.strategies.choose import check_even, resolve
 from tuitrain.engine.tryout import tried
 
+_UNKNOWN_CLASSES = 10
+"""Of a person's own data, which is not asked for yet."""
+
 
 def check(config: RunConfig) -> None:
     """Find the devices, choose the strategy, look for the data, and build and try the model, on the CPU; GPUs are only counted.
@@ -31,7 +34,7 @@ def check(config: RunConfig) -> None:
     else:
         data = rows_of(data) if takes_rows(config) else data
         check_data(config, data)
-    model = build_model(config, None if data is None else len(data.classes))
+    model = build_model(config, _UNKNOWN_CLASSES if data is None else len(data.classes))
     # A person's own model that is meant for a GPU may not be able to do without.
     if data is not None and (config.model in MODELS or all(device.type == "cpu" for device in devices)):
         tried(model.to(model_dtype(config)), data, config, torch.device("cpu"))

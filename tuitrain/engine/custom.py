@@ -29,7 +29,7 @@ def load_custom(config: RunConfig) -> Dataset:
     where = f"data: {config.data!r}"
     function = import_string("data", config.data)
     try:
-        result = called(function, config)
+        result = called("data", function, config)
     except BaseException as error:
         raise ConfigError(f"{where} raised {one_line(error)}.") from error
     if not isinstance(result, (tuple, list)) or len(result) != 2:

@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 import torch
 
-from tuitrain.config import ConfigError, RunConfig, own_functions
+from tuitrain.config import ConfigError, RunConfig
 from tuitrain.engine import checkpoint
-from tuitrain.engine.imports import CALLED_WITH_NOTHING
+from tuitrain.engine.imports import arguments_of_run
 from tuitrain.engine.script import data_part, header, model_part, training_part
 from tuitrain.events import DataKind, RunStarted
 from tuitrain.files import written_where_asked
@@ -48,9 +48,9 @@ def script(config: RunConfig, started: RunStarted | None = None, environment: Ma
     threads, contiguous = environment.get("threads"), environment.get("memory_format") == "contiguous"
     tried = contiguous if environment else None
     before = str(environment.get(TRAINED_BEFORE, ""))
-    asking = own_functions(config).keys() - str(environment.get(CALLED_WITH_NOTHING, "")).split(", ")
-    parts = [header(config, kind, threads if isinstance(threads, int) else None, before, asking), data_part(config, kind, asking)]
-    parts += [model_part(config, kind, asking, contiguous=tried), training_part(config, kind, has_test, contiguous=contiguous)]
+    given = arguments_of_run(config, environment)
+    parts = [header(config, kind, threads if isinstance(threads, int) else None, before, given), data_part(config, kind, given)]
+    parts += [model_part(config, kind, given, contiguous=tried), training_part(config, kind, has_test, contiguous=contiguous)]
     return "\n\n".join(part.strip("\n") + "\n" for part in parts)
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import importlib
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from importlib.machinery import PathFinder
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeAlias
 
 from tuitrain.config import ConfigError, RunConfig, own_functions
 from tuitrain.engine import own_modules
@@ -17,8 +17,10 @@ from tuitrain.engine.places import own_place
 from tuitrain.python import no_module
 from tuitrain.text import clean, nearest
 
-CALLED_WITH_NOTHING = "called_with_nothing"
-"""What `called_with_nothing` found, in what is kept of a run's environment."""
+CONFIG, NUM_CLASSES = "config", "num_classes"
+"""What a person's function can be called with."""
+Arguments: TypeAlias = Mapping[str, Collection[str]]
+"""What each is called with, by its field."""
 
 
 def import_string(field: str, value: str) -> Callable[..., Any]:
@@ -29,8 +31,8 @@ def import_string(field: str, value: str) -> Callable[..., Any]:
         value: an import string that `RunConfig` accepted.
 
     Raises:
-        ConfigError: no such module, importing it fails, no such name in it, or the name is no function that takes the configuration or
-            nothing.
+        ConfigError: no such module, importing it fails, no such name in it, or the name is no function that can be called as `arguments`
+            has it.
     """
     module_name, _, name = value.partition(":")
     module = _import_module(field, value, module_name)
@@ -40,35 +42,54 @@ def import_string(field: str, value: str) -> Callable[..., Any]:
     function = getattr(module, name)
     if not callable(function):
         raise ConfigError(f"{field}: {value!r} is a {type(function).__name__}; it must be a function.")
-    if not _takes(function, "config") and not _takes(function):
+    if arguments(field, function) is None:
         raise ConfigError(f"{field}: {value!r} needs more than the configuration; it must be a function like make_{field}(config).")
     result: Callable[..., Any] = function
     return result
 
 
-def called(function: Callable[..., Any], config: RunConfig) -> Any:
-    """What a person's function returns, called as `wants_config` has it."""
-    return function(config) if wants_config(function) else function()
+def called(field: str, function: Callable[..., Any], config: RunConfig, num_classes: int | None = None) -> Any:
+    """What a person's function returns, called with what `arguments` names."""
+    wanted = arguments(field, function) or ()
+    named = {NUM_CLASSES: num_classes} if NUM_CLASSES in wanted and num_classes is not None else {}
+    return function(*([config] if CONFIG in wanted else []), **named)
 
 
-def wants_config(function: Callable[..., Any]) -> bool:
-    """Whether a function is called with the configuration, and not with nothing.
+def arguments(field: str, function: Callable[..., Any]) -> tuple[str, ...] | None:
+    """What a person's function for `field` is called with, of `config` and, by its name, `num_classes`; `None`: it asks for more.
 
-    One that takes an argument is. What the class of a network takes is mostly something else, such as the number of classes: where it can
-    do without, it is called with the configuration only if it has a parameter of that name.
+    One that takes an argument gets the configuration. What the class of a network takes is mostly something else: where it can do without,
+    it gets the configuration only if it has a parameter of that name. A network that has a parameter `num_classes` gets the number of
+    classes of the data.
     """
-    if not _takes(function, "config"):
-        return False
-    return not inspect.isclass(function) or not _takes(function) or "config" in inspect.signature(function).parameters
+    classes = (NUM_CLASSES,) if field == "model" and _has(function, NUM_CLASSES) else ()
+    named = dict.fromkeys(classes, 0)
+    alone = _takes(function, **named)
+    if not _takes(function, CONFIG, **named):
+        return classes if alone else None
+    unasked = inspect.isclass(function) and alone and not _has(function, CONFIG)
+    return classes if unasked else (CONFIG, *classes)
 
 
-def called_with_nothing(config: RunConfig) -> list[str]:
-    """The fields of those of a person's own functions that are called with nothing.
+def noted_arguments(config: RunConfig) -> dict[str, str]:
+    """For what is kept of a run's environment: what a person's own functions are called with that are called with something else than the
+    configuration.
 
     Raises:
         ConfigError: see `import_string`.
     """
-    return [field for field, value in own_functions(config).items() if not wants_config(import_string(field, value))]
+    wanted = {field: arguments(field, import_string(field, value)) or () for field, value in own_functions(config).items()}
+    return {_noted(field): ", ".join(names) for field, names in wanted.items() if names != (CONFIG,)}
+
+
+def arguments_of_run(config: RunConfig, environment: Mapping[str, Any]) -> Arguments:
+    """What a person's own functions were called with, as `noted_arguments` has kept it."""
+    kept = {field: str(environment.get(_noted(field), CONFIG)).split(", ") for field in own_functions(config)}
+    return {field: [name for name in names if name in (CONFIG, NUM_CLASSES)] for field, names in kept.items()}
+
+
+def _noted(field: str) -> str:
+    return f"{field}_called_with"
 
 
 def one_line(error: BaseException) -> str:
@@ -113,15 +134,24 @@ def _check_not_hidden(field: str, value: str, module_name: str) -> None:
         raise ConfigError(f"{field}: {value!r}: the module {package} is {other}, not your {name}, which needs another name.")
 
 
-def _takes(function: Callable[..., Any], *arguments: str) -> bool:
-    """Whether it can be called with as many arguments as these: a network's class often takes none, or asks for sizes."""
+def _takes(function: Callable[..., Any], *values: object, **named: object) -> bool:
+    """Whether it can be called with as many values as these: a network's class often takes none, or asks for sizes."""
     try:
-        inspect.signature(function).bind(*arguments)
+        inspect.signature(function).bind(*values, **named)
     except TypeError:
         return False
-    except ValueError:  # what is written in C may tell nothing of its arguments: it gets the configuration
-        return bool(arguments)
+    except ValueError:  # what is written in C may tell nothing of its parameters: it gets the configuration
+        return bool(values)
     return True
+
+
+def _has(function: Callable[..., Any], name: str) -> bool:
+    """Whether it has a parameter that can be given by this name."""
+    try:
+        parameter = inspect.signature(function).parameters.get(name)
+    except (TypeError, ValueError):
+        return False
+    return parameter is not None and parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
 
 
 def _public_callables(module: ModuleType) -> list[str]:

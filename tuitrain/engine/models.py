@@ -103,7 +103,7 @@ def build_model(config: RunConfig, num_classes: int | None = None) -> nn.Module:
     """The model that `config.model` names, on the CPU, its weights decided by `config.seed` alone.
 
     Args:
-        num_classes: how many scores a built-in one gives for a sample; `None`: as many as for the data of its recipe.
+        num_classes: how many classes the data has; `None`: as many as a model is for by itself.
 
     Raises:
         ConfigError: it needs torchvision, which is not there; or an import string's function is not there, raised, or gave no module that
@@ -113,7 +113,7 @@ def build_model(config: RunConfig, num_classes: int | None = None) -> nn.Module:
         import_torchvision("model: resnet18")
     built_in = BUILT_IN.get(config.model)
     if built_in is None:
-        return _own(config)
+        return _own(config, num_classes)
     seed_everything(config.seed)
     arguments = built_in.arguments(config) | ({} if num_classes is None else {"num_classes": num_classes})
     return built_in.make(**arguments)
@@ -128,12 +128,12 @@ _given: WeakValueDictionary[int, nn.Parameter] = WeakValueDictionary()
 """The parameters of the networks that people's functions have returned in this process, by their ids."""
 
 
-def _own(config: RunConfig) -> nn.Module:
-    model = _returned(config)
+def _own(config: RunConfig, num_classes: int | None) -> nn.Module:
+    model = _returned(config, num_classes)
     if _was_given(model):
         # Made by importing the module, it is the one of the run before, which has trained it: in a process of its own it would be new.
         own_modules.forget()
-        model = _returned(config)
+        model = _returned(config, num_classes)
         if _was_given(model):
             raise ConfigError(f"model: {config.model!r} returned the network of an earlier run again; it must make a new one each time.")
     _given.update((id(parameter), parameter) for parameter in model.parameters())
@@ -147,7 +147,7 @@ def _was_given(model: nn.Module) -> bool:
     return any(_given.get(id(parameter)) is parameter for parameter in model.parameters())
 
 
-def _returned(config: RunConfig) -> nn.Module:
+def _returned(config: RunConfig, num_classes: int | None) -> nn.Module:
     """What the person's function returns, which can be trained; what importing its module draws is decided by the seed too."""
     seed_everything(config.seed)
     function = import_string("model", config.model)
@@ -156,7 +156,7 @@ def _returned(config: RunConfig) -> nn.Module:
         raise ConfigError(f"{made}; it must be a function make_model(config) that returns one.")
     seed_everything(config.seed)
     try:
-        model = called(function, config)
+        model = called("model", function, config, num_classes)
     except BaseException as error:  # whatever the person's code raises is a sentence about their code
         raise ConfigError(f"model: {config.model!r} raised {one_line(error)}.") from error
     if not isinstance(model, nn.Module):

@@ -23,7 +23,7 @@ from tuitrain.engine.data import Dataset, Interrupted, batch, load_data, rows_of
 from tuitrain.engine.doubts import doubt
 from tuitrain.engine.failures import describe, is_out_of_memory, reaching
 from tuitrain.engine.group import Group
-from tuitrain.engine.imports import CALLED_WITH_NOTHING, called_with_nothing
+from tuitrain.engine.imports import noted_arguments
 from tuitrain.engine.models import build_model, model_dtype, takes_rows
 from tuitrain.engine.optim import precision_notices
 from tuitrain.engine.placement import cuda_devices
@@ -158,8 +158,7 @@ def prepare(
     resolved = msgspec.structs.replace(resolved, data=dataset.source)
     control.resolved = resolved
     control.environment = environment(devices) | ({"memory_format": "contiguous"} if dataset.train.contiguous else {})
-    if bare := called_with_nothing(resolved):
-        control.environment[CALLED_WITH_NOTHING] = ", ".join(bare)
+    control.environment |= noted_arguments(resolved)
     batches = Batches(dataset.train, resolved)
     code = fingerprint.of_code(config)
     prepared = Prepared(resolved, own, dataset, modules, batches, total, control.environment, fit_seconds, group, data_mark, code)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Collection
 
 import msgspec
 
@@ -13,6 +12,7 @@ from tuitrain.engine import script_ranks as ranks
 from tuitrain.engine import script_speedrun as speedrun
 from tuitrain.engine.augment import crop_flip
 from tuitrain.engine.batches import SPREAD
+from tuitrain.engine.imports import CONFIG, NUM_CLASSES, Arguments
 from tuitrain.engine.models import BUILT_IN, takes_rows
 from tuitrain.engine.outputs import logits, named_logits, tensors
 from tuitrain.engine.script_devices import device_lines, is_numbered, needs_copy, replica_lines, scores, split_function
@@ -20,12 +20,12 @@ from tuitrain.events import DataKind
 from tuitrain.text import clean
 
 
-def header(config: RunConfig, kind: DataKind, threads: int | None, trained_before: str, asking: Collection[str]) -> str:
+def header(config: RunConfig, kind: DataKind, threads: int | None, trained_before: str, given: Arguments) -> str:
     """Title, imports and device.
 
     Args:
         trained_before: with what else the run had trained until it went on as it ended, empty without.
-        asking: the fields of those of the person's own functions that are called with the configuration.
+        given: what the person's own functions are called with, by their fields.
     """
     on_gpu = "cuda" in config.device
     lines = [f"# {clean(config.title())}: a training run in plain PyTorch, exported by tuitrain."]
@@ -36,7 +36,7 @@ def header(config: RunConfig, kind: DataKind, threads: int | None, trained_befor
         ]
     if config.strategy == "ddp":
         lines += ranks.run_lines(config)
-    lines += ["", *_imports(config, kind, asking), ""]
+    lines += ["", *_imports(config, kind, given), ""]
     lines += [f"seed = {config.seed}", *device_lines(config)]
     if on_gpu and config.deterministic:
         lines.append("torch.backends.cudnn.deterministic = True  # the same seed gives the same losses")
@@ -44,7 +44,7 @@ def header(config: RunConfig, kind: DataKind, threads: int | None, trained_befor
         lines.append('torch.set_float32_matmul_precision("high")  # products of matrices in TF32')
     if not on_gpu and threads is not None:
         lines.append(f"torch.set_num_threads({threads})  # another number of threads rounds sums differently")
-    if asking:
+    if _asks_for_config(given):
         fields = "".join(f"    {field}={value!r},\n" for field, value in msgspec.structs.asdict(config).items())
         lines += ["", "# What your own functions are called with.", f"config = SimpleNamespace(\n{fields})"]
     if own_functions(config):
@@ -52,30 +52,34 @@ def header(config: RunConfig, kind: DataKind, threads: int | None, trained_befor
     return "\n".join(lines)
 
 
-def data_part(config: RunConfig, kind: DataKind, asking: Collection[str]) -> str:
-    """The data set: `train_inputs`, `train_labels` and, where there is test data, `test_inputs`, `test_labels`; `asking`: see `header`."""
-    what, code = data.loading(config, kind, asking)
+def data_part(config: RunConfig, kind: DataKind, given: Arguments) -> str:
+    """The data set: `train_inputs`, `train_labels` and, where there is test data, `test_inputs`, `test_labels`; `given`: see `header`."""
+    what, code = data.loading(config, kind, given)
     return _title(f"data: {what}") + code
 
 
-def model_part(config: RunConfig, kind: DataKind, asking: Collection[str], *, contiguous: bool | None) -> str:
+def model_part(config: RunConfig, kind: DataKind, given: Arguments, *, contiguous: bool | None) -> str:
     """The network on its device, loss and optimizer.
 
     Args:
-        asking: see `header`.
+        given: see `header`.
         contiguous: no other memory suits it; `None` where nobody has tried.
     """
     built_in = BUILT_IN.get(config.model)
     # A built-in model is made in float32.
     dtype = ", torch.float64" if config.precision == "fp64" else ", torch.float32" if built_in is None else ""
     lines = [_title("model, loss and optimizer")]
-    call = f"make_model({'config' if 'model' in asking else ''})"
-    if built_in is not None:
+    classes = f"num_classes={data.num_classes(kind)}"
+    if built_in is None:
+        wanted = [{CONFIG: CONFIG, NUM_CLASSES: classes}[name] for name in given["model"]]
+        call = f"make_model({', '.join(wanted)})"
+    else:
         lines[0] += f"\n{inspect.getsource(built_in.make)}\n"
-        given = [f"{name}={value!r}" for name, value in built_in.arguments(config).items()]
-        given += [f"num_classes={classes}"] if (classes := data.num_classes(kind)) else []
-        call = f"{built_in.make.__name__}({', '.join(given)})"
-    untried = "  # make_model() where it takes nothing" if built_in is None and contiguous is None else ""
+        wanted = [f"{name}={value!r}" for name, value in built_in.arguments(config).items()]
+        # By itself it has as many scores as the other data has classes.
+        wanted += [classes] if kind in ("imagefolder", "custom") else []
+        call = f"{built_in.make.__name__}({', '.join(wanted)})"
+    untried = "  # without config, or with num_classes, where it takes that" if built_in is None and contiguous is None else ""
     lines += [*_seed(config), f"model = {call}.to(device{dtype}){untried}"]
     in_channels_last = config.precision != "fp64" and not contiguous
     wide: list[str] = []
@@ -198,7 +202,7 @@ def _in_channels_last(*, own: bool) -> list[str]:
     return [f"for tensor in [*model.parameters(), *model.buffers()]:{why}", "    if tensor.dim() == 4:", move]
 
 
-def _imports(config: RunConfig, kind: DataKind, asking: Collection[str]) -> list[str]:
+def _imports(config: RunConfig, kind: DataKind, given: Arguments) -> list[str]:
     own_model = is_import_string(config.model)
     standard, others = set[str](), {"import torch", f"from torch import {'Tensor, nn' if own_model else 'nn'}"}
     standard |= data.STANDARD_IMPORTS.get(kind, frozenset())
@@ -217,11 +221,15 @@ def _imports(config: RunConfig, kind: DataKind, asking: Collection[str]) -> list
     standard |= {f"from collections.abc import {', '.join(kinds)}"} if kinds else set()
     standard |= {"from typing import Any"} if own_model else set()
     if own_functions(config):
-        standard |= {"import random"} | ({"from types import SimpleNamespace"} if asking else set())
+        standard |= {"import random"} | ({"from types import SimpleNamespace"} if _asks_for_config(given) else set())
         others |= {"import numpy as np"}
     own = {_own_import(value, f"make_{field}") for field, value in own_functions(config).items()}
     groups = [sorted(group, key=lambda line: (line.startswith("from"), line)) for group in (standard, others, own) if group]
     return [line for group in groups for line in ("", *group)][1:]
+
+
+def _asks_for_config(given: Arguments) -> bool:
+    return any(CONFIG in names for names in given.values())
 
 
 def _own_import(value: str, name: str) -> str:

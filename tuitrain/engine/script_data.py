@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Collection
 
 from tuitrain.config import RunConfig, is_import_string
 from tuitrain.engine import script_ranks as ranks
 from tuitrain.engine.decode import FORMATS
 from tuitrain.engine.imagefolder import mixing_key
+from tuitrain.engine.imports import CONFIG, NUM_CLASSES, Arguments
 from tuitrain.engine.synthetic import random_samples, synthetic_images
 from tuitrain.events import DataKind
 from tuitrain.image_folders import SUFFIXES, TEST_PARTS, held_out
@@ -24,8 +24,8 @@ OTHER_IMPORTS: dict[DataKind, frozenset[str]] = {"imagefolder": frozenset({"impo
 _ALL_FOUR = "train_inputs, train_labels, test_inputs, test_labels"
 
 
-def loading(config: RunConfig, kind: DataKind, asking: Collection[str]) -> tuple[str, str]:
-    """What the data is called, and the code that loads it; `asking`: see `script.header`.
+def loading(config: RunConfig, kind: DataKind, given: Arguments) -> tuple[str, str]:
+    """What the data is called, and the code that loads it; `given`: see `script.header`.
 
     The code leaves inputs [N, ...], the images among them as bytes [N, 3, 32, 32], and labels [N] in `train_inputs`, `train_labels` and,
     where there is test data, `test_inputs`, `test_labels`.
@@ -44,13 +44,14 @@ def loading(config: RunConfig, kind: DataKind, asking: Collection[str]) -> tuple
         load = _LOAD_IMAGES.format(folder=_literal(config.data), parts=f"({', '.join(map(_literal, TEST_PARTS))})")
         ours = f"{inspect.getsource(mixing_key)}\n\n{inspect.getsource(held_out)}"
         return "a folder of images", f"\n{ours}\n\n{_formats()}\n\n\n{_IMAGES}\n\n{load}"
-    own = _OWN.format(given="config" if "data" in asking else "")
-    return "your own", own if is_import_string(config.model) else own + _COUNTED
+    own = _OWN.format(given=CONFIG if CONFIG in given["data"] else "")
+    counts = not is_import_string(config.model) or NUM_CLASSES in given["model"]
+    return "your own", own + _COUNTED if counts else own
 
 
 def num_classes(kind: DataKind) -> str:
-    """How many classes there are, as an expression of what `loading` leaves; empty where a built-in network has as many by itself."""
-    return {"imagefolder": "len(classes)", "custom": "num_classes"}.get(kind, "")
+    """How many classes there are, as an expression of what `loading` leaves."""
+    return {"imagefolder": "len(classes)", "custom": "num_classes", "random": "2"}.get(kind, "10")
 
 
 def _formats() -> str:
