@@ -141,11 +141,14 @@ def test_the_script_says_how_to_start_it() -> None:
     assert "#     torchrun --standalone --nproc-per-node 2 SCRIPT.py" in lines
     assert 'names = ["cuda:1", "cuda:3"]' in lines
     assert 'dist.init_process_group("nccl" if device.type == "cuda" else "gloo")' in lines
+    assert lines[-1] == "dist.destroy_process_group()"
+    assert not any("dist.barrier()" in line for line in lines)
 
 
 def test_several_machines_meet_at_one() -> None:
     several = {"device": "cpu,cpu", "strategy": "ddp", "data": "synthetic", "nnodes": "2:3", "rdzv_endpoint": "box:29400"}
     text = export.script(with_changes(load_recipe("seed-cnn"), several))
+    assert [line.partition("  #")[0] for line in text.splitlines()[-2:]] == ["dist.barrier()", "dist.destroy_process_group()"]
     assert "torchrun --nnodes 2:3 --rdzv-backend c10d --rdzv-endpoint box:29400 --nproc-per-node 2 SCRIPT.py" in text
 
 

@@ -141,7 +141,7 @@ def training_part(config: RunConfig, kind: DataKind, has_test: bool | None, *, c
     if config.max_steps is not None:
         lines += ["", "    if step == max_steps:", "        break"]
     if config.strategy == "ddp":
-        lines += ["", "dist.destroy_process_group()"]
+        lines += ["", *ranks.end_lines(config)]
     return "\n".join(lines)
 
 

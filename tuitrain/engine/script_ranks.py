@@ -58,6 +58,16 @@ def replica_lines(config: RunConfig) -> list[str]:
     ]
 
 
+def end_lines(config: RunConfig) -> list[str]:
+    """After the last step and the last test."""
+    end = "dist.destroy_process_group()"
+    if names(config)[0] != "cpu":
+        return [end]
+    # Up to torch 2.13 the threads of gloo outlive the group, as DistributedDataParallel holds it, and one that lets go of a tensor of
+    # Python's while the interpreter ends aborts the process; torchrun then ends the others, rank 0 among them in the middle of its test.
+    return ["dist.barrier()  # gloo's threads are done with the last sum before any of the processes ends", end]
+
+
 def functions(config: RunConfig) -> list[str]:
     """What the training loop calls: a rank's part of a batch and, for a model that may draw random numbers, its seed."""
     dim = f", dim={config.batch_dim}" if config.batch_dim else ""
