@@ -397,7 +397,7 @@ def test_a_class_without_a_readable_image_is_refused(folder: Path) -> None:
 
 def test_what_is_still_packed_is_named(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").touch()
-    assert refused(tmp_path).endswith("or <class>/ alone.")
+    assert refused(tmp_path).endswith("or <class>/ alone. Other data comes from a function of your own: my_package.data:make_data.")
     (tmp_path / "cifar-10-python.tar.gz").touch()
     assert refused(tmp_path).endswith("or <class>/ alone. 'cifar-10-python.tar.gz' in it is to be unpacked.")
     (tmp_path / "Train").mkdir()

@@ -191,7 +191,9 @@ def _hint(folder: Path, here: list[str]) -> str:
     if 0 < len(without) < len(here):
         return f" {clean(without[0])!r} in it holds no image."
     packed = archive_in(folder)
-    return f" {clean(packed)!r} in it is to be unpacked." if packed else ""
+    if packed:
+        return f" {clean(packed)!r} in it is to be unpacked."
+    return " Other data comes from a function of your own: my_package.data:make_data." if os.listdir(folder) else ""
 
 
 def _alike(here: list[str], part: str) -> str:
