@@ -384,7 +384,7 @@ def test_of_a_dict_the_logits_are_trained_wherever_they_are(tmp_path: Path) -> N
         ({"model": "linear"}, ["model: 'linear' does not take inputs [2, 3, 8, 8]", "engine_small:make_images"]),
         (
             {"model": "engine_small:make_three_scores"},
-            ["gives [2, 3] for inputs [2, 3, 8, 8]", "it must give [2, 4]", "4 classes. A parameter num_classes of the function or class that"],
+            ["gives [2, 3] for inputs [2, 3, 8, 8]", "it must give [2, 4]", "4 classes. A parameter num_classes of the function or class"],
         ),
         (
             {"model": "engine_small:make_net", "data": "engine_small:make_counted_from_one"},
