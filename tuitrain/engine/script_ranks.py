@@ -63,9 +63,9 @@ def end_lines(config: RunConfig) -> list[str]:
     end = "dist.destroy_process_group()"
     if names(config)[0] != "cpu":
         return [end]
-    # Up to torch 2.13 the threads of gloo outlive the group, as DistributedDataParallel holds it, and one that lets go of a tensor of
-    # Python's while the interpreter ends aborts the process; torchrun then ends the others, rank 0 among them in the middle of its test.
-    return ["dist.barrier()  # gloo's threads are done with the last sum before any of the processes ends", end]
+    # In torch 2.13 the threads of gloo outlive the group, as DistributedDataParallel holds it, and one that lets go of a tensor of Python's
+    # while the interpreter ends aborts the process; torchrun then ends the others, rank 0 among them in the middle of its test.
+    return ["dist.barrier()  # none ends early: gloo's threads may still hold its last sum", end]
 
 
 def functions(config: RunConfig) -> list[str]:
