@@ -176,8 +176,9 @@ def _layout(folder: Path) -> Layout:
         raise ConfigError(f"data: {_shown(folder)} holds no folder {part}; {wanted}.{_alike(here, part)}")
     if part_alone:
         raise ConfigError(f"data: {_shown(folder)} is one part of a data set; give its parent, {_shown(folder.parent)}.")
-    empty = "is empty" if not os.listdir(folder) else "holds no folder train and no cifar-10-batches-py"
-    raise ConfigError(f"data: {_shown(folder)} {empty}; {wanted}.{_hint(folder, here)}")
+    if not os.listdir(folder):
+        raise ConfigError(f"data: {_shown(folder)} is empty; {wanted}.")
+    raise ConfigError(f"data: {_shown(folder)} holds no folder train and no cifar-10-batches-py; {wanted}.{_hint(folder, here)}")
 
 
 def _hint(folder: Path, here: list[str]) -> str:
@@ -190,10 +191,9 @@ def _hint(folder: Path, here: list[str]) -> str:
     without = [name for name in here if not holds_images(folder / name)]
     if 0 < len(without) < len(here):
         return f" {clean(without[0])!r} in it holds no image."
-    packed = archive_in(folder)
-    if packed:
+    if packed := archive_in(folder):
         return f" {clean(packed)!r} in it is to be unpacked."
-    return " Other data comes from a function of your own: my_package.data:make_data." if os.listdir(folder) else ""
+    return " Other data comes from a function of your own: my_package.data:make_data."
 
 
 def _alike(here: list[str], part: str) -> str:

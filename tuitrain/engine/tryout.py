@@ -181,7 +181,7 @@ def _hint(scores: Tensor, inputs: Tensor, dataset: Dataset, config: RunConfig, c
     lowest = int(dataset.train.labels.min())
     if lowest and scores.shape[1] == classes - lowest:
         return f" The training labels begin at {lowest}; class numbers count from 0."
-    if config.model not in MODELS and len(scores) == len(dataset.train.labels[:2]):
+    if config.model not in MODELS and len(scores) == inputs.shape[config.batch_dim]:
         return " A parameter num_classes of the function or class that makes it is told how many."
     return ""
 
