@@ -29,6 +29,7 @@ BATCH = 64
 """Samples in a batch of the recipes that are timed on a GPU, all of them whole."""
 ENDLESS = 1_000_000
 ENDING_SECONDS = 5.0
+PATIENCE_SECONDS = 60.0
 
 
 class Screen:
@@ -96,12 +97,14 @@ class Screen:
 
     def rest(self) -> bytes:
         """What is sent until the program ends."""
-        held = b""
+        held, end = b"", time.perf_counter() + PATIENCE_SECONDS
         while True:
             try:
-                held += self._take(600)
+                held += self._take(max(end - time.perf_counter(), 0))
             except pexpect.EOF:
                 return held
+            except pexpect.TIMEOUT:
+                raise RuntimeError(f"the program did not end within {PATIENCE_SECONDS:.0f} s, but sent {held[-500:]!r}") from None
 
     def close(self) -> None:
         """End the program, whatever it does: as one is asked to, and by force where it has not ended within `ENDING_SECONDS`.

@@ -781,6 +781,26 @@ async def test_a_run_that_ends_under_the_question_is_not_called_training(session
     assert session.asked == []
 
 
+@pytest.mark.parametrize("state", ["finished", "failed", "stopped"])
+async def test_q_asks_nothing_about_a_run_that_has_ended_and_is_still_being_written(
+    session: FakeSession, sampler: FakeSampler, state: Ended
+) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await begun(pilot, session)
+        session.end(state)
+        session.state = "stopping"
+        await pilot.pause()
+        await pilot.press("q")
+        assert app.screen is app.main
+        assert [one.message for one in app._notifications][-1] == "tuitrain closes when all of the run is written."
+        assert not app._exit
+        session.state = "ended"
+        await until(pilot, lambda: app._exit)
+    assert (app.return_code or 0) == 0
+    assert session.asked == []
+
+
 async def test_the_question_stays_on_its_answer_when_the_run_does_something_else(session: FakeSession, sampler: FakeSampler) -> None:
     session.slow_stop = True
     app = make(session, sampler)

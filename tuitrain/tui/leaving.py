@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _POLL_SECONDS = 0.1
 _LONG = 30.0
 _STOPPING = "Stopping: tuitrain closes when the last checkpoint is written."
+_WRITING = "tuitrain closes when all of the run is written."
 _STARTING = "tuitrain closes when the run in the background has begun; q again leaves without it."
 _STOPPING_UNBEGUN = "Stopping before the next step: tuitrain then closes, and there is nothing to save."
 
@@ -49,11 +50,13 @@ class Leaving:
         """A second signal came, or SIGQUIT, or somebody does not want to wait: nothing is waited for."""
 
     def ask(self) -> None:
-        """By key: leave at once, or ask first while a run is alive."""
+        """By key: leave, or ask first while a run trains; one that has ended is written to its end first."""
         from tuitrain.tui.screens.ask import QuitDialog
 
         if self._waits_for and (self._handing or (self._view.alive and self._view.state != "stopping")):
             self._app.notify(self._waits_for, timeout=3)
+        elif self._view.alive and self._view.ended and self._dialog is None:
+            self._wait_for_run(_WRITING)
         elif self._view.alive:
             if self._dialog is None:
                 self._dialog = QuitDialog(self._view.state, stalled=hangs(self._view))
@@ -97,7 +100,7 @@ class Leaving:
     def _answered(self, answer: str | None) -> None:
         self._dialog = None
         if answer == "leave":
-            self._wait_for_run("tuitrain closes when all of the run is written.")
+            self._wait_for_run(_WRITING)
         elif answer == "at once":
             self.at_once = True
             self._app.exit()
