@@ -23,7 +23,7 @@ from benchmarks.programs import HERE, Screen, Training, metrics, output_of, runs
 STEPS = 476
 TIMED_SEEDS = 6
 AT_ONCE = {"cuda": 4, "cpu": 1}
-PATIENCE_SECONDS = {"cuda": 300, "cpu": 3600}
+PATIENCE_SECONDS = {"cuda": 120, "cpu": 3600}
 ACCURACY = "speed run, mean accuracy"
 SECONDS = "speed run, training with the screen live"
 

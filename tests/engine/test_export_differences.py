@@ -20,7 +20,7 @@ NAMED = Machine((), (), 2).named
         ("cuda:0,cuda:1", "split", "theirs.copy_(mine)"),
         ("cuda:0,cuda:1", "dp", "model = nn.DataParallel(model, device_ids=devices)"),
         ("cuda:0,cuda:1", "ddp", "model = DistributedDataParallel(model)"),
-        ("cpu,cpu,cpu", "ddp", "dist.all_reduce(loss)"),
+        ("cpu,cpu,cpu", "ddp", "dist.all_reduce(loss, group=sums)"),
     ],
 )
 def test_the_marked_lines_are_what_more_devices_need(device: str, strategy: str, wanted: str) -> None:

@@ -25,8 +25,7 @@ def run_lines(config: RunConfig) -> list[str]:
 
 def device_lines(config: RunConfig) -> list[str]:
     """`device`, this process's own; `rank` and `world`, its number and how many there are."""
-    own = names(config)
-    on_gpu = own[0] != "cpu"
+    own, on_gpu = names(config), _on_gpu(config)
     lines = []
     if needs_environment(config):
         lines.append('local_rank = int(os.environ["LOCAL_RANK"])  # which of the processes on this machine this one is')
@@ -41,12 +40,20 @@ def device_lines(config: RunConfig) -> list[str]:
     else:
         lines.append('device = torch.device("cpu")')
     backend = '"nccl" if device.type == "cuda" else "gloo"' if on_gpu else '"gloo"'
-    return [
-        *lines,
+    lines += [
         "# The processes find each other by what torchrun put into their environment.",
         f"dist.init_process_group({backend})",
         "rank, world = dist.get_rank(), dist.get_world_size()  # which one of how many",
     ]
+    if on_gpu:
+        return lines
+    # In torch 2.13 the threads of gloo's first group outlive it, as DistributedDataParallel holds it. One that lets go of a tensor of
+    # Python's while the interpreter ends aborts the process, and torchrun then ends the others, rank 0 among them in the midst of its test.
+    return [*lines, "sums = dist.new_group()  # adds up the losses; its threads end with it, before the interpreter does"]
+
+
+def _on_gpu(config: RunConfig) -> bool:
+    return names(config)[0] != "cpu"
 
 
 def replica_lines(config: RunConfig) -> list[str]:
@@ -61,11 +68,7 @@ def replica_lines(config: RunConfig) -> list[str]:
 def end_lines(config: RunConfig) -> list[str]:
     """After the last step and the last test."""
     end = "dist.destroy_process_group()"
-    if names(config)[0] != "cpu":
-        return [end]
-    # In torch 2.13 the threads of gloo outlive the group, as DistributedDataParallel holds it, and one that lets go of a tensor of Python's
-    # while the interpreter ends aborts the process; torchrun then ends the others, rank 0 among them in the middle of its test.
-    return ["dist.barrier()  # none ends early: gloo's threads may still hold its last sum", end]
+    return [end] if _on_gpu(config) else ["del sums", end]
 
 
 def functions(config: RunConfig) -> list[str]:
@@ -87,7 +90,9 @@ def functions(config: RunConfig) -> list[str]:
 def step_lines(config: RunConfig, forward: list[str]) -> list[str]:
     """One step of the training loop; `forward` gives `loss`, the mean over the samples of `inputs` and `labels`."""
     seeding = ["        if rank > 0:", "            seed_rank(step)"] if draws(config) else []
-    return ["        inputs, labels, share = own_part(inputs, labels)", *seeding, *forward, "", *_UPDATE]
+    add_up = f"        dist.all_reduce(loss{'' if _on_gpu(config) else ', group=sums'})"
+    told = ["        if rank == 0:", '            print(f"step {step} loss {loss.item()}")']
+    return ["        inputs, labels, share = own_part(inputs, labels)", *seeding, *forward, "", *_UPDATE, add_up, *told]
 
 
 def on_rank_0(lines: tuple[str, ...] | list[str]) -> list[str]:
@@ -110,7 +115,7 @@ def download_lines() -> list[str]:
 
 def needs_environment(config: RunConfig) -> bool:
     """Whether the script reads the environment."""
-    return config.data == "cifar10" or names(config)[0] != "cpu"
+    return config.data == "cifar10" or _on_gpu(config)
 
 
 def draws(config: RunConfig) -> bool:
@@ -134,7 +139,4 @@ _UPDATE = (
     "",
     "        # The loss of the whole batch is the sum of what each rank has in it.",
     "        loss = loss.detach() * share",
-    "        dist.all_reduce(loss)",
-    "        if rank == 0:",
-    '            print(f"step {step} loss {loss.item()}")',
 )
