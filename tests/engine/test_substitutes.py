@@ -19,7 +19,7 @@ from tuitrain.config import RunConfig, with_changes
 from tuitrain.engine.convolution import FewChannelConv2d, has_few_channels
 from tuitrain.engine.models import build_model
 from tuitrain.engine.substitutes import substitute
-from tuitrain.events import Notice
+from tuitrain.events import Notice, Progress
 from tuitrain.recipes import load_recipe
 
 GPU = torch.device("cuda:0")
@@ -144,7 +144,9 @@ def test_without_triton_the_pooling_is_torchs_own_and_it_says_so(monkeypatch: py
     monkeypatch.delitem(sys.modules, "tuitrain.engine.pooling", raising=False)
     config: RunConfig = load_recipe("speedrun-94")
     model = build_model(config)
-    (notice,) = substitute(model, config, GPU)
+    progress, notice = substitute(model, config, GPU)
+    assert progress == Progress(phase="compiling")
+    assert isinstance(notice, Notice)
     assert "slower, because Triton cannot be used: " in notice.text
     assert sum(type(layer) is nn.MaxPool2d for layer in model.modules()) == 4
 

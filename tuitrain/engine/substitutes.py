@@ -10,10 +10,10 @@ from torch import nn
 from tuitrain.config import MODELS, RunConfig
 from tuitrain.engine.convolution import FewChannelConv2d, has_few_channels
 from tuitrain.engine.failures import first_line
-from tuitrain.events import Notice
+from tuitrain.events import Notice, Progress
 
 
-def substitute(model: nn.Module, config: RunConfig, device: torch.device) -> Iterator[Notice]:
+def substitute(model: nn.Module, config: RunConfig, device: torch.device) -> Iterator[Notice | Progress]:
     """Change the layers of `model`, which is on `device`, that have a faster substitute there."""
     if device.type != "cuda":
         return
@@ -26,7 +26,8 @@ def substitute(model: nn.Module, config: RunConfig, device: torch.device) -> Ite
         yield from _substitute_pools(model, device)
 
 
-def _substitute_pools(model: nn.Module, device: torch.device) -> Iterator[Notice]:
+def _substitute_pools(model: nn.Module, device: torch.device) -> Iterator[Notice | Progress]:
+    yield Progress(phase="compiling")  # which takes seconds where Triton has not kept the kernels
     try:
         from tuitrain.engine.pooling import SideBySidePool2d, lie_side_by_side
 
