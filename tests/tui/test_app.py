@@ -11,8 +11,9 @@ import msgspec
 import pytest
 from fakes import RUN, FakeSampler, FakeSession, busy_card, card, said, screen_text, seed_cnn, settle
 from kept_runs import resize, until, until_shown, until_told
+from textual.events import MouseDown
 from textual.pilot import Pilot
-from textual.widgets._toast import ToastHolder
+from textual.widgets._toast import Toast, ToastHolder
 
 from tuitrain.config import RunConfig
 from tuitrain.events import BYTES, Checkpoint, Notice, Progress, Replica, Replicas
@@ -528,6 +529,25 @@ async def test_a_sentence_that_is_said_again_stands_once(session: FakeSession, s
         text = await until_shown(pilot, "Something else.")
         assert text.count("A checkpoint is written at the next step.") == 1
         assert len(app.screen.query(ToastHolder)) == 2
+
+
+async def test_a_click_on_a_sentence_that_has_just_gone_harms_nothing(
+    session: FakeSession, sampler: FakeSampler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=WIDE, notifications=True) as pilot:
+        app.say("One that goes.")
+        await until_shown(pilot, "One that goes.")
+        toast = app.screen.query_one(Toast)
+        x, y = toast.content_region.offset
+        with monkeypatch.context() as busy:
+            busy.setattr(app.screen, "_refresh_layout", lambda *_, **__: None)
+            await toast.remove()
+            assert app.screen.get_widget_at(x, y)[0] is toast
+            app.screen._forward_event(MouseDown(None, x, y, 0, 0, button=1, shift=False, meta=False, ctrl=False, screen_x=x, screen_y=y))
+        app.screen.refresh(layout=True)
+        await settle(pilot)
+        assert "One that goes." not in screen_text(app)
 
 
 async def test_the_end_of_a_run_rings_once_and_is_told_where_one_looks_at_something_else(
