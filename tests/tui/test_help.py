@@ -9,7 +9,7 @@ import pytest
 from fake_script import fake_script
 from fakes import FakeSampler, FakeSession, screen_text, seed_cnn
 from kept_runs import resize, until, until_shown
-from textual.events import MouseScrollDown
+from textual.events import MouseDown, MouseScrollDown, MouseUp
 from textual.pilot import Pilot
 from textual.screen import ModalScreen
 from textual.widgets import Input
@@ -132,6 +132,24 @@ async def test_ctrl_c_leads_out_of_what_lies_over_a_screen(app: TuitrainApp, ses
         assert not app._exit
         await strike(pilot, "ctrl+c")
         await until(pilot, lambda: app._exit)
+
+
+@pytest.mark.parametrize(("key", "on"), [("question_mark", "Keys"), ("ctrl+p", ""), ("D", "▸ ")])
+async def test_two_quick_clicks_on_what_lies_over_a_screen_close_nothing_else(
+    app: TuitrainApp, session: FakeSession, key: str, on: str
+) -> None:
+    async with app.run_test(size=SIZE) as pilot:
+        await bring(pilot, session, "none")
+        await go(pilot, "runs")
+        await strike(pilot, key)
+        await until(pilot, lambda: isinstance(app.screen, ModalScreen) and on in screen_text(app))
+        lines = screen_text(app).splitlines()
+        x, y = next((line.index(on), row) for row, line in reversed(list(enumerate(lines))) if on in line)
+        for kind in (MouseDown, MouseUp) * 2:
+            app.post_message(kind(None, x, y, 0, 0, button=1, shift=False, meta=False, ctrl=False, screen_x=x, screen_y=y))
+        await until(pilot, lambda: isinstance(app.screen, RunsScreen))
+        await pilot.pause()
+        assert isinstance(app.screen, RunsScreen)
 
 
 async def test_the_palette_over_a_field_offers_no_way_through_its_text(app: TuitrainApp, session: FakeSession) -> None:

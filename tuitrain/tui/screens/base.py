@@ -9,7 +9,6 @@ from typing import ClassVar
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import ActiveBinding
-from textual.screen import Screen
 from textual.widget import Widget
 from textual.worker import Worker, WorkerState
 
@@ -17,6 +16,7 @@ from tuitrain.config import RunConfig
 from tuitrain.text import first_line
 from tuitrain.tui.layout import fits
 from tuitrain.tui.run_view import RunLike
+from tuitrain.tui.screens.late_clicks import LateClicks
 from tuitrain.tui.terminal.clipboard import hand_to_tmux
 from tuitrain.tui.terminal.painting import PieceCompositor
 from tuitrain.tui.toasts import tell_of_surprise
@@ -35,7 +35,7 @@ _WITHOUT_ROOM = ("help", "quit", "repaint", "suspend_process")
 """Actions of the app that mean something while the terminal is too small; the help has room in any."""
 
 
-class PaneScreen(Screen[None]):
+class PaneScreen(LateClicks[None]):
     """Header, panes, keys.
 
     Args:

@@ -9,6 +9,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen
 
+from tuitrain.tui.screens.late_clicks import LateClicks
 from tuitrain.tui.terminal.painting import PieceCompositor
 from tuitrain.tui.widgets.lines import Pane
 
@@ -31,7 +32,7 @@ class Box(Pane):
 BoxWidget = TypeVar("BoxWidget", bound=Box)
 
 
-class Dialog(ModalScreen[Answer], Generic[Answer, BoxWidget]):
+class Dialog(ModalScreen[Answer], LateClicks[Answer], Generic[Answer, BoxWidget]):
     """Has the keys until it gives its answer.
 
     Args:

@@ -9,8 +9,10 @@ from textual.command import CommandList, CommandPalette
 from textual.screen import Screen
 from textual.widgets import Input
 
+from tuitrain.tui.screens.late_clicks import LateClicks
 
-class SteadyPalette(CommandPalette):
+
+class SteadyPalette(CommandPalette, LateClicks[None]):
     """Textual's palette; a list that has no room yet, or none at all, is not paged through, which would raise in Textual."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+c", "escape", show=False, system=True)]

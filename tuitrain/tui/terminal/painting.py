@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from rich.console import Console
 from rich.style import Style
 from textual._compositor import Compositor, CompositorUpdate, LayoutUpdate
-from textual.geometry import Offset, Region, Size
+from textual.geometry import Region, Size
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -56,13 +56,6 @@ class PieceCompositor(Compositor):
         if not regions:
             return None
         return Pieces(list(self._pieces(list(self._regions_to_spans(regions)))), self.size)
-
-    def get_widget_and_offset_at(self, x: int, y: int) -> tuple[Widget | None, Offset | None]:
-        """What a selection begins or ends at. What was removed since the last layout is nothing: Textual asks for its parent's place."""
-        widget, offset = super().get_widget_and_offset_at(x, y)
-        if widget is None or widget is self.root or widget.is_attached:
-            return widget, offset
-        return None, None
 
     def _pieces(self, spans: list[_Span]) -> Iterator[Piece]:
         """The spans as the widgets that lie in front show them."""
