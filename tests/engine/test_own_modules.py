@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import sys
+import threading
 from pathlib import Path
+from types import ModuleType
 
 import engine_small
 import pytest
@@ -125,3 +127,32 @@ def test_what_of_ones_own_is_called_is_said_before(package: Path) -> None:
     with pytest.raises(ConfigError, match="ValueError"):
         phases.extend(event.phase for event in events if isinstance(event, Progress))
     assert phases == ["calling engine_small:make_images", f"calling {model}"]
+
+
+def test_the_engine_is_imported_while_another_thread_imports_something() -> None:
+    """As tensorboard is while a run begins."""
+    begun, over = threading.Event(), threading.Event()
+
+    def import_and_forget() -> None:
+        names = [f"of_another_thread_{index}" for index in range(50)]
+        while not over.is_set():
+            sys.modules.update({name: ModuleType(name) for name in names})
+            for name in names:
+                del sys.modules[name]
+            begun.set()
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    another = threading.Thread(target=import_and_forget)
+    another.start()
+    try:
+        assert begun.wait(60)
+        spec = own_modules.__spec__
+        assert spec is not None
+        assert spec.loader is not None
+        for _ in range(100):
+            spec.loader.exec_module(ModuleType(own_modules.__name__))
+    finally:
+        over.set()
+        another.join()
+        sys.setswitchinterval(before)

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from fakes import RUN, FakeSampler, FakeSession, busy_card, card, said, screen_text, seed_cnn, settle
 from kept_runs import resize, until, until_shown, until_told
-from textual.events import MouseDown
+from textual.events import Key, MouseDown
 from textual.pilot import Pilot
 from textual.widgets._toast import Toast, ToastHolder
 
@@ -21,6 +21,7 @@ from tuitrain.tui.app import TuitrainApp
 from tuitrain.tui.hosts.going_on import More
 from tuitrain.tui.screens.ask import Ask, Patience, QueueDialog, QuitDialog
 from tuitrain.tui.screens.dialog import Box, Dialog
+from tuitrain.tui.screens.gpus import GpusScreen
 from tuitrain.tui.screens.help import HelpScreen
 from tuitrain.tui.screens.log import LogScreen
 from tuitrain.tui.screens.more import MoreDialog
@@ -97,6 +98,26 @@ async def test_starting_at_once(session: FakeSession, sampler: FakeSampler) -> N
     async with app.run_test(size=WIDE) as pilot:
         await settle(pilot)
         assert len(session.started) == 1
+        assert app.main.view == "run"
+
+
+class TypedAheadApp(TuitrainApp):
+    """Its first keys were typed before it was there."""
+
+    def on_mount(self) -> None:
+        for key in ("enter", "g"):
+            self.post_message(Key(key, None))
+
+
+async def test_an_enter_that_was_typed_too_early_starts_nothing_beside_what_starts_at_once(
+    session: FakeSession, sampler: FakeSampler
+) -> None:
+    app = TypedAheadApp(session, sampler, seed_cnn(), Path("runs"), start_at_once=True)
+    async with app.run_test(size=WIDE) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, GpusScreen))
+        assert session.started == [seed_cnn()]
+        await pilot.press("escape")
+        await until(pilot, lambda: app.screen is app.main)
         assert app.main.view == "run"
 
 

@@ -168,6 +168,13 @@ async def test_a_widget_that_is_stuck_holds_no_key_up_for_long(app: TuitrainApp,
         await until(pilot, lambda: not isinstance(app.screen, LogScreen))
 
 
+async def test_much_that_was_typed_behind_q_goes_with_the_app(app: TuitrainApp) -> None:
+    async with app.run_test(size=(80, 24)) as pilot:
+        burst(pilot, "q" + "\x7f" * 1000)
+        await until(pilot, lambda: not app.is_running)
+    assert app.return_code == 0
+
+
 async def test_the_cursor_of_a_field_stands_still(app: TuitrainApp) -> None:
     """One that blinks is painted, and sent over the network, twice a second."""
     async with app.run_test(size=(80, 24)) as pilot:

@@ -9,6 +9,7 @@ import pytest
 from fake_script import fake_script
 from fakes import FakeSampler, FakeSession, screen_text, seed_cnn
 from kept_runs import resize, until, until_shown
+from textual.command import CommandPalette
 from textual.events import MouseDown, MouseScrollDown, MouseUp
 from textual.pilot import Pilot
 from textual.screen import ModalScreen
@@ -150,6 +151,31 @@ async def test_two_quick_clicks_on_what_lies_over_a_screen_close_nothing_else(
         await until(pilot, lambda: isinstance(app.screen, RunsScreen))
         await pilot.pause()
         assert isinstance(app.screen, RunsScreen)
+
+
+async def test_what_was_typed_into_a_palette_that_closes_begins_no_search(app: TuitrainApp, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with app.run_test(size=SIZE) as pilot:
+        await strike(pilot, "ctrl+p")
+        await until_shown(pilot, "Doctor")
+        palette = app.screen
+        assert isinstance(palette, CommandPalette)
+        searched: list[str] = []
+        monkeypatch.setattr(palette, "_gather_commands", searched.append)
+        field = palette.query_one(Input)
+        palette.dismiss()
+        palette.post_message(Input.Changed(field, "r"))
+        await until(pilot, lambda: not palette.is_running)
+        assert (searched, app.screen) == ([], app.main)
+
+
+async def test_a_palette_that_closes_before_it_is_there_harms_nothing(app: TuitrainApp) -> None:
+    async with app.run_test(size=SIZE) as pilot:
+        app.action_command_palette()
+        palette = app.screen
+        assert isinstance(palette, CommandPalette)
+        palette.dismiss()
+        await until(pilot, lambda: not palette.is_running)
+        assert app.screen is app.main
 
 
 async def test_the_palette_over_a_field_offers_no_way_through_its_text(app: TuitrainApp, session: FakeSession) -> None:

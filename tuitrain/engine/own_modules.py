@@ -10,7 +10,8 @@ from tuitrain.events import Notice
 from tuitrain.files import Stamp, stamp
 from tuitrain.text import clean
 
-_OTHERS = {name.partition(".")[0] for name in sys.modules} | sys.stdlib_module_names
+# A copy: another thread may import something meanwhile.
+_OTHERS = {name.partition(".")[0] for name in list(sys.modules)} | sys.stdlib_module_names
 """Packages that are nobody's own, such as torch: what came with the engine must not come twice."""
 _INSTALLED = {"site-packages", "dist-packages"}
 

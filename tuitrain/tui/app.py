@@ -133,12 +133,18 @@ class TuitrainApp(NavigatedApp):
             self._capture.take_prints()
             self._capture.send_to(self._printed)
         if self._start_at_once:
-            self.call_after_refresh(lambda: self.main.start(self._launch, resume=self._resume))
+            # An Enter that was typed too early, at the shell, is not to start it too.
+            self.hold_keys()
+            self.call_after_refresh(self._start_first)
         # Not before the first frame.
         self.call_after_refresh(self.run_worker, self.beside.revive, exit_on_error=False)
         self.call_after_refresh(self.run_worker, self._ask_for_what_torch_is_built, exit_on_error=False)
         if self._open_first is not None:
             self.post_message(OpenRun(self._open_first, clean(self._open_first.name)))
+
+    async def _start_first(self) -> None:
+        self.main.start(self._launch, resume=self._resume)
+        await self.let_keys_go()
 
     async def _ask_for_what_torch_is_built(self) -> None:
         if self._cpu_only is not None and await in_thread(self._cpu_only):

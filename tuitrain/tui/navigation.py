@@ -87,14 +87,14 @@ class NavigatedApp(KeysInTurnApp[None], ToastingApp[None], LastingApp[None]):
     def to_main(self) -> None:
         """Close every screen over the main one."""
         while self.screen is not self.main:
-            self.pop_screen()
+            self.screen.dismiss()
 
     def _back_to(self, kind: type[PaneScreen]) -> bool:
         """Close what lies over the screen of that kind; whether there is one."""
         if not any(isinstance(screen, kind) for screen in self.screen_stack):
             return False
         while not isinstance(self.screen, kind):
-            self.pop_screen()
+            self.screen.dismiss()
         return True
 
     # -- keys ---------------------------------------------------------------------------------------------------------

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from textual import on
+from textual.await_complete import AwaitComplete
 from textual.binding import Binding, BindingType
 from textual.command import CommandList, CommandPalette
+from textual.events import Mount
+from textual.message import Message
 from textual.screen import Screen
-from textual.widgets import Input
+from textual.widgets import Input, OptionList
 
 from tuitrain.tui.screens.late_clicks import LateClicks
 
 
 class SteadyPalette(CommandPalette, LateClicks[None]):
-    """Textual's palette; a list that has no room yet, or none at all, is not paged through, which would raise in Textual."""
+    """Textual's palette, without what raises there: no list that has no room, or has gone, is paged through, or filled."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+c", "escape", show=False, system=True)]
 
@@ -22,6 +26,22 @@ class SteadyPalette(CommandPalette, LateClicks[None]):
         if action == "command_list":
             return any(found.scrollable_content_region for found in self.query(CommandList))
         return super().check_action(action, parameters)
+
+    def dismiss(self, result: None = None) -> AwaitComplete:
+        """Close it, and look for no more commands."""
+        self._cancel_gather_commands()
+        self._stop_no_matches_countdown()
+        self._stop_busy_countdown()
+        return super().dismiss(result)
+
+    @on(Mount)
+    @on(Input.Changed)
+    @on(Input.Submitted)
+    @on(OptionList.OptionSelected)
+    def _hear(self, message: Message) -> None:
+        """What comes when it has been closed finds neither list nor field; Textual's own handlers are called after this."""
+        if self not in self.app.screen_stack:
+            message.prevent_default()
 
 
 class Palette(SteadyPalette):

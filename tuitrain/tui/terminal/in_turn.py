@@ -38,6 +38,16 @@ class KeysInTurnApp(App[Result]):
         """Whether others wait for it."""
         self._before: tuple[Screen[object], Widget | None] | None = None
         """What one saw when it was given, and what had the focus."""
+        self._held = False
+
+    def hold_keys(self) -> None:
+        """Let whatever is typed from now on wait for `let_keys_go`."""
+        self._held = True
+
+    async def let_keys_go(self) -> None:
+        """Let what was typed meanwhile do its work."""
+        self._held = False
+        await self._give()
 
     async def on_event(self, event: Event) -> None:
         """Have what is typed wait for its turn."""
@@ -47,6 +57,8 @@ class KeysInTurnApp(App[Result]):
                 return
             if not event.is_forwarded:
                 self._typed.append(event)
+                if self._held:
+                    return
                 # Where a widget is stuck, the keys that lead away from it still work.
                 if time.monotonic() - self._given_at > (_PATIENCE_SECONDS if self._followed else _DONE_SECONDS):
                     await self._give()
@@ -76,9 +88,15 @@ class KeysInTurnApp(App[Result]):
         way = iter((self.focused or self.screen).ancestors_with_self)
 
         async def step() -> None:
-            # One that is being removed takes nothing any more. The last one is the app.
-            if number != self._number or not self._followed or any(node.call_later(step) for node in way):
+            if number != self._number or not self._followed:
                 return
+            for node in way:
+                if node.call_later(step):
+                    return
+                # One that is being removed takes nothing any more. The last one is the app: with it goes what was typed.
+                if node is self:
+                    self._typed.clear()
+                    return
             if round_ < _ROUNDS and self._may_have_said_more():
                 await self._follow(number, round_ + 1)
             else:
