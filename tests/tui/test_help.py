@@ -168,6 +168,18 @@ async def test_what_was_typed_into_a_palette_that_closes_begins_no_search(app: T
         assert (searched, app.screen) == ([], app.main)
 
 
+async def test_a_palette_closes_with_the_screen_below_it(app: TuitrainApp, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with app.run_test(size=SIZE) as pilot:
+        await strike(pilot, "question_mark")
+        below = app.screen
+        await strike(pilot, "ctrl+p")
+        await until(pilot, lambda: isinstance(app.screen, CommandPalette))
+        closed: list[None] = []
+        monkeypatch.setattr(app.screen, "_cancel_gather_commands", lambda: closed.append(None))
+        below.dismiss()
+        assert (app.screen, closed) == (app.main, [None]), "what it searches for ends too"
+
+
 async def test_a_palette_that_closes_before_it_is_there_harms_nothing(app: TuitrainApp) -> None:
     async with app.run_test(size=SIZE) as pilot:
         app.action_command_palette()

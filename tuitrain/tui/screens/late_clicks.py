@@ -20,7 +20,7 @@ class LateClicks(Screen[Result]):
         if self not in self.app.screen_stack:
             return AwaitComplete()
         while self.app.screen is not self:
-            self.app.pop_screen()
+            self.app.screen.dismiss()
         return super().dismiss(result)
 
     def get_widget_and_offset_at(self, x: int, y: int) -> tuple[Widget | None, Offset | None]:
