@@ -171,6 +171,7 @@ async def test_what_was_typed_into_a_palette_that_closes_begins_no_search(app: T
 async def test_a_palette_closes_with_the_screen_below_it(app: TuitrainApp, monkeypatch: pytest.MonkeyPatch) -> None:
     async with app.run_test(size=SIZE) as pilot:
         await strike(pilot, "question_mark")
+        await until(pilot, lambda: isinstance(app.screen, HelpScreen))
         below = app.screen
         await strike(pilot, "ctrl+p")
         await until(pilot, lambda: isinstance(app.screen, CommandPalette))
