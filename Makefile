@@ -11,7 +11,7 @@ run: .venv/installed
 test: .venv/installed-dev
 	env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest
 
-# Some 15 minutes; `make torture ONLY="kill damage"` tries some of the faults, SHARE=0.1 each of them a tenth as often.
+# Some 20 minutes; `make torture ONLY="kill damage"` tries some of the faults, SHARE=0.1 each of them a tenth as often.
 torture: .venv/installed-dev
 	@$(BIN)/python tests/torture $(if $(ONLY),--only $(ONLY)) $(if $(SHARE),--share $(SHARE))
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 # One thread: a process that forks must have no others, and so many runs share the cores.
 os.environ["OMP_NUM_THREADS"] = "1"
-sys.path += [str(Path(__file__).parents[1] / room) for room in ("program", "engine")]
+sys.path += [str(Path(__file__).parents[1] / room) for room in ("program", "engine", "nvml_stub")]
 sys.path.append(str(Path(__file__).parents[2]))
 
 from tally import Tally
@@ -30,6 +30,7 @@ Fault = Callable[[Path, int], Tally]
 
 def faults() -> dict[str, tuple[Fault, int]]:
     """Each fault by its name, and how often it is tried."""
+    import at_random
     import damage
     import disk
     import kills
@@ -54,6 +55,7 @@ def faults() -> dict[str, tuple[Fault, int]]:
         "stalled": (terminals.stalled, 1),
         "resized": (terminals.resized, 3),
         "hang-up": (terminals.hung_up, 10),
+        "random": (at_random.walks, 12),
     }
 
 

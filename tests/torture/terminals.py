@@ -78,7 +78,7 @@ def hung_up(scratch: Path, times: int) -> Tally:
     slowest = 0.0
     for number in range(times):
         what = states[number % len(states)]
-        with tally.trial(what), _app(scratch / str(number), at_once=what != "no run") as (terminal, state):
+        with tally.trial(what), app(scratch / str(number), at_once=what != "no run") as (terminal, state):
             process = psutil.Process(terminal.pid)
             _bring_to(what, terminal)
             terminal.hang_up()
@@ -138,15 +138,15 @@ def _speed_beside(peer: Host, state: Any, terminal: Terminal, pass_time: Callabl
 
 @contextmanager
 def _training(home: Path) -> Iterator[tuple[Terminal, Any]]:
-    with _app(home, at_once=True) as (terminal, state):
+    with app(home, at_once=True) as (terminal, state):
         terminal.wait(r"\[8, 3, 8, 8\]")
         yield terminal, state
 
 
 @contextmanager
-def _app(home: Path, *, at_once: bool) -> Iterator[tuple[Terminal, Any]]:
-    """The app in a terminal, and what the `state.json` of its run says; whatever lives on is killed."""
-    home.mkdir(parents=True)
+def app(home: Path, *, at_once: bool, **more: str) -> Iterator[tuple[Terminal, Any]]:
+    """The app in a terminal, and what the `state.json` of its run says; whatever lives on is killed. `more` goes into its environment."""
+    home.mkdir(parents=True, exist_ok=True)
     runs = home / "runs"
     small = [TUITRAIN, "run", str(recipe(runs)), "--tui", "--max-steps", "none", "--epochs", "100000"] if at_once else [TUITRAIN]
 
@@ -154,7 +154,7 @@ def _app(home: Path, *, at_once: bool) -> Iterator[tuple[Terminal, Any]]:
         return next((json.loads(path.read_bytes()) for path in runs.glob("2*/state.json")), {})
 
     os.chdir(HERE)
-    with Terminal(small, environment(runs)) as terminal:
+    with Terminal(small, environment(runs) | more) as terminal:
         process = psutil.Process(terminal.pid)
         try:
             yield terminal, state
