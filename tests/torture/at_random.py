@@ -7,9 +7,10 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from shutil import which
+from shutil import copy, which
 
 import psutil
+from commands import HERE
 from fixture import LIBRARY, SCENARIO, build
 from tally import Tally
 from terminal import KEYS, Terminal
@@ -39,11 +40,11 @@ def walks(scratch: Path, times: int) -> Tally:
         return tally
     starts, slowest = 0, 0.0
     for number in range(times):
-        dice, left = random.Random(number), ACTIONS
-        with tally.trial(f"seed {number}"), _machine(scratch / str(number)) as cards:
+        home, dice, left = scratch / str(number), random.Random(number), ACTIONS
+        with tally.trial(f"seed {number}"), _machine(home) as cards:
             while left > 0:
                 starts += 1
-                with app(scratch / str(number), at_once=bool(number % 2), **cards) as (terminal, _):
+                with app(home, at_once=bool(number % 2), folder=home, **cards) as (terminal, _):
                     there = True
                     while there and left > 0:
                         burst = dice.randint(1, BURST)
@@ -99,9 +100,10 @@ def _answer(terminal: Terminal) -> float:
 
 @contextmanager
 def _machine(home: Path) -> Iterator[dict[str, str]]:
-    """Four cards that are used by processes that are not there; at the end every process of the walk is killed."""
+    """What is to train, and four cards that are used by processes that are not there; at the end every process of the walk is killed."""
     folder = home / "nvml"
     folder.mkdir(parents=True)
+    copy(HERE / "workload.py", home)
     lines = ["driver 570.1", "cuda 12080", "count 4", "card * name NVIDIA H100 80GB HBM3", "card * utilization 0 10 40 90"]
     for card in range(4):
         lines += [f"process {card} compute {_NOBODY + card} {card + 1 << 30}", f"share {card} {_NOBODY + card} {card * 20}"]

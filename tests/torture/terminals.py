@@ -144,8 +144,15 @@ def _training(home: Path) -> Iterator[tuple[Terminal, Any]]:
 
 
 @contextmanager
-def app(home: Path, *, at_once: bool, **more: str) -> Iterator[tuple[Terminal, Any]]:
-    """The app in a terminal, and what the `state.json` of its run says; whatever lives on is killed. `more` goes into its environment."""
+def app(home: Path, *, at_once: bool, folder: Path = HERE, **more: str) -> Iterator[tuple[Terminal, Any]]:
+    """The app in a terminal, and what the `state.json` of its run says; whatever lives on is killed.
+
+    Args:
+        home: where its runs are.
+        at_once: whether it begins with a run.
+        folder: where it is started: what it saves by key goes there, and it finds `workload` there.
+        more: variables of its environment.
+    """
     home.mkdir(parents=True, exist_ok=True)
     runs = home / "runs"
     small = [TUITRAIN, "run", str(recipe(runs)), "--tui", "--max-steps", "none", "--epochs", "100000"] if at_once else [TUITRAIN]
@@ -153,7 +160,7 @@ def app(home: Path, *, at_once: bool, **more: str) -> Iterator[tuple[Terminal, A
     def state() -> dict[str, Any]:
         return next((json.loads(path.read_bytes()) for path in runs.glob("2*/state.json")), {})
 
-    os.chdir(HERE)
+    os.chdir(folder)
     with Terminal(small, environment(runs) | more) as terminal:
         process = psutil.Process(terminal.pid)
         try:

@@ -49,7 +49,8 @@ def import_torchvision(needed_by: str) -> ModuleType:
 
 
 def _declare_operators() -> None:
-    for name in [name for name in list(sys.modules) if name.partition(".")[0] == "torchvision"]:
-        del sys.modules[name]
+    for name in list(sys.modules):
+        if name.partition(".")[0] == "torchvision":
+            del sys.modules[name]
     for name, signature in _DECLARED.items():
         torch.library.define(f"torchvision::{name}", signature)
