@@ -189,6 +189,8 @@ def look_at_kept_runs(pane: tuple[Tell, Callable[[str], str]], term: str) -> Non
     tell, wait = pane
     shell = f"env -u COLORTERM TERM={term} {TUITRAIN}; echo left with $?; exec cat"
     tell("new-session", "-d", "-s", "t", "-x", "80", "-y", "24", shell)
+    # Without its last session the server would end, maybe while the next one is asked of it.
+    tell("set-option", "-s", "exit-empty", "off")
     wait("Enter trains seed-cnn")
     for keys, pattern in (
         ("r", r"▸ ▢ ✓ finished +beta[^\n]+\n[^\n]+▢ ✓ finished +alpha"),
