@@ -168,9 +168,10 @@ async def test_a_widget_that_is_stuck_holds_no_key_up_for_long(app: TuitrainApp,
         await until(pilot, lambda: not isinstance(app.screen, LogScreen))
 
 
-async def test_much_that_was_typed_behind_q_goes_with_the_app(app: TuitrainApp) -> None:
+@pytest.mark.parametrize("keys", ["\x7f" * 1000, "/", "/tmp\r"], ids=["much", "field", "path"])
+async def test_what_was_typed_behind_q_goes_with_the_app(app: TuitrainApp, keys: str) -> None:
     async with app.run_test(size=(80, 24)) as pilot:
-        burst(pilot, "q" + "\x7f" * 1000)
+        burst(pilot, "q" + keys)
         await until(pilot, lambda: not app.is_running)
     assert app.return_code == 0
 

@@ -70,6 +70,9 @@ class KeysInTurnApp(App[Result]):
     async def _give(self) -> None:
         """Let the next ones do their work, up to the first that others have to wait for."""
         self._followed = False
+        if not (self.screen_stack and self.screen.is_attached):
+            # The app has been left. Widgets can make nothing new any more, and Textual would raise.
+            self._typed.clear()
         while self._typed:
             event, focused = self._typed.popleft(), self.focused
             # A text field takes characters in their turn by itself.
