@@ -113,6 +113,15 @@ def test_eta_counts_steps_and_the_evaluations_to_come(record, clock):
     assert record.eta_seconds() == pytest.approx(5 * 64 / 128 + 3), "the end of an epoch that is begun has one too"
 
 
+def test_epochs_fly_while_one_and_its_evaluation_take_less_than_a_second(record, clock):
+    assert not record.epochs_fly, "before the first step"
+    record.apply(step(5, 1.0, rate=1280.0))
+    assert record.epochs_fly
+    clock.now += 0.6
+    record.apply(evaluation(10, 1, 0.5))
+    assert not record.epochs_fly
+
+
 def test_speed_settles_and_ignores_what_is_no_rate(record):
     for number in range(1, 2000):
         record.apply(step(number, 1.0, rate=640.0 if number % 2 else 320.0))

@@ -17,8 +17,10 @@ from textual.widgets._toast import Toast, ToastHolder
 
 from tuitrain.config import RunConfig
 from tuitrain.events import BYTES, Checkpoint, Notice, Progress, Replica, Replicas
+from tuitrain.runs.record import RunRecord
 from tuitrain.tui.app import TuitrainApp
 from tuitrain.tui.hosts.going_on import More
+from tuitrain.tui.screens import base
 from tuitrain.tui.screens.ask import Ask, Patience, QueueDialog, QuitDialog
 from tuitrain.tui.screens.dialog import Box, Dialog
 from tuitrain.tui.screens.gpus import GpusScreen
@@ -119,6 +121,36 @@ async def test_an_enter_that_was_typed_too_early_starts_nothing_beside_what_star
         await pilot.press("escape")
         await until(pilot, lambda: app.screen is app.main)
         assert app.main.view == "run"
+
+
+async def test_what_flies_by_is_shown_once_a_beat(session: FakeSession, sampler: FakeSampler, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(base, "BEAT_SECONDS", 3600.0)
+    app = make(session, sampler)
+    async with app.run_test(size=WIDE) as pilot:
+        await pilot.press("enter")
+        session.begin()
+        for fly in (False, True):
+            monkeypatch.setattr(RunRecord, "epochs_fly", fly)
+            session.steps(1)
+            await settle(pilot)
+            session.say(Notice(text=f"first of {fly}"))
+            session.evaluate()
+            await pilot.pause()
+            assert (f"first of {fly}" in said(app)) is not fly
+            app.main.beat()
+            await until_shown(pilot, f"first of {fly}")
+            await pilot.press("o")
+            await until(pilot, lambda: isinstance(app.screen, LogScreen))
+            log = app.screen
+            assert isinstance(log, LogScreen)
+            session.say(Notice(text=f"second of {fly}"))
+            await pilot.pause()
+            assert (f"second of {fly}" in said(app)) is not fly
+            log.beat()
+            await until_shown(pilot, f"second of {fly}")
+            await pilot.press("escape")
+        session.end()
+        await until_shown(pilot, "finished")
 
 
 async def test_a_refused_start_comes_back_to_the_field(session: FakeSession, sampler: FakeSampler) -> None:

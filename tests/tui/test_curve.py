@@ -25,6 +25,7 @@ from tuitrain.runs.pyramid import Bin
 from tuitrain.runs.record import RunRecord
 from tuitrain.runs.series import Series
 from tuitrain.tui.app import TuitrainApp
+from tuitrain.tui.curve import plot
 from tuitrain.tui.curve.later import Later
 from tuitrain.tui.curve.metrics import ACCURACY, why_empty
 from tuitrain.tui.curve.zoom import Span
@@ -442,6 +443,26 @@ async def test_another_run_begins_without_cursor_and_zoom(session: FakeSession, 
         assert "▲" not in screen_text(app)
         await pilot.press("left")
         assert "step 50" in await shown(pilot)
+
+
+async def test_evaluations_that_fly_by_are_drawn_with_the_steps(
+    session: FakeSession, sampler: FakeSampler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=WIDE) as pilot:
+        curve = await begun(pilot, session)
+        for key in ("", "m"):
+            await pilot.press(*key)
+            await settle(pilot)
+            with monkeypatch.context() as patch:
+                evaluate(session, 1.0, 0.5)
+                assert curve.due()
+                patch.setattr(RunRecord, "epochs_fly", True)
+                assert not curve.due()
+                patch.setattr(plot, "LONGEST_WAIT", 0.0)
+                assert curve.due()
+            await settle(pilot)
+            assert not curve.due()
 
 
 # -- odd numbers ------------------------------------------------------------------------------------------------------

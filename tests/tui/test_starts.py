@@ -10,7 +10,7 @@ import pytest
 from fakes import RUN, FakeSession, seed_cnn
 
 from tuitrain.config import RunConfig, with_changes
-from tuitrain.events import Checkpoint
+from tuitrain.events import Checkpoint, Progress, Step
 from tuitrain.tui.launch.starts import Start, Starts
 from tuitrain.tui.run_view import RunView
 
@@ -143,3 +143,16 @@ def test_only_what_a_person_waits_for_is_awaited(session: FakeSession) -> None:
     assert all(before != after for before, after in pairwise(seen))
     session.steps(20)
     assert run.awaited == seen[-1]
+
+
+def test_of_epochs_that_fly_by_nobody_waits_for_each(session: FakeSession) -> None:
+    run = RunView(session)
+    session.start(MINE)
+    session.begin()
+    session.say(Step(step=1, epoch=1, loss=1.0, lr=0.01, samples_per_second=500_000.0))
+    seen = run.awaited
+    session.say(Progress(phase="evaluating"))
+    session.evaluate()
+    assert run.awaited == seen
+    session.end()
+    assert run.awaited != seen

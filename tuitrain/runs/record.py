@@ -27,6 +27,8 @@ from tuitrain.runs.times import sum_of
 if TYPE_CHECKING:
     from tuitrain.runs.stored import StoredRun
 
+_READ_SECONDS = 1.0
+
 
 class RunRecord:
     """What is known of one run.
@@ -127,6 +129,14 @@ class RunRecord:
         """How long a step takes at the present speed; `None` before the first one."""
         started, rate = self.started, self._rate.value
         return None if started is None or rate is None else self._samples_per_step(started) / rate
+
+    @property
+    def epochs_fly(self) -> bool:
+        """Whether an epoch and its evaluation are over, at the present speed, before a person has read of the one before."""
+        started, seconds = self.started, self.step_seconds
+        if started is None or seconds is None:
+            return False
+        return started.steps_per_epoch * seconds + self.eval_seconds < _READ_SECONDS
 
     @property
     def running_seconds(self) -> float:

@@ -105,6 +105,7 @@ class TuitrainApp(NavigatedApp):
         self._capture = capture
         self._cpu_only = cpu_only
         self._log_before = LogTail()
+        self._awaited: object = None
         self._announced: RunRecord | None = None
         for theme in (DARK, LIGHT):
             self.register_theme(for_terminal(theme, self.console.color_system))
@@ -170,6 +171,10 @@ class TuitrainApp(NavigatedApp):
         self._announce_end()
         self.leaving.run_changed()
         self.main.run_changed()
+        before, self._awaited = self._awaited, self.view.awaited
+        if self._awaited == before and self.view.record is not None and self.view.record.epochs_fly:
+            # The next beat shows it, and what has come until then.
+            return
         if isinstance(self.screen, PaneScreen) and self.screen is not self.main:
             self.screen.run_changed()
 

@@ -121,12 +121,13 @@ class RunView:
 
     @property
     def awaited(self) -> object:
-        """What a person waits for, such as another state, the first step or an evaluation: something else as soon as it is there."""
+        """What a person waits for, such as another state, the first step or an evaluation: something else as soon as it is there. Of
+        epochs that fly by nobody waits for each."""
         record = self.record
         if record is None:
             return self.state, self.alive
-        phase = record.phase and record.phase.phase
-        return self.state, self.alive, hangs(self), record, record.run, phase, record.step > 0, record.replicas, len(record.evals)
+        states = self.state, self.alive, hangs(self), record, record.run, record.step > 0
+        return states if record.epochs_fly else (*states, record.phase and record.phase.phase, record.replicas, len(record.evals))
 
     def takes(self, command: Command) -> bool:
         """Whether the session would do it now."""

@@ -89,7 +89,8 @@ class Plot:
 
     def due(self, record: RunRecord, wish: Wish) -> bool:
         """Whether what the run has gained, or lost by going on from a checkpoint, could change the picture by now."""
-        if len(record.evals) != self._evals or record.step < self._step:
+        evaluated = len(record.evals) != self._evals
+        if (evaluated and not record.epochs_fly) or record.step < self._step:
             return True
         axis, waited = axis_of(record, wish), time.monotonic() - self._drawn_at
         if wish.span is not None and record.step > wish.span.high:
@@ -98,8 +99,8 @@ class Plot:
             return False
         new = record.step - self._step
         if wish.metric.curve is None:
-            return self.steps != axis
-        return new > 0 and (new >= (axis.high - axis.low) / max(wish.width, 1) / 2 or waited >= LONGEST_WAIT)
+            return self.steps != axis or (evaluated and waited >= LONGEST_WAIT)
+        return (new > 0 or evaluated) and (new >= (axis.high - axis.low) / max(wish.width, 1) / 2 or waited >= LONGEST_WAIT)
 
     def ahead(self, record: RunRecord, wish: Wish) -> Ahead | None:
         """What the next picture will show, where one is due after another; for the thread that has read `record` from its folder. Asked
