@@ -116,6 +116,8 @@ def test_eta_counts_steps_and_the_evaluations_to_come(record, clock):
 def test_epochs_fly_while_one_and_its_evaluation_take_less_than_a_second(record, clock):
     assert not record.epochs_fly, "before the first step"
     record.apply(step(5, 1.0, rate=1280.0))
+    assert not record.epochs_fly, "the first ones are shown as they come"
+    record.epoch = 11
     assert record.epochs_fly
     clock.now += 0.6
     record.apply(evaluation(10, 1, 0.5))

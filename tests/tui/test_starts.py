@@ -149,7 +149,7 @@ def test_of_epochs_that_fly_by_nobody_waits_for_each(session: FakeSession) -> No
     run = RunView(session)
     session.start(MINE)
     session.begin()
-    session.say(Step(step=1, epoch=1, loss=1.0, lr=0.01, samples_per_second=500_000.0))
+    session.say(Step(step=1, epoch=11, loss=1.0, lr=0.01, samples_per_second=500_000.0))
     seen = run.awaited
     session.say(Progress(phase="evaluating"))
     session.evaluate()

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from tuitrain.runs.stored import StoredRun
 
 _READ_SECONDS = 1.0
+_FIRST_EPOCHS = 10
 
 
 class RunRecord:
@@ -132,9 +133,10 @@ class RunRecord:
 
     @property
     def epochs_fly(self) -> bool:
-        """Whether an epoch and its evaluation are over, at the present speed, before a person has read of the one before."""
+        """Whether an epoch and its evaluation are over, at the present speed, before a person has read of the one before; not of the
+        first ten, which are all of a run against the clock."""
         started, seconds = self.started, self.step_seconds
-        if started is None or seconds is None:
+        if started is None or seconds is None or self.epoch <= _FIRST_EPOCHS:
             return False
         return started.steps_per_epoch * seconds + self.eval_seconds < _READ_SECONDS
 
