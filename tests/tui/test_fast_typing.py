@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 from fakes import FakeSampler, FakeSession, screen_text, seed_cnn, settle
 from kept_runs import keep, until, until_shown
-from textual.events import Key, Paste
+from textual.events import Key, MouseDown, MouseUp, Paste
 from textual.pilot import Pilot
 from textual.widgets import Input
 
@@ -172,6 +172,17 @@ async def test_a_widget_that_is_stuck_holds_no_key_up_for_long(app: TuitrainApp,
 async def test_what_was_typed_behind_q_goes_with_the_app(app: TuitrainApp, keys: str) -> None:
     async with app.run_test(size=(80, 24)) as pilot:
         burst(pilot, "q" + keys)
+        await until(pilot, lambda: not app.is_running)
+    assert app.return_code == 0
+
+
+async def test_clicks_behind_the_end_open_no_field(app: TuitrainApp) -> None:
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press(*["down"] * 5)
+        row = next(y for y, line in enumerate(screen_text(app).splitlines()) if "max steps" in line)
+        app.exit()
+        for kind in (MouseDown, MouseUp) * 2:
+            app.post_message(kind(None, 22, row, 0, 0, 1, False, False, False, screen_x=22, screen_y=row))
         await until(pilot, lambda: not app.is_running)
     assert app.return_code == 0
 

@@ -8,7 +8,7 @@ from collections import deque
 from typing import TypeVar
 
 from textual.app import App
-from textual.events import Event, Key, Paste
+from textual.events import Event, InputEvent, Key, Paste
 from textual.screen import Screen
 from textual.widget import Widget
 
@@ -51,27 +51,29 @@ class KeysInTurnApp(App[Result]):
 
     async def on_event(self, event: Event) -> None:
         """Have what is typed wait for its turn."""
-        if isinstance(event, Key | Paste):
-            if not self.screen_stack:
-                # The app closes, and Textual would raise.
+        if isinstance(event, InputEvent | Paste) and self._left:
+            return
+        if isinstance(event, Key | Paste) and not event.is_forwarded:
+            self._typed.append(event)
+            if self._held:
                 return
-            if not event.is_forwarded:
-                self._typed.append(event)
-                if self._held:
-                    return
-                # Where a widget is stuck, the keys that lead away from it still work.
-                if time.monotonic() - self._given_at > (_PATIENCE_SECONDS if self._followed else _DONE_SECONDS):
-                    await self._give()
-                elif not self._followed:
-                    await self._follow(self._number)
-                return
+            # Where a widget is stuck, the keys that lead away from it still work.
+            if time.monotonic() - self._given_at > (_PATIENCE_SECONDS if self._followed else _DONE_SECONDS):
+                await self._give()
+            elif not self._followed:
+                await self._follow(self._number)
+            return
         await super().on_event(event)
+
+    @property
+    def _left(self) -> bool:
+        """Whether the app has been left: its widgets can make nothing new any more, and Textual would raise."""
+        return not (self.screen_stack and self.screen.is_attached)
 
     async def _give(self) -> None:
         """Let the next ones do their work, up to the first that others have to wait for."""
         self._followed = False
-        if not (self.screen_stack and self.screen.is_attached):
-            # The app has been left. Widgets can make nothing new any more, and Textual would raise.
+        if self._left:
             self._typed.clear()
         while self._typed:
             event, focused = self._typed.popleft(), self.focused
@@ -96,11 +98,7 @@ class KeysInTurnApp(App[Result]):
             for node in way:
                 if node.call_later(step):
                     return
-                # One that is being removed takes nothing any more. The last one is the app: with it goes what was typed.
-                if node is self:
-                    self._typed.clear()
-                    return
-            if round_ < _ROUNDS and self._may_have_said_more():
+            if round_ < _ROUNDS and not self._left and self._may_have_said_more():
                 await self._follow(number, round_ + 1)
             else:
                 await self._give()
