@@ -609,8 +609,7 @@ def test_a_network_is_compiled_for_each_size_of_batch_by_itself_on_as_many_devic
     """Nothing is compiled here: what torch would do is asked for."""
     asked: list[bool | None] = []
     monkeypatch.setattr(torch, "compile", lambda module, dynamic=None: (asked.append(dynamic), module)[1])
-    limits = torch._dynamo.config
-    name = "recompile_limit" if hasattr(limits, "recompile_limit") else "cache_size_limit"  # before torch 2.7
+    limits, name = torch._dynamo.config, prepare._compile_limit()
     monkeypatch.setattr(limits, name, 8)
     run(small_config(compile=True, epochs=1), FakeControl(tmp_path))
     assert asked == [False]

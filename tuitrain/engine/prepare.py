@@ -111,9 +111,13 @@ class Prepared:
 def _let_compile(devices: int) -> None:
     """Let one network be compiled for as many devices. Each takes two sizes of batches, and the first one evaluates; of what comes after a
     limit torch compiles nothing more."""
-    limits = torch._dynamo.config
-    name = "recompile_limit" if hasattr(limits, "recompile_limit") else "cache_size_limit"  # before torch 2.7
+    limits, name = torch._dynamo.config, _compile_limit()
     setattr(limits, name, max(getattr(limits, name), 2 * devices + 6))
+
+
+def _compile_limit() -> str:
+    """What torch calls it."""
+    return "recompile_limit" if hasattr(torch._dynamo.config, "recompile_limit") else "cache_size_limit"  # before torch 2.7
 
 
 def prepare(
