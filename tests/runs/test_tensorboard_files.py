@@ -9,6 +9,7 @@ import pytest
 from small_runs import STARTED, evaluation, small_run, step
 
 from tuitrain.events import Checkpoint, RunEnded
+from tuitrain.runs import tensorboard
 from tuitrain.runs.tensorboard import TensorBoardWriter
 
 
@@ -193,3 +194,17 @@ def test_an_epoch_that_was_cut_and_then_finished_has_its_last_evaluation_last(tm
         later.write([going_on(13), *steps_from(14, 20, 1.0), whole, saved(20), RunEnded(state="finished", step=20)])
         later.close()
     assert read(tmp_path)["test_accuracy"] == [(1, 0.15), (1, 0.3)]
+
+
+def test_a_run_of_many_epochs_that_goes_on_compares_each_evaluation_with_its_own_epoch_only(tmp_path, monkeypatch):
+    evals = [evaluation(10 * epoch, epoch, 0.5) for epoch in range(1, 301)]
+    first = TensorBoardWriter(tmp_path)
+    first.write([STARTED, *evals, saved(3_000)])
+    first.close()
+    compared = []
+    monkeypatch.setattr(tensorboard, "_is_as_written", lambda written, loss: compared.append(loss) or True)
+    second = TensorBoardWriter(tmp_path, evals)
+    second.write([going_on(3_000), saved(3_000)])
+    second.close()
+    assert len(compared) == 300
+    assert len(read(tmp_path)["test_accuracy"]) == 300

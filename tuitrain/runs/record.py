@@ -199,7 +199,8 @@ class RunRecord:
 
     def apply(self, event: events.Event) -> None:
         """Take in one event, and log it; only one thread may call this."""
-        if line := describe(event, self.train_loss(event)):
+        # Of the steps, which may be thousands a second, the log says nothing.
+        if not isinstance(event, (events.Losses, events.Step)) and (line := describe(event, self.train_loss(event))):
             self.log.add(*line)
         self.take(event)
 

@@ -12,6 +12,7 @@ import sqlite3
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -146,8 +147,13 @@ class MetricsWriter:
         self._first_changed = {}
         try:
             self._connection.execute("BEGIN IMMEDIATE")
-            for now, event in batch:
-                self._write(now, event)
+            for kind, timed in groupby(batch, lambda pair: type(pair[1])):
+                if kind is events.Step:
+                    # There may be thousands of them, with nothing in between.
+                    self._write_steps([event for _, event in timed if isinstance(event, events.Step)])
+                else:
+                    for now, event in timed:
+                        self._write(now, event)
             for column in GATHERED:
                 if column.table in self._first_changed:
                     self._update_pyramid(column, self._first_changed[column.table])
@@ -163,9 +169,6 @@ class MetricsWriter:
         match event:
             case events.Losses():
                 self._write_losses(event)
-            case events.Step():
-                self._insert("step_events", event.step, _finite(event.lr), _finite(event.samples_per_second))
-                self._change_from("step_events", event.step)
             case events.Eval():
                 self._insert("evals", event.step, event.epoch, _finite(event.loss), _finite(event.loss_sum), _finite(event.accuracy), now)
             case events.Replicas():
@@ -204,12 +207,16 @@ class MetricsWriter:
         self._insert("step_times", 1, msgspec.json.encode(sum_of(before, event)))
 
     def _write_losses(self, event: events.Losses) -> None:
-        rows = (
-            (event.first_step + index, event.epoch, _finite(loss), moment)
-            for index, (loss, moment) in enumerate(zip(event.losses, event.times, strict=True))
-        )
+        steps = range(event.first_step, event.first_step + len(event.losses))
+        timed = zip(steps, event.losses, event.times, strict=True)
+        rows = [(step, event.epoch, _finite(loss), moment) for step, loss, moment in timed]
         self._connection.executemany("INSERT OR REPLACE INTO losses VALUES (?, ?, ?, ?)", rows)
         self._change_from("losses", event.first_step)
+
+    def _write_steps(self, steps: Sequence[events.Step]) -> None:
+        rows = [(step.step, _finite(step.lr), _finite(step.samples_per_second)) for step in steps]
+        self._connection.executemany("INSERT OR REPLACE INTO step_events VALUES (?, ?, ?)", rows)
+        self._change_from("step_events", min(step.step for step in steps))
 
     def _rewind(self, step: int) -> None:
         """Forget what lies after `step`: a run that goes on from a checkpoint makes those steps again."""

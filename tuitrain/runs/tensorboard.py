@@ -9,8 +9,11 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from operator import attrgetter
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -18,9 +21,10 @@ from typing import Any
 from tuitrain.events import Checkpoint, Eval, Event, RunEnded, RunStarted, Step
 
 _VERSION = "brain.Event:2"
+_STEP = ("train_loss", "learning_rate", "samples_per_second")
 _EVALUATION = "test_loss"
-# A record: its length in 8 bytes, a checksum of that in 4, its content, a checksum of that in 4.
-_HEADER, _FOOTER = 12, 4
+# As it is in a record: the field, its length, its text.
+_MARK = b"\n" + bytes([len(_EVALUATION)]) + _EVALUATION.encode()
 _PREFIX = "events.out.tfevents."
 
 
@@ -52,31 +56,40 @@ class TensorBoardWriter:
         from tensorboard.compat.proto.event_pb2 import Event as Record
         from tensorboard.compat.proto.event_pb2 import SessionLog
         from tensorboard.compat.proto.summary_pb2 import Summary
-        from tensorboard.summary.writer.record_writer import RecordWriter
 
-        self._record, self._summary, self._session = Record, Summary, SessionLog
+        from tuitrain.runs.tfrecord import contents_with, framed
+
+        self._record, self._summary, self._session, self._framed = Record, Summary, SessionLog, framed
+        # One for all steps, of which there may be thousands a second.
+        self._step = Record(summary=self._summary_of(dict.fromkeys(_STEP, 0.0)))
+        self._step_values = list(self._step.summary.value)
         self._evals: list[Eval] = []
         self._earlier = list(earlier)
         before = sorted(folder.glob(f"{_PREFIX}*"))
-        self._told = [told for path in before for told in self._evaluations_in(path)]
-        """The evaluations that are in a file: epoch and test loss."""
+        self._told: dict[int, list[float]] = defaultdict(list)
+        """The test losses that are in a file, by their epochs."""
+        for path in before:
+            for content in contents_with(path, _MARK):
+                told = Record.FromString(content)
+                self._told[int(told.step) + 1] += [float(value.simple_value) for value in told.summary.value if value.tag == _EVALUATION]
         folder.mkdir(exist_ok=True)
         name = f"{_PREFIX}{int(time.time()):010d}.{socket.gethostname()}.{os.getpid()}.{next(self._numbers)}"
         # Without a buffer: what was written stays when the process is killed, and is known to be there when it was.
         self._file = (folder / name).open("xb", buffering=0)
         self._whole = 0
         self._waiting = io.BytesIO()
-        self._records = RecordWriter(self._waiting)
         _put_before(before, folder / name)
-        self._add_record(file_version=_VERSION)
+        self._add(Record(file_version=_VERSION))
 
     def write(self, batch: Iterable[Event]) -> None:
         """Write what TensorBoard shows of these events."""
         for event in batch:
             match event:
                 case Step():
-                    values = {"train_loss": event.loss, "learning_rate": event.lr, "samples_per_second": event.samples_per_second}
-                    self._add(event.step, values)
+                    self._step.step = event.step
+                    for value, number in zip(self._step_values, (event.loss, event.lr, event.samples_per_second), strict=True):
+                        value.simple_value = number
+                    self._add(self._step)
                 case Eval():
                     self._evals.append(event)
                 case Checkpoint() | RunEnded():
@@ -97,40 +110,28 @@ class TensorBoardWriter:
 
     def _write_evals(self, step: float) -> None:
         """Those up to `step`."""
-        while self._evals and self._evals[0].step <= step:
-            event = self._evals.pop(0)
-            if any(epoch == event.epoch and _is_as_written(loss, event.loss_sum) for epoch, loss in self._told):
-                continue
-            self._told.append((event.epoch, event.loss_sum))
-            values = {_EVALUATION: event.loss_sum, "test_loss_mean": event.loss, "test_accuracy": event.accuracy}
-            self._add(event.epoch - 1, values)
+        ready = bisect_right(self._evals, step, key=attrgetter("step"))
+        for event in self._evals[:ready]:
+            told = self._told[event.epoch]
+            if not any(_is_as_written(loss, event.loss_sum) for loss in told):
+                told.append(event.loss_sum)
+                values = {_EVALUATION: event.loss_sum, "test_loss_mean": event.loss, "test_accuracy": event.accuracy}
+                self._add(self._record(step=event.epoch - 1, summary=self._summary_of(values)))
+        del self._evals[:ready]
 
     def _forget_after(self, step: int) -> None:
         self._evals, self._earlier = [*self._earlier, *self._evals], []
         self._write_evals(step)
         self._evals = []
         start = self._session(status=self._session.START)
-        self._add_record(step=step + 1, session_log=start)
+        self._add(self._record(step=step + 1, session_log=start))
 
-    def _evaluations_in(self, path: Path) -> Iterator[tuple[int, float]]:
-        """The epochs whose evaluation an older file holds, with their test losses, as far as it can be read."""
-        size = path.stat().st_size
-        with path.open("rb") as file:
-            while len(header := file.read(_HEADER)) == _HEADER:
-                record = file.read(min(int.from_bytes(header[:8], "little"), size))
-                if len(file.read(_FOOTER)) == _FOOTER and _EVALUATION.encode() in record:
-                    with suppress(Exception):  # google.protobuf.message.DecodeError: it is damaged
-                        event = self._record.FromString(record)
-                        for value in event.summary.value:
-                            if value.tag == _EVALUATION:
-                                yield int(event.step) + 1, float(value.simple_value)
+    def _summary_of(self, values: dict[str, float]) -> Any:
+        return self._summary(value=[self._summary.Value(tag=tag, simple_value=value) for tag, value in values.items()])
 
-    def _add(self, step: int, values: dict[str, float]) -> None:
-        summary = self._summary(value=[self._summary.Value(tag=tag, simple_value=value) for tag, value in values.items()])
-        self._add_record(step=step, summary=summary)
-
-    def _add_record(self, **content: Any) -> None:
-        self._records.write(self._record(wall_time=time.time(), **content).SerializeToString())
+    def _add(self, record: Any) -> None:
+        record.wall_time = time.time()
+        self._waiting.write(self._framed(record.SerializeToString()))
 
     def _flush(self) -> None:
         """Append the records that wait, whole ones only: what follows a torn one is never read."""
