@@ -15,12 +15,13 @@ from small_runs import STARTED, losses, make_run
 
 from tuitrain.config import ConfigError
 from tuitrain.paths import METRICS
-from tuitrain.runs import catalogue, reader, removal, report, schema
+from tuitrain.runs import catalogue, reader, removal, report, schema, series
 from tuitrain.runs.errors import RunError
 from tuitrain.runs.export import export_metrics
 from tuitrain.runs.label import annotate
 from tuitrain.runs.reader import MetricsReader
-from tuitrain.runs.saved import load_record
+from tuitrain.runs.record import RunRecord
+from tuitrain.runs.saved import load_record, take_up
 from tuitrain.runs.shelf import Shelf
 from tuitrain.runs.store import MetricsWriter
 from tuitrain.session.resume import plan
@@ -84,6 +85,18 @@ def test_the_work_is_counted_at_all(long_run, work):
     assert work[0] * 100 > STEPS
 
 
+def test_a_long_run_goes_on_without_looking_at_its_older_rows(long_run, work, monkeypatch):
+    monkeypatch.setattr(series, "KEPT", 1000)
+    resumed = RunRecord(None)
+    take_up(resumed, long_run)
+    assert [len(curve) for curve in (resumed.loss, resumed.times)] == [STEPS, STEPS]
+    # A group takes SQLite some sixty instructions, as does a row of the newest; all rows would take ten times as much.
+    assert work[0] * 100 < 2 * (STEPS / 64 + 1000) * 65
+    bins = resumed.loss.thin(1, STEPS, 100)
+    assert (len(bins), min(found.min for found in bins), max(found.max for found in bins)) == (100, 1.0, 1.999)
+    assert resumed.loss.at(123)[1] == 1 + 123 * 7919 % 1000 / 1000
+
+
 def test_a_step_more_costs_a_writer_no_more_in_a_long_run(long_run):
     """The pyramids are gathered again from the first step that changed, not from the run's first."""
     writer = MetricsWriter(long_run / METRICS)
@@ -94,7 +107,7 @@ def test_a_step_more_costs_a_writer_no_more_in_a_long_run(long_run):
     writer.append([msgspec.structs.replace(STARTED, resumed_from=STEPS)])
     assert writer.commit()
     writer.close()
-    assert 0 < done[0] * 100 < STEPS / 10
+    assert 0 < done[0] * 100 < len(schema.GATHERED) * STEPS / 30
 
 
 # -- a folder that is not as it was written ---------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """The curves and devices of a run on disk: what they say, that they follow a live run cheaply, and what is left of them after damage."""
 
+import contextlib
 import gc
 import math
 import shutil
@@ -131,6 +132,32 @@ def test_what_a_long_run_kept_stays_on_disk_when_it_goes_on(long_run, monkeypatc
         assert len(curve) == len(expected) == 3050
         assert [curve.at(x) for x in (1, 77, 2999, 3000, 3001, 9000)] == [expected.at(x) for x in (1, 77, 2999, 3000, 3001, 9000)]
         assert curve.thin(2900, 3050, 20) == expected.thin(2900, 3050, 20)
+
+
+@pytest.mark.parametrize("missing", ["a loss that was not finite", "losses that were never written", "a pyramid"])
+def test_what_a_pyramid_does_not_know_of_a_long_run_that_goes_on_is_read(long_run, monkeypatch, missing):
+    live, folder = long_run
+    monkeypatch.setattr(series, "KEPT", 500)
+    monkeypatch.setattr(reader, "PAGE_ROWS", 700)
+    points = [live.loss[index] for index in range(5000)]
+    with contextlib.closing(sqlite3.connect(folder / METRICS)) as connection:
+        if missing == "a loss that was not finite":
+            write(folder / METRICS, losses(700, [math.nan]))
+            points[699] = (700, math.nan)
+        elif missing == "losses that were never written":
+            connection.execute("DELETE FROM losses WHERE step BETWEEN 700 AND 900")
+            connection.execute("UPDATE pyramid SET count = 59 WHERE level = 1 AND bucket = 10")
+            points = [point for point in points if not 700 <= point[0] <= 900]
+        else:
+            connection.execute("DROP TABLE pyramid")
+        connection.commit()
+    loss = series.Series()
+    loss.extend(*zip(*points, strict=True))
+    resumed = RunRecord(None)
+    take_up(resumed, folder)
+    assert len(resumed.loss) == len(loss)
+    assert [repr(resumed.loss.at(x)) for x in range(1, 5001, 3)] == [repr(loss.at(x)) for x in range(1, 5001, 3)]
+    assert resumed.loss.thin(40, 90, 20) == loss.thin(40, 90, 20)
 
 
 def test_points_of_a_file_that_is_gone_are_left_out(long_run, monkeypatch):

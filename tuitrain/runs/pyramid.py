@@ -105,6 +105,11 @@ class Pyramid:
         self._points = points
         self._levels = [_Level("B")]
 
+    def take(self, group: Tally) -> None:
+        """Take in what the next `FACTOR` points add up to."""
+        self._levels[0].push(group)
+        self._complete_levels()
+
     def grow(self) -> None:
         """Make the entries that new points have completed."""
         points, lowest = self._points, self._levels[0]
@@ -112,8 +117,7 @@ class Pyramid:
             start = len(lowest) * FACTOR
             tally = Tally()
             tally.add_values(points.between(start, start + FACTOR))
-            lowest.push(tally)
-            self._complete_levels()
+            self.take(tally)
 
     def up_to(self, points: Tape) -> Pyramid:
         """A new one over `points`, which are the first of this one's."""

@@ -20,7 +20,7 @@ from tuitrain.paths import CHECKPOINTS
 from tuitrain.runs.buckets import Segment, cover, gathering
 from tuitrain.runs.errors import RunError
 from tuitrain.runs.pyramid import Bin, Tally
-from tuitrain.runs.schema import LEVELS, LOSS, VERSION, Column
+from tuitrain.runs.schema import FACTOR, LEVELS, LOSS, VERSION, Column
 from tuitrain.text import clean, readable
 
 PAGE_ROWS = 10_000
@@ -130,6 +130,27 @@ class MetricsReader:
         query = f"SELECT step, {column.name} FROM {column.table} WHERE step > ? ORDER BY step LIMIT ?"
         for page in self._pages(query, math.floor(after)):
             yield [row[0] for row in page], [_number(row[1]) for row in page]
+
+    def groups(self, column: Column, size: int, count: int) -> Iterator[Tally]:
+        """What each `size` steps from the first one on add up to: `count` of them, or those before the first that has not all its numbers.
+
+        Args:
+            size: so many whole buckets of the pyramid that it is a multiple of theirs.
+        """
+        buckets = size // FACTOR
+        query = f"""
+SELECT bucket / {buckets}, sum(count), total(mean * count), min(min), max(max)
+FROM {column.pyramid} WHERE level = 1 AND bucket >= ? AND bucket < ? GROUP BY 1 ORDER BY 1
+"""
+        place = 0
+        for first in range(0, count if self.has_pyramid(column) else 0, PAGE_ROWS):
+            for found, numbers, total, low, high in self._query(query, (first * buckets, min(first + PAGE_ROWS, count) * buckets)):
+                if (found, numbers) != (place, size):
+                    return
+                tally = Tally()
+                tally.add(numbers, total, low, high)
+                yield tally
+                place += 1
 
     def evals(self) -> list[tuple[float, Eval]]:
         """Time and event of every evaluation."""

@@ -11,20 +11,19 @@ LEVELS = 5
 
 
 class Column(NamedTuple):
-    """One number for each step: where it stands, and the table of its pyramid (`None`: it has none)."""
+    """One number for each step: where it stands, and the table of its pyramid, which files of older versions may lack."""
 
     table: str
     name: str
-    pyramid: str | None
+    pyramid: str
 
 
 LOSS = Column("losses", "loss", "pyramid")
-TIME = Column("losses", "time", None)
+TIME = Column("losses", "time", "time_pyramid")
 LEARNING_RATE = Column("step_events", "lr", "lr_pyramid")
 SPEED = Column("step_events", "samples_per_second", "speed_pyramid")
 
-GATHERED = (LOSS, LEARNING_RATE, SPEED)
-"""The columns that have a pyramid."""
+GATHERED = (LOSS, TIME, LEARNING_RATE, SPEED)
 
 
 def pyramid_schema(column: Column) -> str:

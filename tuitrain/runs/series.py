@@ -6,11 +6,11 @@ import math
 import threading
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from operator import eq
 from typing import NamedTuple, Protocol
 
-from tuitrain.runs.pyramid import FACTOR, Bin, Pyramid
+from tuitrain.runs.pyramid import FACTOR, Bin, Pyramid, Tally
 from tuitrain.runs.tape import Fetch, Tape
 
 KEPT = 32_768
@@ -76,6 +76,26 @@ class Series:
         self._lock = threading.Lock()
         self._average: _Average | None = None
         self._thinned: _Thinned | None = None
+
+    @classmethod
+    def on_disk(cls, first: int, length: int, groups: Callable[[int, int], Iterable[Tally]], fetch: Fetch) -> Series:
+        """A series with the older ones of the points that a disk has, as if it had let go of them; the others are to be appended.
+
+        Args:
+            first: the first x.
+            length: how many points there are.
+            groups: says what each so many of the points add up to, from the first one on, for at most so many groups; it ends before the
+                first group that has not a finite y at each x.
+            fetch: see `let_go`.
+        """
+        series, count = cls(), 0
+        for group in groups(FACTOR, max(length - KEPT, 0) // FACTOR):
+            series._pyramid.take(group)
+            count += FACTOR
+        if count:
+            series._x, series._length = range(first, first + count), count
+            series._leave(count, fetch)
+        return series
 
     @property
     def in_memory(self) -> bool:
@@ -176,8 +196,7 @@ class Series:
             fetch: gives the y of the x from one up to, not including, another.
         """
         if isinstance(self._x, range) and self._length - self._y.start >= KEPT * 5 // 4:
-            origin = self._x.start
-            self._y.let_go(self._length - KEPT, lambda first, last: fetch(origin + first, origin + last))
+            self._leave(self._length - KEPT, fetch)
 
     def smoothed(self, weight: float) -> Series:
         """The exponential moving average of the raw points, brought up to date.
@@ -200,6 +219,11 @@ class Series:
             if self._average is None or self._average.weight != weight:
                 self._average = _Average(self, weight)
             return self._average.follow()
+
+    def _leave(self, before: int, fetch: Fetch) -> None:
+        """Have the points before an index on the disk only; the x follow each other."""
+        origin = int(self._x[0])
+        self._y.let_go(before, lambda first, last: fetch(origin + first, origin + last))
 
     def _point(self, index: int) -> tuple[float, float]:
         return float(self._x[index]), self._y.between(index, index + 1)[0]

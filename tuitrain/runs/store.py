@@ -1,8 +1,8 @@
 """The metrics of a run on disk: one SQLite file, one writer, any number of readers.
 
 The journal is SQLite's rollback journal: WAL does not work over network file systems, where shared machines keep their home folders.
-Above the losses, the learning rates and the speeds lie pyramids, so that a curve of any length opens at once: at level L, bucket B holds
-the count, least, mean and greatest of the finite numbers of the steps B * 64**L + 1 to (B + 1) * 64**L.
+Above what each step has lie pyramids, so that a curve of any length opens at once: at level L, bucket B holds the count, least, mean and
+greatest of the finite numbers of the steps B * 64**L + 1 to (B + 1) * 64**L.
 """
 
 from __future__ import annotations

@@ -92,7 +92,7 @@ class StoredCurve:
     def thin(self, lo: float, hi: float, columns: int) -> list[Bin]:
         """At most `columns` bins of the steps `lo` to `hi`.
 
-        Its cost does not grow with the length of the run, but for times and runs of older versions: these are read through once.
+        Its cost does not grow with the length of the run, but for runs of older versions: these are read through once.
         """
         if self._ask(lambda reader: reader.has_pyramid(self._column), True):
             return self._ask(lambda reader: reader.bins(self._column, lo, hi, columns), [])
@@ -107,12 +107,13 @@ class StoredCurve:
         return self._series(weight).smoothed(weight)
 
     def load(self) -> Series:
-        """All steps up to now in a series of its own, to which others may be added.
+        """All steps up to now in a series of its own, to which others may be added. The older ones, which may be many millions, are not
+        read for it where the pyramid has all of them.
 
         Raises:
             RunError: they cannot be read.
         """
-        return self._metrics.ask(lambda reader: self._follow(reader, Series()))
+        return self._metrics.ask(lambda reader: self._follow(reader, self._older(reader)))
 
     def numbers(self, first: int, last: int) -> list[float]:
         """Those of the steps `first` up to, not including, `last`; NaN where there is none."""
@@ -124,6 +125,10 @@ class StoredCurve:
             if not self._still_holds():
                 self._points = Series()
             return self._ask(lambda reader: self._follow(reader, self._points, weight), self._points)
+
+    def _older(self, reader: MetricsReader) -> Series:
+        """What a series would have let go of."""
+        return Series.on_disk(1, reader.last_step(), partial(reader.groups, self._column), self.numbers)
 
     def _follow(self, reader: MetricsReader, points: Series, weight: float = 0.0) -> Series:
         """Add the steps that are new, averaged at once where that is wanted: what is let go of would be read again for it."""
