@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import functools
 import heapq
 import io
 import math
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, TextIO
 
@@ -84,7 +85,9 @@ def csv_lines(reader: MetricsReader) -> Iterator[str]:
         reader.notices(),
     ]
     for moment, event in heapq.merge(*sources, key=lambda timed: timed[0]):
-        cells = [_cell(getattr(event, field, None)) for field in _FIELDS]
+        cells: list[Any] = [None] * len(_FIELDS)
+        for place, field in _cells_of(type(event)):
+            cells[place] = _cell(getattr(event, field))
         writer.writerow([event.__struct_config__.tag, utc(moment), *cells])
         yield line.text
 
@@ -103,6 +106,12 @@ def _joined(items: Iterable[Event]) -> Iterator[str]:
     for event in items:
         yield between + encode(event)
         between = ",\n"
+
+
+@functools.cache
+def _cells_of(kind: type[Event]) -> Sequence[tuple[int, str]]:
+    """The columns that an event of this kind has something in, each with its place after the first two."""
+    return [(place, field) for place, field in enumerate(_FIELDS) if field in kind.__struct_fields__]
 
 
 def _cell(value: Any) -> Any:
