@@ -44,7 +44,7 @@ def test_a_whole_run():
     assert record.best_accuracy == 0.6
     assert record.replicas.replicas[0].input == (64, 3, 32, 32)
     assert record.replica_stats.step == 20
-    assert [saved.kind for saved in record.checkpoints] == ["epoch", "best"] * 2
+    assert (record.checkpoint.kind, record.checkpoint.step) == ("best", 20)
     assert record.notices == [Notice(text="the built-in synthetic data is used")]
     assert record.eta_seconds() is None
 
@@ -60,7 +60,9 @@ def test_a_run_that_goes_on_forgets_what_it_makes_again(resumed_from):
     steps, evals, best = {None: (20, [0.3, 0.6], 0.6), 0: (0, [], None), 15: (15, [0.3], 0.3)}[resumed_from]
     assert [len(curve) for curve in (record.loss, record.times, record.learning_rate, record.speed)] == [steps] * 4
     assert ([event.accuracy for event in record.evals], record.best_accuracy) == (evals, best)
-    assert [saved.step for saved in record.checkpoints] == [10, 10, 20, 20][: 2 * len(evals)]
+    assert (record.checkpoint is None, record.saved) == (resumed_from is not None, resumed_from != 0)
+    assert len(record.evaluations.losses.points) == len(record.evaluations.accuracies.points) == len(evals)
+    assert record.evaluations.accuracies.greatest == (None if best is None else (20.0 if best == 0.6 else 10.0, 100 * best))
 
 
 def test_a_run_is_saved_by_its_checkpoint_or_by_the_one_that_it_goes_on_from():

@@ -27,7 +27,7 @@ FIELDS = [
     "best_accuracy",
     "replicas",
     "replica_stats",
-    "checkpoints",
+    "checkpoint",
     "notices",
     "error",
 ]
@@ -117,7 +117,7 @@ def test_a_run_moved_elsewhere_still_loads(runs_dir, run_folder, tmp_path):
     shutil.move(run_folder.path, tmp_path / "moved")
     loaded = load_record(tmp_path / "moved")
     assert loaded.run == "moved"
-    assert loaded.checkpoints[0].path == str(tmp_path / "moved" / "checkpoints" / "step-00000010")
+    assert loaded.checkpoint.path == str(tmp_path / "moved" / "checkpoints" / "step-00000020")
 
 
 @pytest.mark.parametrize("missing", ["state.json", "run.toml", "metrics.sqlite"])

@@ -282,8 +282,7 @@ def test_a_copied_folder_is_the_run_at_another_place(runs_dir, run_folder, tmp_p
     assert copied.loss.thin(1, 20, 40) == kept.loss.thin(1, 20, 40) != []
     assert copied.evals == kept.evals
     # Where its checkpoints are is said anew.
-    folders = {checkpoint.path for checkpoint in copied.checkpoints}
-    assert folders == {str(elsewhere / run_folder.id / "checkpoints" / f"step-{step:08}") for step in (10, 20)}
+    assert copied.checkpoint.path == str(elsewhere / run_folder.id / "checkpoints" / "step-00000020")
     (row,) = catalogue.list_runs(elsewhere)
     (row.path / "checkpoints" / "step-00000020").mkdir(parents=True)
     assert plan(row, {"epochs": "30"}).epochs == 30

@@ -8,7 +8,7 @@ import sqlite3
 
 import pytest
 from msgspec.structs import replace
-from small_runs import STARTED, losses, make_run, step, write
+from small_runs import STARTED, evaluation, losses, make_run, step, write
 
 from tuitrain.events import GpuSample, State
 from tuitrain.paths import METRICS
@@ -182,6 +182,32 @@ def test_a_live_run_is_followed(runs_dir):
     assert len(history) == 2, "a clock that went back gives no point"
     assert history.at("power", 2.0) is None
     assert sorted(second.devices) == ["cpu", "cuda:0"]
+
+
+def test_only_the_new_evaluations_of_a_live_run_are_read(runs_dir, monkeypatch):
+    evals = [evaluation(10 * epoch, epoch, epoch / 100) for epoch in range(1, 31)]
+    folder = make_run(runs_dir, batch=[State(state="running"), losses(1, [1.0] * 300), *evals]).path
+    read = []
+    asked = MetricsReader.evals
+
+    def counting(self, since=0):
+        found = asked(self, since)
+        read.append(len(found))
+        return found
+
+    monkeypatch.setattr(MetricsReader, "evals", counting)
+    first = load_record(folder)
+    write(folder / METRICS, evaluation(310, 31, 0.2))
+    second = load_record(folder)
+    assert (read, len(second.evals), second.best_accuracy) == ([30, 2], 31, 0.3)
+    assert second.evaluations is first.evaluations
+    # It goes on from a checkpoint, and has not evaluated again yet; then it has, at the same steps.
+    write(folder / METRICS, replace(STARTED, resumed_from=100))
+    assert load_record(folder).evals == evals[:10]
+    write(folder / METRICS, *(evaluation(event.step, event.epoch, 0.05) for event in evals[10:]))
+    again = load_record(folder)
+    assert ([event.accuracy for event in again.evals[10:]], again.best_accuracy) == ([0.05] * 20, 0.1)
+    assert len(again.evaluations.losses.points) == 30
 
 
 def test_the_devices_of_a_long_run_are_read_piece_by_piece(runs_dir, monkeypatch):

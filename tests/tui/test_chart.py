@@ -3,10 +3,12 @@ from __future__ import annotations
 import itertools
 import math
 import random
+from collections.abc import Iterable
 
 import msgspec
 import pytest
 
+from tuitrain.runs.evaluations import EvaluationCurve
 from tuitrain.runs.series import Series
 from tuitrain.tui.curve.axes import (
     Axis,
@@ -119,6 +121,13 @@ def test_a_log_axis_ignores_what_has_no_logarithm() -> None:
 def test_round_up() -> None:
     assert [round_up(value) for value in (0.9, 1.0, 1.1, 2.2, 3.0, 7.0)] == [1.0, 1.0, 2.0, 2.5, 5.0, 10.0]
     assert round_up(0.0) == round_up(math.nan) == 1.0
+
+
+def evaluated(numbers: Iterable[tuple[int, float]]) -> EvaluationCurve:
+    curve = EvaluationCurve()
+    for step, value in numbers:
+        curve.add(step, value)
+    return curve
 
 
 def drawing(series: Series, steps: Axis, values: Axis, *, braille: bool = True, width: int = 60, height: int = 16) -> Drawing:
@@ -281,9 +290,10 @@ def test_extending_over_gaps_and_moving_best_marks_gives_the_same_cells(braille:
         first, count = len(series) + 1, dice.randint(5, 60)
         lost = dice.random() < 0.3
         series.extend(range(first, first + count), [math.nan if lost else 1.2 + dice.uniform(-0.8, 0.8) for _ in range(count)])
-        tests = [(float(step), 1 + math.sin(step / 40)) for step in range(60, len(series), 60)]
+        tests = evaluated((step, 1 + math.sin(step / 40)) for step in range(60, len(series), 60))
         raw, smooth = (points.thin(steps.low, steps.high, bin_columns(60)) for points in (series, series.smoothed(0.9)))
-        material = Material(LOSS, raw, smooth if smoothed else None, tests, LOSS.best_of(tests))
+        dots = tests.points.thin(steps.low, steps.high, bin_columns(60))
+        material = Material(LOSS, raw, smooth if smoothed else None, dots, LOSS.best_of(tests))
         now = sketch(material, steps, (60, 16), PALETTE, log=False, held=held, braille=braille)
         if now.values != held:
             now = msgspec.structs.replace(now, values=held)
@@ -422,6 +432,36 @@ def test_the_axis_holds_the_line_between_evaluations_that_lie_outside() -> None:
 
 
 def test_the_best_evaluation_is_the_first_of_the_best() -> None:
-    tests = [(10.0, 3.0), (20.0, 1.0), (30.0, 1.0), (40.0, 3.0)]
+    tests = evaluated([(5, math.nan), (10, 3.0), (20, 1.0), (30, 1.0), (30, 0.5), (40, 3.0), (50, math.inf)])
     assert [metric.best_of(tests) for metric in (LOSS, ACCURACY, LEARNING_RATE)] == [(20.0, 1.0), (10.0, 3.0), None]
-    assert LOSS.best_of([]) is None
+    assert LOSS.best_of(evaluated([])) is None
+
+
+@pytest.mark.parametrize("braille", [True, False])
+@pytest.mark.parametrize("log", [True, False])
+def test_evaluations_of_one_column_are_marked_from_the_least_to_the_greatest(braille: bool, log: bool) -> None:
+    """However many there are, a picture has few points; the best one has its own mark."""
+    tests = evaluated((step, 2.0 if step % 7 else 1.0) for step in range(1, 20_001))
+    steps = step_axis(20_000, 20_000, 60)
+    material = Material(LOSS, (), None, tests.points.thin(steps.low, steps.high, bin_columns(60)), LOSS.best_of(tests))
+    made = sketch(material, steps, (60, 16), PALETTE, log=log, held=None, braille=braille)
+    assert len(made.dots[0].points) <= 60
+    assert made.dots[1].points == [(7.0, 1.0)]
+    rows, picture = canvas_of(made)
+    mark, best = ("●", "◆") if braille else ("o", "@")
+    for column in range(1, picture.columns - 1):
+        marked = [place for place, character in enumerate(column_text(rows, column)) if character == mark]
+        assert marked == list(range(marked[0], marked[-1] + 1))
+        assert len(marked) > 5
+    assert "".join(rows).count(best) == 1
+
+
+def test_an_evaluation_without_a_logarithm_does_not_stretch_the_axis_of_the_others() -> None:
+    tests = evaluated((step, 0.0 if step == 500 else 1.0 + step / 1000) for step in range(1, 1_001))
+    steps = step_axis(1_000, 1_000, 60)
+    material = Material(LOSS, (), None, tests.points.thin(steps.low, steps.high, bin_columns(60)), LOSS.best_of(tests))
+    made = sketch(material, steps, (60, 16), PALETTE, log=True, held=None, braille=True)
+    assert -1 < made.values.low <= 0
+    assert made.dots[1].points == []
+    rows, picture = canvas_of(made)
+    assert column_text(rows, cell(500, steps, picture.columns)).count("●") > 5

@@ -839,7 +839,7 @@ def whole(screen: CurveScreen) -> str:
 def stored_copy(live: RunRecord, asked: list[int]) -> RunRecord:
     """The same run as it is read from its folder."""
     record = RunRecord(live.config)
-    for name in ("started", "run", "step", "epoch", "last_loss", "evals", "devices"):
+    for name in ("started", "run", "step", "epoch", "last_loss", "evaluations", "devices"):
         setattr(record, name, getattr(live, name))
     for name in ("loss", "times", "learning_rate", "speed"):
         points = getattr(live, name)

@@ -152,9 +152,9 @@ FROM {column.pyramid} WHERE level = 1 AND bucket >= ? AND bucket < ? GROUP BY 1 
                 yield tally
                 place += 1
 
-    def evals(self) -> list[tuple[float, Eval]]:
-        """Time and event of every evaluation."""
-        rows = self._query("SELECT time, step, epoch, loss, loss_sum, accuracy FROM evals ORDER BY step")
+    def evals(self, since: int = 0) -> list[tuple[float, Eval]]:
+        """Time and event of every evaluation, or of those since a step."""
+        rows = self._query("SELECT time, step, epoch, loss, loss_sum, accuracy FROM evals WHERE step >= ? ORDER BY step", (since,))
         return [
             (time, Eval(step=step, epoch=epoch, loss=_number(loss), loss_sum=_number(loss_sum), accuracy=_number(accuracy)))
             for time, step, epoch, loss, loss_sum, accuracy in rows
@@ -182,9 +182,11 @@ FROM {column.pyramid} WHERE level = 1 AND bucket >= ? AND bucket < ? GROUP BY 1 
 
     def checkpoints(self) -> list[tuple[float, Checkpoint]]:
         """Time and event of every checkpoint that was announced; its folder may be gone since."""
-        folder = self._path.parent / CHECKPOINTS
-        rows = self._query("SELECT time, step, folder, kind FROM checkpoints ORDER BY time, rowid")
-        return [(time, Checkpoint(step=step, path=readable(folder / name), kind=kind)) for time, step, name, kind in rows]
+        return self._checkpoints("ORDER BY time, rowid")
+
+    def last_checkpoint(self) -> Checkpoint | None:
+        """The one that was announced last."""
+        return next((checkpoint for _, checkpoint in self._checkpoints("ORDER BY rowid DESC LIMIT 1")), None)
 
     def notices(self) -> list[tuple[float, Notice]]:
         """Time and event of every notice."""
@@ -210,6 +212,11 @@ FROM {column.pyramid} WHERE level = 1 AND bucket >= ? AND bucket < ? GROUP BY 1 
     def clock(self) -> Clock | None:
         """How long the run has trained, where it has a target accuracy."""
         return self._newest_where_there_is("clock", Clock)
+
+    def _checkpoints(self, which: str) -> list[tuple[float, Checkpoint]]:
+        folder = self._path.parent / CHECKPOINTS
+        rows = self._query(f"SELECT time, step, folder, kind FROM checkpoints {which}")
+        return [(time, Checkpoint(step=step, path=readable(folder / name), kind=kind)) for time, step, name, kind in rows]
 
     def _newest_where_there_is(self, table: str, kind: type[E]) -> E | None:
         # A run that goes on gets the table while readers have the file open.

@@ -18,6 +18,7 @@ from tuitrain import events
 from tuitrain.config import RunConfig
 from tuitrain.events import LIVE_STATES, RunState
 from tuitrain.runs.epochs import train_loss
+from tuitrain.runs.evaluations import Evaluations
 from tuitrain.runs.history import DeviceHistory
 from tuitrain.runs.logtail import LogTail, describe
 from tuitrain.runs.pace import Rate, Stopwatch
@@ -71,8 +72,7 @@ class RunRecord:
         """What each device of the run did, by its name."""
         self.tensor_memory: dict[str, events.TensorMemory] = {}
         """The newest of each CUDA device, by its name; replaced whole."""
-        self.evals: list[events.Eval] = []
-        self.best_accuracy: float | None = None
+        self.evaluations = Evaluations()
         self.replicas: events.Replicas | None = None
         """The newest pattern of shapes."""
         self.replica_stats: events.ReplicaStats | None = None
@@ -83,7 +83,8 @@ class RunRecord:
         self.parameters: events.Parameters | None = None
         self.predictions: events.Predictions | None = None
         """On the test samples, at the newest evaluation."""
-        self.checkpoints: list[events.Checkpoint] = []
+        self.checkpoint: events.Checkpoint | None = None
+        """The newest one that was told."""
         self.notices: list[events.Notice] = []
         self.error: str | None = None
         self.log = LogTail()
@@ -105,6 +106,16 @@ class RunRecord:
         return self.started or self._planned
 
     @property
+    def evals(self) -> list[events.Eval]:
+        """The evaluations, by their steps."""
+        return self.evaluations.events
+
+    @property
+    def best_accuracy(self) -> float | None:
+        """The highest of them, 0 to 1."""
+        return self.evaluations.best_accuracy
+
+    @property
     def live(self) -> bool:
         """Whether the run has not ended."""
         return self.state in LIVE_STATES
@@ -112,7 +123,7 @@ class RunRecord:
     @property
     def saved(self) -> bool:
         """Whether it has a checkpoint to go on from: one that was told, or the one that it goes on from."""
-        return bool(self.checkpoints) or (self.started is not None and bool(self.started.resumed_from))
+        return self.checkpoint is not None or (self.started is not None and bool(self.started.resumed_from))
 
     @property
     def samples_per_second(self) -> float | None:
@@ -231,8 +242,7 @@ class RunRecord:
             case events.Clock():
                 self.clock = event
             case events.Checkpoint():
-                self.checkpoints.append(event)
-                self.phase = None
+                self.checkpoint, self.phase = event, None
             case events.Notice():
                 self.notices.append(event)
             case events.Parameters():
@@ -260,9 +270,9 @@ class RunRecord:
             curve = getattr(self, name)
             if isinstance(curve, Series):
                 setattr(self, name, curve.up_to(step))
-        self.evals = [kept for kept in self.evals if kept.step <= step]
-        self.checkpoints = [kept for kept in self.checkpoints if kept.step <= step]
-        self.best_accuracy = max((kept.accuracy for kept in self.evals), default=None)
+        self.evaluations = self.evaluations.up_to(step)
+        if self.checkpoint is not None and self.checkpoint.step > step:
+            self.checkpoint = None
 
     def _enter(self, state: RunState) -> None:
         if state == "running":
@@ -302,9 +312,7 @@ class RunRecord:
     def _add_eval(self, event: events.Eval) -> None:
         self.eval_seconds = self._clock() - self._stepped_at
         self.phase = None
-        if event.accuracy > (-math.inf if self.best_accuracy is None else self.best_accuracy):
-            self.best_accuracy = event.accuracy
-        self.evals.append(event)
+        self.evaluations.add(event)
 
     def _samples_per_step(self, started: events.RunStarted) -> float:
         return started.train_samples / started.steps_per_epoch

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
-from tuitrain.events import Eval, State
+from tuitrain.events import State
 from tuitrain.paths import METRICS
 from tuitrain.runs.logtail import LOG_LINES
 from tuitrain.runs.reader import MetricsReader
@@ -33,7 +33,7 @@ def load_record(path: Path, status: RunStatus | None = None) -> RunRecord:
     status = read_status(path) if status is None else status
     stored = stored_run(path)
     config = stored.config.get()
-    record = stored.metrics.ask(lambda reader: _replay(_with_curves(RunRecord(config), stored), status, reader))
+    record = stored.metrics.ask(lambda reader: _replay(_with_curves(RunRecord(config), stored), stored, status, reader))
     record.path = path
     record.devices = stored.devices()
     record.parameters, record.predictions = stored.parameters.get(), stored.predictions.get()
@@ -63,10 +63,10 @@ def take_up(record: RunRecord, path: Path) -> int:
     Raises:
         RunError: the state or the metrics cannot be read.
     """
-    with MetricsReader(path / METRICS) as reader:
-        _replay(record, read_status(path), reader)
     # Not the shared one of those who look at the run: the record's histories grow by themselves.
     kept = StoredRun(path)
+    with MetricsReader(path / METRICS) as reader:
+        _replay(record, kept, read_status(path), reader)
     record.loss, record.times = kept.loss.load(), kept.times.load()
     record.leave_on_disk(kept)
     record.path, record.run = path, path.name
@@ -83,16 +83,15 @@ def take_up(record: RunRecord, path: Path) -> int:
     return record.log.total
 
 
-def _replay(record: RunRecord, status: RunStatus, reader: MetricsReader) -> RunRecord:
+def _replay(record: RunRecord, stored: StoredRun, status: RunStatus, reader: MetricsReader) -> RunRecord:
     """The record, to which everything happened that is more than a curve."""
     record.ran_before(_running_seconds(reader.states(), status))
     if (started := status.as_started()) is not None:
         record.take(started)
-    evals = reader.evals()
-    for timed in (reader.notices(), reader.checkpoints(), evals):
-        for _, event in timed:
-            record.take(event)
-    for newest in (reader.replicas(), reader.replica_stats(), reader.step_times(), reader.clock()):
+    for _, notice in reader.notices():
+        record.take(notice)
+    record.evaluations, evaluated = stored.evaluations()
+    for newest in (reader.last_checkpoint(), reader.replicas(), reader.replica_stats(), reader.step_times(), reader.clock()):
         if newest is not None:
             record.take(newest)
     paces = reader.last_paces(_PACE_EVENTS)
@@ -104,17 +103,10 @@ def _replay(record: RunRecord, status: RunStatus, reader: MetricsReader) -> RunR
         record.take(newest_step)
     if last := reader.last_loss():
         record.step, record.epoch, record.last_loss = last
-    record.eval_seconds = _eval_seconds(evals, reader)
+    if record.evals and (stepped := reader.at(TIME, record.evals[-1].step)):
+        # The newest evaluation took from its step to its end.
+        record.eval_seconds = max(evaluated - stepped[1], 0.0)
     return record
-
-
-def _eval_seconds(evals: Sequence[tuple[float, Eval]], reader: MetricsReader) -> float:
-    """How long the newest evaluation took: from its step to its end."""
-    if not evals:
-        return 0.0
-    ended, newest = evals[-1]
-    stepped = reader.at(TIME, newest.step)
-    return 0.0 if stepped is None else max(ended - stepped[1], 0.0)
 
 
 def _running_seconds(states: Iterable[tuple[float, State]], status: RunStatus) -> float:

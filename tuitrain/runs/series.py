@@ -178,6 +178,11 @@ class Series:
         index = bisect_right(self._x, x, 0, self._length) - 1
         return self._point(index) if index >= 0 else None
 
+    def since(self, x: float) -> tuple[float, float] | None:
+        """The first point from `x` on; `None` where there is none."""
+        index = bisect_left(self._x, x, 0, self._length)
+        return self._point(index) if index < self._length else None
+
     def up_to(self, x: float) -> Series:
         """A new series of the points up to `x`; those that this one let go of are not fetched for it."""
         end = bisect_right(self._x, x, 0, self._length)

@@ -17,6 +17,7 @@ from typing import TypeVar
 from tuitrain.events import GpuSample
 from tuitrain.paths import CONFIG, LOG, METRICS
 from tuitrain.runs.errors import RunError
+from tuitrain.runs.evaluations import Evaluations
 from tuitrain.runs.history import DeviceHistory
 from tuitrain.runs.label import LABEL
 from tuitrain.runs.logfile import LogFile
@@ -169,6 +170,9 @@ class StoredRun:
         self.parameters = Unchanged(partial(read_parameters, folder), folder / PARAMETERS)
         self.predictions = Unchanged(partial(read_predictions, folder), folder / PREDICTIONS)
         self._log = LogFile(folder / LOG)
+        self._evaluations = Evaluations()
+        self._evaluated = 0.0
+        """When the newest of them was made."""
         self.behind = False
         """Whether there are more samples of the devices than `devices` has read."""
         self._devices: dict[str, DeviceHistory] = {}
@@ -179,6 +183,26 @@ class StoredRun:
         """The newest lines of the log up to now."""
         with self._lock:
             return self._log.follow()
+
+    def evaluations(self) -> tuple[Evaluations, float]:
+        """All evaluations up to now, and when the newest one was made; only those are read that are new.
+
+        Raises:
+            RunError: the metrics cannot be read.
+        """
+        with self._lock:
+            self.metrics.ask(self._follow_evaluations)
+            return self._evaluations, self._evaluated
+
+    def _follow_evaluations(self, reader: MetricsReader) -> None:
+        newest = self._evaluations.events[-1:]
+        found = reader.evals(newest[0].step) if newest else reader.evals()
+        if newest and (not found or found[0][0] != self._evaluated):
+            # The run went on from a checkpoint, and made it again or will.
+            self._evaluations, newest, found = Evaluations(), [], reader.evals()
+        for time, event in found[len(newest) :]:
+            self._evaluations.add(event)
+            self._evaluated = time
 
     def devices(self) -> dict[str, DeviceHistory]:
         """What each device did up to now; of a long run, the first hours more with each call, as long as `behind` says so.

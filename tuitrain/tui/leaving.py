@@ -185,7 +185,7 @@ def _unsaved(record: RunRecord | None) -> str:
     """That the last step of an ended run is in no checkpoint; nothing where it is, or where the run failed, which comes unforeseen."""
     if record is None or record.started is None or record.state == "failed":
         return ""
-    saved = record.checkpoints[-1].step if record.checkpoints else record.started.resumed_from or 0
+    saved = record.checkpoint.step if record.checkpoint is not None else record.started.resumed_from or 0
     if saved >= record.step:
         return ""
     again = f"it goes on from step {saved:,}" if saved else "there is none to go on from"

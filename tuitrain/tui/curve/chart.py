@@ -39,9 +39,9 @@ class Line(msgspec.Struct, frozen=True):
 
 
 class Dots(msgspec.Struct, frozen=True):
-    """Single points (step, value), by step, each with the character `mark`."""
+    """Single points (step, value), or several as (step, least, greatest), by step, each with the character `mark`."""
 
-    points: Points
+    points: Sequence[tuple[float, ...]]
     style: Style
     mark: str = "●"
 
@@ -217,13 +217,14 @@ def _add_band(matrix: Any, drawing: Drawing, columns: int, rows: int, corner: tu
 
 def _add_dots(matrix: Any, drawing: Drawing, columns: int, rows: int, corner: tuple[int, int]) -> None:
     """Put the marks of single points into the cells that the lines' own dots are in, where plotext would put some one cell beside."""
-    wide, high = dots_in(drawing.braille)
+    values, (wide, high) = drawing.values, dots_in(drawing.braille)
     for number, marks in enumerate(drawing.dots, _FIRST + len(drawing.lines)):
-        for step, value in marks.points:
+        for step, *ends in marks.points:
             column = dot_cell(step, drawing.steps, columns, wide)
-            x, y = column + corner[0], dot_cell(drawing.values.position(value), drawing.values, rows, high) + corner[1]
+            x, (first, last) = column + corner[0], (dot_cell(values.position(end), values, rows, high) for end in (ends[0], ends[-1]))
             if 0 <= column < columns and 0 <= x < matrix.cols:
-                matrix.marker[y][x], matrix.fullground[y][x] = marks.mark, _mark(number)
+                for y in range(first + corner[1], last + corner[1] + 1):
+                    matrix.marker[y][x], matrix.fullground[y][x] = marks.mark, _mark(number)
 
 
 def _mark(number: int) -> tuple[int, int, int]:

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from tuitrain import words
+from tuitrain.runs.evaluations import EvaluationCurve, Point
 
 if TYPE_CHECKING:
     from tuitrain.runs.record import RunRecord
     from tuitrain.runs.series import Curve
-
-Point = tuple[float, float]
 
 
 class Metric(msgspec.Struct, frozen=True):
@@ -25,8 +24,8 @@ class Metric(msgspec.Struct, frozen=True):
     title: str
     curve: Callable[[RunRecord], Curve] | None
     """What training says; `None` where only evaluations say something."""
-    tests: Callable[[RunRecord], list[Point]]
-    """What each evaluation says, as (step, value), finite values only."""
+    tests: Callable[[RunRecord], EvaluationCurve]
+    """What each evaluation says."""
     number: Callable[[float | None], str]
     digits: int
     """Cells that a usual number takes."""
@@ -39,24 +38,13 @@ class Metric(msgspec.Struct, frozen=True):
     every_step: bool = False
     """Whether every step has a point, so that a missing one is a gap."""
 
-    def best_of(self, tests: list[Point]) -> Point | None:
-        """The best evaluation, the first one of equals."""
-        if not tests or self.best is None:
-            return None
-        value = (min if self.best == "least" else max)(value for _, value in tests)
-        return next(point for point in tests if point[1] == value)
+    def best_of(self, tests: EvaluationCurve) -> Point | None:
+        """The best evaluation."""
+        return {None: None, "least": tests.least, "greatest": tests.greatest}[self.best]
 
 
-def _test_losses(record: RunRecord) -> list[Point]:
-    return [(float(event.step), event.loss) for event in list(record.evals) if math.isfinite(event.loss)]
-
-
-def _accuracies(record: RunRecord) -> list[Point]:
-    return [(float(event.step), event.accuracy * 100) for event in list(record.evals) if math.isfinite(event.accuracy)]
-
-
-def _nothing(record: RunRecord) -> list[Point]:
-    return []
+def _nothing(record: RunRecord) -> EvaluationCurve:
+    return EvaluationCurve()
 
 
 def _percent(value: float | None) -> str:
@@ -71,7 +59,7 @@ LOSS = Metric(
     name="loss",
     title="Loss",
     curve=lambda record: record.loss,
-    tests=_test_losses,
+    tests=lambda record: record.evaluations.losses,
     number=words.number,
     digits=6,
     best="least",
@@ -82,7 +70,7 @@ ACCURACY = Metric(
     name="accuracy",
     title="Accuracy",
     curve=None,
-    tests=_accuracies,
+    tests=lambda record: record.evaluations.accuracies,
     number=_percent,
     digits=6,
     best="greatest",

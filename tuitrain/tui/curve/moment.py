@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from tuitrain.runs.evaluations import Point
 from tuitrain.runs.history import FIELDS
 from tuitrain.tui.curve.axes import Axis, cell, step_at
-from tuitrain.tui.curve.metrics import Metric, Point
+from tuitrain.tui.curve.metrics import Metric
 
 if TYPE_CHECKING:
     from tuitrain.runs.history import DeviceHistory
@@ -62,7 +63,6 @@ def read_moment(record: RunRecord, metric: Metric, smoothed: Curve | None, step:
     """The numbers of a step; of one that is missing, those of the last one before it."""
     point = metric.curve(record).at(step) if metric.curve else None
     smooth = smoothed.at(step) if smoothed is not None else None
-    tests = [test for test in metric.tests(record) if test[0] <= step]
     moment, first = record.times.at(step), _first_time(record)
     time = moment[1] if moment is not None else None
     return Moment(
@@ -70,7 +70,7 @@ def read_moment(record: RunRecord, metric: Metric, smoothed: Curve | None, step:
         epoch=(step - 1) // record.plan.steps_per_epoch + 1 if record.plan else None,
         value=point[1] if point else None,
         smooth=smooth[1] if smooth else None,
-        test=tests[-1] if tests else None,
+        test=metric.tests(record).points.at(step),
         time=time,
         elapsed=time - first if time is not None and first is not None else None,
         devices=tuple(_device_moment(name, record.devices[name], time) for name in device_names(record)),

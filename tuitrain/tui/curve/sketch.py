@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
+from tuitrain.runs.evaluations import Point
 from tuitrain.tui.curve.axes import Axis, percent_axis, value_axis
 from tuitrain.tui.curve.chart import Dots, Drawing, Line
-from tuitrain.tui.curve.metrics import Metric, Point
+from tuitrain.tui.curve.metrics import Metric
 from tuitrain.tui.look import Palette
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ BRAILLE_MARKS, PLAIN_MARKS = Marks("●", "◆"), Marks("o", "@")
 
 
 class Material(msgspec.Struct, frozen=True):
-    """What there is to draw: bins of the raw points, those of the smoothed ones where there are any, and the evaluations.
+    """What there is to draw: bins of the raw points, those of the smoothed ones where there are any, and of the evaluations.
 
     `course` is the line through evaluations where nothing else has one, cut at the ends of the axis.
     """
@@ -45,7 +46,7 @@ class Material(msgspec.Struct, frozen=True):
     metric: Metric
     raw: Sequence[Bin]
     smooth: Sequence[Bin] | None
-    tests: Sequence[Point]
+    tests: Sequence[Bin]
     best: Point | None
     course: Sequence[Point] = ()
 
@@ -62,7 +63,7 @@ class Material(msgspec.Struct, frozen=True):
     def empty(self, log: bool) -> bool:
         """Whether nothing of it can be shown."""
         least = _least(log)
-        return not (any(one.max >= least for one in self.raw) or any(value >= least for _, value in (*self.tests, *self.course)))
+        return not (any(one.max >= least for one in (*self.raw, *self.tests)) or any(value >= least for _, value in self.course))
 
 
 def sketch(
@@ -81,9 +82,10 @@ def sketch(
     """
     width, height = size
     least, marks = _least(log), BRAILLE_MARKS if braille else PLAIN_MARKS
-    tests = [point for point in material.tests if point[1] >= least]
-    best = [point for point in tests if point == material.best]
-    values = _telling(material.line, material.raw, [*tests, *material.course])
+    tests = [(one.x, max(one.min, least), one.max) for one in material.tests if one.max >= least]
+    best = [point for point in [material.best] if point and steps.low <= point[0] <= steps.high and point[1] >= least]
+    told = [end for one in material.tests for end in (one.min, one.max)] + [value for _, value in material.course]
+    values = _telling(material.line, material.raw, told)
     curve = material.metric.curve
     line = Line(material.course, palette.test) if curve is None else Line(_points(material, steps, width, least), palette.train)
     return Drawing(
@@ -94,7 +96,7 @@ def sketch(
         band=_band(material, steps, width, least) if material.hides else (),
         lines=[line],
         dots=[
-            Dots([point for point in tests if point not in best], palette.test, marks.test),
+            Dots(tests, palette.test, marks.test),
             Dots(best, palette.test, marks.best),
         ],
         braille=braille,
@@ -154,9 +156,9 @@ def _with_gaps(points: list[P], spacing: float, missing: Callable[[float], P]) -
     return found
 
 
-def _telling(line: Sequence[Bin], raw: Sequence[Bin], tests: Sequence[Point]) -> list[float]:
+def _telling(line: Sequence[Bin], raw: Sequence[Bin], tests: Sequence[float]) -> list[float]:
     """The values that the axis has to hold. A spike far above everything smooth is cut at the edge instead of flattening the curve."""
-    values = [one.mean for one in line] + [value for _, value in tests]
+    values = [*(one.mean for one in line), *tests]
     if not values or not raw:
         return values
     top = max(values)

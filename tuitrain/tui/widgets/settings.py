@@ -73,7 +73,7 @@ class _Facts(Pane):
         kept = self.run.checkpoints
         if not kept:
             record = self.run.record
-            written = record is not None and record.checkpoints
+            written = record is not None and record.checkpoint is not None
             sentence = _NO_CHECKPOINT_LEFT if written else _NEVER_ONE if self.run.ended else _NO_CHECKPOINT
             return [Row(sentence, self.palette.dim).strip(width)]
         now, digits = time.time(), max(_STEP, *(len(f"{one.step:,}") for one in kept))
