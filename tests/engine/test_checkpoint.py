@@ -8,6 +8,7 @@ import tempfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ from tuitrain.engine.predictions import Answers
 from tuitrain.engine.snapshot import Snapshot
 from tuitrain.engine.strategies.single import Single
 from tuitrain.engine.train import train
-from tuitrain.events import Checkpoint, Notice, Progress, RunEnded, RunStarted, State, encode
+from tuitrain.events import Checkpoint, Notice, Progress, RunEnded, RunStarted, State, Step, encode
 from tuitrain.paths import MANIFEST
 
 CPU = torch.device("cpu")
@@ -263,6 +264,28 @@ def test_the_newest_and_the_best_are_kept(tmp_path: Path, monkeypatch: pytest.Mo
     told = [(event.step, event.path) for event in of(Checkpoint, events) if event.kind == "best"]
     assert told == [(7, str(parent / "step-00000007")), (14, str(parent / "step-00000014"))]
     assert [path.name for path in parent.iterdir() if path.name.startswith(".")] == []
+
+
+@pytest.mark.parametrize("test_data", [True, False])
+def test_where_epochs_fly_not_each_one_is_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, test_data: bool) -> None:
+    """A small data set's epoch takes a fraction of what a checkpoint does."""
+    now = [0.0]
+    monkeypatch.setattr(keeper, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    if test_data:
+        score(monkeypatch, *[0.2] * 14, 0.9, *[0.3] * 9)
+    else:
+        monkeypatch.setattr(keeper, "FIRST_EPOCHS", 14)
+    config = small_config(epochs=24, **({} if test_data else {"data": "engine_small:make_images_without_test"}))
+    saved, control = [], FakeControl(tmp_path)
+    for event in train(config, control):
+        if isinstance(event, RunStarted):
+            control.folder = tmp_path
+        elif isinstance(event, Step) and event.step == 20 * 7 + 1:
+            now[0] = 1.0
+        elif isinstance(event, Checkpoint) and event.kind == "epoch":
+            saved.append(event.step // 7)
+    # The first ones, the best one, the one after a second, and the last.
+    assert saved == ([*range(1, 11), 15, 21, 24] if test_data else [*range(1, 15), 21, 24])
 
 
 def no_room(monkeypatch: pytest.MonkeyPatch, at: Callable[[int], bool]) -> None:

@@ -28,6 +28,10 @@ from tuitrain.text import readable
 Told = Checkpoint | Notice | Progress
 _UNSAID_SECONDS = 1.0
 """For so long a disk is waited for without a word."""
+FIRST_EPOCHS = 10
+"""The ends of so many epochs are saved, however short they are."""
+EPOCH_SECONDS = 1.0
+"""After them an epoch's end is not saved so soon after another checkpoint: to write one may take as long as many epochs of small data."""
 UNREAD = "unread-"
 """Before the name of a checkpoint that may be good, and that its run has gone on without."""
 
@@ -67,12 +71,14 @@ class Keeper:
         self._origin = origin
         self._shelf = Shelf(parent, config.keep_checkpoints)
         self._saved_at = time.monotonic()
+        self._best: float | None = None
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="tuitrain-save")
         self._flight: Future[list[Told]] | None = None
 
     def went_on_from(self, position: Position) -> None:
         """The run was at `position` when it was saved last, in another process, and goes on from there."""
         self._shelf.saved = position
+        self._best = position.best_accuracy
 
     @property
     def saved_step(self) -> int:
@@ -88,7 +94,8 @@ class Keeper:
         return late and (self._flight is None or self._flight.done())
 
     def save(self, kind: CheckpointKind, position: Position, accuracy: float | None, *, ends: bool = False) -> Iterator[Told]:
-        """Copy everything, and let it be written; a position that is saved already is only told again.
+        """Copy everything, and let it be written; a position that is saved already is only told again. The end of an epoch may not be worth
+        it, see `EPOCH_SECONDS`: of those the best one so far is saved, and the last one.
 
         Args:
             kind: why it is saved.
@@ -96,6 +103,11 @@ class Keeper:
             accuracy: on the test data, where it was evaluated in this process. It is compared with those of epochs that were saved alone.
             ends: the run ends there.
         """
+        better = accuracy is not None and (self._best is None or accuracy > self._best)
+        if better:
+            self._best = accuracy
+        elif kind == "epoch" and not ends and position.epoch > FIRST_EPOCHS and time.monotonic() - self._saved_at < EPOCH_SECONDS:
+            return
         yield from self.drain()
         self._saved_at = time.monotonic()
         highest = self._shelf.saved.best_accuracy if self._shelf.saved is not None else None
