@@ -15,6 +15,7 @@ from small_sessions import BOUND, Heard, count_to, session_of, started, staying,
 from tuitrain.config import DEFAULTS, ConfigError, RunConfig, with_changes
 from tuitrain.events import (
     Checkpoint,
+    Eval,
     Event,
     GpuSample,
     Losses,
@@ -35,7 +36,7 @@ from tuitrain.runs.record import RunRecord
 from tuitrain.runs.saved import load_record
 from tuitrain.runs.series import Series
 from tuitrain.runs.store import MetricsWriter
-from tuitrain.session import archive
+from tuitrain.session import archive, recorder
 from tuitrain.session.archive import Archive
 from tuitrain.session.control import Control
 from tuitrain.session.worker import WorkerSession
@@ -414,6 +415,31 @@ def test_what_an_engine_waits_for_is_on_disk_at_once(tmp_path: Path, heard: Hear
     session.start(DEFAULTS)
     assert session.join(BOUND)
     assert kept == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("fly", [True, False])
+def test_evaluations_are_written_at_once_unless_they_fly(tmp_path: Path, heard: Heard, monkeypatch: pytest.MonkeyPatch, fly: bool) -> None:
+    monkeypatch.setattr(recorder, "BATCH_SECONDS", 0.0)
+    monkeypatch.setattr(recorder, "COMMIT_SECONDS", BOUND)
+    monkeypatch.setattr(RunRecord, "epochs_fly", fly)
+    kept: list[int] = []
+
+    def train(config: RunConfig, control: Control) -> Iterator[Event]:
+        yield started(20)
+        for step in range(1, 21):
+            yield Losses(first_step=step, epoch=step, losses=(1.0,), times=(float(step),))
+            yield Eval(step=step, epoch=step, loss=1.0, loss_sum=1.0, accuracy=0.5)
+            heard.wait_for(Eval, step)
+            with MetricsReader(control.folder / METRICS) as reader:
+                kept.append(len(reader.evals()))
+        yield RunEnded(state="finished", step=20)
+
+    session = session_of(train, tmp_path, heard)
+    session.start(DEFAULTS)
+    assert session.join(BOUND)
+    # The first one may come together with the start, which is written at once.
+    assert max(kept) <= 1 if fly else kept == list(range(1, 21))
+    assert len(load_record(session.record.path).evals) == 20
 
 
 def mistaken_about(step: int) -> Callable[[RunRecord, Event], None]:

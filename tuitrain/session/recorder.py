@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 BATCH_SECONDS = 0.1
 COMMIT_SECONDS = 1.0
-_WRITTEN_AT_ONCE = (RunStarted, Eval, Checkpoint, State, RunEnded)
+_WRITTEN_AT_ONCE = (RunStarted, State, RunEnded)
+_WRITTEN_SOON = (Eval, Checkpoint)
+"""Written at once where they do not come several times a second."""
 
 Listener = Callable[[Sequence[Event]], None]
 
@@ -89,12 +91,7 @@ class Recorder:
                 batch.append(notice)
             if self.archive is not None:
                 self.archive.append(batch)
-                if (
-                    not more
-                    or self._marks
-                    or time.monotonic() - committed >= COMMIT_SECONDS
-                    or any(isinstance(event, _WRITTEN_AT_ONCE) for event in batch)
-                ):
+                if not more or self._marks or time.monotonic() - committed >= COMMIT_SECONDS or self._is_urgent(batch):
                     batch += self._save(self.archive, last=not more)
                     committed = time.monotonic()
             elif self.beat is not None and more and time.monotonic() - committed >= COMMIT_SECONDS:
@@ -128,6 +125,10 @@ class Recorder:
             if not batch:
                 end = time.monotonic() + BATCH_SECONDS
             batch.append(event)
+
+    def _is_urgent(self, batch: Sequence[Event]) -> bool:
+        urgent = _WRITTEN_AT_ONCE if self._record.epochs_fly else (*_WRITTEN_AT_ONCE, *_WRITTEN_SOON)
+        return any(isinstance(event, urgent) for event in batch)
 
     def _save(self, archive: Archive, *, last: bool) -> list[Event]:
         """Write to disk; the notices of what could not be written."""
