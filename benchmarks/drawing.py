@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable
 from typing import Any, TypeVar
 
 from benchmarks.pairs import Figure, Wanted, own
-from tuitrain.events import Losses, RunStarted
+from tuitrain.events import Eval, Losses, RunStarted
 from tuitrain.recipes import load_recipe
 from tuitrain.runs.record import RunRecord
 from tuitrain.tui.curve.chart import load
@@ -22,6 +22,7 @@ from tuitrain.tui.look import DARK, palette_of
 T = TypeVar("T")
 
 POINTS = (1_000, 100_000, 1_000_000)
+EVALUATIONS = 100_000
 COLUMNS, ROWS = 71, 27
 """What the frame leaves of the curve's pane at 120×40 with one replica."""
 DRAWN = 60
@@ -48,10 +49,11 @@ class _AtOnce(Later):
 
 
 class Drawn:
-    """The curve of a run of `points` steps, which goes on."""
+    """The curve of a run of `points` steps, which goes on; it was evaluated so many times, evenly, and is so further on."""
 
-    def __init__(self, points: int) -> None:
+    def __init__(self, points: int, evaluations: int = 0) -> None:
         config = load_recipe("seed-cnn")
+        self._each = points // evaluations if evaluations else math.inf
         self._random = random.Random(0)
         self._record = RunRecord(config)
         started = RunStarted(
@@ -79,6 +81,10 @@ class Drawn:
         values = [0.5 + 1.8 * math.exp(-step / (self._record.started.total_steps / 4)) for step in range(first, first + count)]  # type: ignore[union-attr]
         noisy = tuple(value + self._random.gauss(0, 0.1) for value in values)
         self._record.apply(Losses(first_step=first, epoch=1, losses=noisy, times=tuple(float(first + index) for index in range(count))))
+        for step in range(first, first + count):
+            if step % self._each == 0:
+                loss = noisy[step - first]
+                self._record.apply(Eval(step=step, epoch=int(step / self._each), loss=loss, loss_sum=loss, accuracy=0.5))
 
     def picture(self) -> float:
         """Seconds for the picture of what there is now."""
@@ -112,15 +118,16 @@ class Drawn:
 
 
 def chart(wanted: Wanted) -> list[Figure]:
-    """The curve after some new points, at a thousand to a million, and the whole of the largest, beside plotext drawing the line alone."""
+    """The curve after some new points, at a thousand to a million, with many evaluations, and the whole of the largest, beside plotext
+    drawing the line alone."""
     load()
     lines = []
-    for points in POINTS:
-        drawn = Drawn(points)
+    runs = [(f"{points:,} points", Drawn(points)) for points in POINTS]
+    for what, drawn in [(f"{EVALUATIONS:,} evaluations", Drawn(POINTS[-1], EVALUATIONS)), *runs]:
         gc.collect()
         takers = [drawn.after_new_points, drawn.plotext]
         taken = [[1000 * take() for take in takers] for _ in range(DRAWN)]
-        lines.append(_line(f"curve after new points, {points:,} points (120×40)", taken))
+        lines.append(_line(f"curve after new points, {what} (120×40)", taken))
     taken = [[1000 * drawn.whole(), 1000 * drawn.plotext()] for _ in range(DRAWN)]
     return [*lines, _line(f"whole curve, {POINTS[-1]:,} points (120×40)", taken)]
 

@@ -214,11 +214,20 @@ def test_a_curve_is_read_at_its_nearest_point_and_evaluations_at_the_last_one() 
     axis = number_axis(0, 10, 10)
     of_training, of_tests = Wanted(width=10), Wanted(width=10, metric="test")
     points = [(2.0, 5.0), (4.0, 6.0), (6.0, 7.0)]
-    track = Track(1, points, evaluated=points)
+    track = Track(1, points, evaluated=lambda x: next((value for place, value in reversed(points) if place <= x), None))
     read_at = (0.9, 1.2, 2.9, 3.1, 6.9, 7.1)
     assert [value_at(track, x, axis, of_training) for x in read_at] == [None, 5.0, 5.0, 6.0, 7.0, None]
     assert [value_at(track, x, axis, of_tests) for x in read_at] == [None, None, 5.0, 5.0, 7.0, 7.0]
     assert value_at(Track(1), 1.0, axis, of_training) is None
+
+
+def test_of_many_evaluations_a_curve_has_a_point_for_each_column() -> None:
+    made = record([1.0] * 3000, accuracies={step: 0.2 if step < 1500 else 0.6 for step in range(1, 3001)})
+    wanted = Wanted(metric="accuracy", zoom=1, end=2400, width=60)
+    [track], axis = (found := read(entrants(made), wanted)).tracks, found.axis
+    assert 60 <= len(track.points) <= 62
+    assert (track.points[0], track.points[-1]) == ((axis.low, 20.0), (axis.high, 60.0))
+    assert [value_at(track, x, axis, wanted) for x in (0, 1400, 1600, 9999)] == [20.0, 20.0, 60.0, 60.0]
 
 
 def test_evaluations_are_read_where_the_axis_holds_only_the_line_between_them() -> None:

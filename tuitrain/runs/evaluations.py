@@ -28,6 +28,12 @@ class EvaluationCurve:
         if self.greatest is None or value > self.greatest[1]:
             self.greatest = (float(step), value)
 
+    def around(self, low: float, high: float, columns: int) -> list[Point]:
+        """The points with x from `low` to `high`, of many the means in at most `columns` parts, and the nearest one on either side."""
+        before, after = self.points.at(math.nextafter(low, -math.inf)), self.points.since(math.nextafter(high, math.inf))
+        between = [(one.x, one.mean) for one in self.points.thin(low, high, columns)]
+        return [point for point in (before, *between, after) if point is not None]
+
 
 class Evaluations:
     """All of a run, by their steps. One thread adds while any number of threads read.

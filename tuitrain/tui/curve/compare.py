@@ -10,6 +10,7 @@ import time
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
 
@@ -24,6 +25,7 @@ from tuitrain.tui.curve.straight import clip
 from tuitrain.tui.differing import told_apart
 
 if TYPE_CHECKING:
+    from tuitrain.runs.evaluations import EvaluationCurve
     from tuitrain.runs.pyramid import Bin
     from tuitrain.runs.record import RunRecord
 
@@ -78,15 +80,15 @@ class Entrant(msgspec.Struct, frozen=True):
 class Track(msgspec.Struct, frozen=True):
     """The curve of run `number` as (x, value), x ascending, accuracies in percent; without points a sentence says why.
 
-    `spans` are, for each point of a training curve, the first and the last of the steps that it is the mean of. `evaluated` are all
-    evaluations, of which `points` are the part of their line that the axis holds.
+    `spans` are, for each point of a training curve, the first and the last of the steps that it is the mean of. `evaluated` says what the
+    last evaluation up to an x said, be it on the axis or before it.
     """
 
     number: int
     points: Sequence[tuple[float, float]] = ()
     sentence: str = ""
     spans: Sequence[tuple[int, int]] = ()
-    evaluated: Sequence[tuple[float, float]] = ()
+    evaluated: Callable[[float], float | None] | None = None
 
 
 class Reading(msgspec.Struct, frozen=True):
@@ -219,11 +221,17 @@ def track_of(number: int, record: RunRecord, made: Ruler | None, axis: Axis, wan
     if not record.evals:
         data = record.plan is None or record.plan.test_samples
         return Track(number, sentence="no test data" if not data else "not evaluated yet" if record.live else "never evaluated")
-    values = [(made.place(event.step), event.loss if wanted.metric == "test" else 100 * event.accuracy) for event in list(record.evals)]
-    evaluated = tuple(point for point in values if math.isfinite(point[1]))
-    points = clip(evaluated, axis.low, axis.high)
+    tests = record.evaluations.losses if wanted.metric == "test" else record.evaluations.accuracies
+    found = tests.around(made.step(axis.low), made.step(axis.high), wanted.width)
+    points = clip([(made.place(step), value) for step, value in found], axis.low, axis.high)
     sentence = "" if points else "nothing in this range" if wanted.zoom else "no finite value"
-    return Track(number, points, sentence, evaluated=evaluated)
+    return Track(number, points, sentence, evaluated=partial(_said_by, tests, made))
+
+
+def _said_by(tests: EvaluationCurve, made: Ruler, x: float) -> float | None:
+    """What the last evaluation up to an x said."""
+    point = tests.points.at(made.step(x))
+    return None if point is None else point[1]
 
 
 def _span(one: Bin) -> tuple[int, int]:
@@ -238,8 +246,7 @@ def value_at(track: Track, x: float, axis: Axis, wanted: Wanted) -> float | None
     if wanted.metric == "train":
         index = _nearest(track.points, x, column)
         return None if index is None else track.points[index][1]
-    after = bisect_right(track.evaluated, x + column / 2, key=lambda point: point[0])
-    return track.evaluated[after - 1][1] if after else None
+    return None if track.evaluated is None else track.evaluated(x + column / 2)
 
 
 def spans_at(reading: Reading, x: float) -> list[tuple[int, int]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -19,7 +19,6 @@ from tuitrain.tui.curve.zoom import Span
 from tuitrain.tui.look import Palette
 
 if TYPE_CHECKING:
-    from tuitrain.runs.evaluations import EvaluationCurve, Point
     from tuitrain.runs.pyramid import Bin
     from tuitrain.runs.record import RunRecord
     from tuitrain.runs.series import Curve
@@ -155,9 +154,10 @@ class Plot:
         """What there is to draw; `None` while nothing of it has been read."""
         metric = wish.metric
         tests = metric.tests(record)
-        shown, best = tests.points.thin(steps.low, steps.high, bin_columns(wish.width)), metric.best_of(tests)
+        within = (steps.low, steps.high, bin_columns(wish.width))
+        shown, best = tests.points.thin(*within), metric.best_of(tests)
         if metric.curve is None:
-            return Material(metric, (), None, shown, best, _course(tests, shown, steps))
+            return Material(metric, (), None, shown, best, clip(tests.around(*within), steps.low, steps.high))
         curve, key = metric.curve(record), (key_of(record), metric.name)
         raw = _bins(source, "raw", key, until, curve, steps, wish.width)
         if raw is None:
@@ -187,13 +187,6 @@ class Plot:
                 return before
         self._smoothed, self._smoothed_of = curve.smoothed(weight), identity
         return self._smoothed
-
-
-def _course(tests: EvaluationCurve, shown: Sequence[Bin], steps: Axis) -> list[Point]:
-    """The line through the evaluations, with the nearest ones outside of the axis, to which it leads."""
-    before, after = tests.points.at(math.nextafter(steps.low, -math.inf)), tests.points.since(math.nextafter(steps.high, math.inf))
-    points = [before, *((one.x, one.mean) for one in shown), after]
-    return clip([point for point in points if point is not None], steps.low, steps.high)
 
 
 def _bins(source: Source, name: str, key: Hashable, until: int, curve: Curve, steps: Axis, width: int) -> list[Bin] | None:
