@@ -280,7 +280,8 @@ def test_large_numbers_have_short_labels(values: list[float], some: str) -> None
 
 @pytest.mark.parametrize("smoothed", [True, False])
 @pytest.mark.parametrize("braille", [True, False])
-def test_extending_over_gaps_and_moving_best_marks_gives_the_same_cells(braille: bool, smoothed: bool) -> None:
+@pytest.mark.parametrize("each", [60, 3])
+def test_extending_over_gaps_and_moving_best_marks_gives_the_same_cells(braille: bool, smoothed: bool, each: int) -> None:
     dice = random.Random(3)
     series = Series()
     steps, held = step_axis(900, 1000, 60), value_axis([0.0, 2.5], 16, log=False)
@@ -290,7 +291,7 @@ def test_extending_over_gaps_and_moving_best_marks_gives_the_same_cells(braille:
         first, count = len(series) + 1, dice.randint(5, 60)
         lost = dice.random() < 0.3
         series.extend(range(first, first + count), [math.nan if lost else 1.2 + dice.uniform(-0.8, 0.8) for _ in range(count)])
-        tests = evaluated((step, 1 + math.sin(step / 40)) for step in range(60, len(series), 60))
+        tests = evaluated((step, 1 + math.sin(step / 40)) for step in range(each, len(series), each))
         raw, smooth = (points.thin(steps.low, steps.high, bin_columns(60)) for points in (series, series.smoothed(0.9)))
         dots = tests.points.thin(steps.low, steps.high, bin_columns(60))
         material = Material(LOSS, raw, smooth if smoothed else None, dots, LOSS.best_of(tests))
