@@ -71,6 +71,7 @@ class Keeper:
         self._origin = origin
         self._shelf = Shelf(parent, config.keep_checkpoints)
         self._saved_at = time.monotonic()
+        # The highest accuracy that was asked to be saved. What is on disk by now, which may be less, only the writing thread knows.
         self._best: float | None = None
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="tuitrain-save")
         self._flight: Future[list[Told]] | None = None

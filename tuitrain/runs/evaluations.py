@@ -59,7 +59,9 @@ class Evaluations:
         self.events.append(event)
 
     def up_to(self, step: int) -> Evaluations:
-        """New ones: those up to a step."""
+        """Those up to a step: these, where there are no others, as is so for most runs that go on."""
+        if not self.events or self.events[-1].step <= step:
+            return self
         kept = Evaluations()
         for event in self.events:
             if event.step <= step:
