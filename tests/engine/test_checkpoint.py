@@ -412,6 +412,73 @@ def test_minutes_make_checkpoints_due_when_the_one_before_is_written(tmp_path: P
     assert not {2, 3, 4} & set(begun)
 
 
+def test_a_disk_has_rest_after_a_checkpoint_that_took_long_to_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now, took = [0.0], [3.0]
+    real = snapshot.write
+
+    def slow(parent: Path, kind: Any, taken: Snapshot) -> Path:
+        now[0] += took[0]
+        return real(parent, kind, taken)
+
+    monkeypatch.setattr(keeper, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(snapshot, "write", slow)
+    model = nn.Linear(2, 2)
+    (tmp_path / "checkpoints").mkdir()
+    config = small_config(checkpoint_every_minutes=0.1, checkpoint_every_steps=100)
+    kept = keeper.Keeper(tmp_path / "checkpoints", config, model, torch.optim.SGD(model.parameters(), lr=0.1), [CPU], {})
+
+    def save(kind: Any, step: int, accuracy: float, epoch: int = 11) -> list[int]:
+        told = [*kept.save(kind, Position(step, epoch, 1, True), accuracy), *kept.drain()]
+        return [event.step for event in told if isinstance(event, Checkpoint) and event.kind == kind]
+
+    assert (now[0], kept.due(1)) == (0, False)
+    now[0] = 6.0
+    assert kept.due(1)
+    assert save("last", 1, 0.5) == [1]
+    # Six seconds later it is asked for again, but the disk was busy for three, until the ninth.
+    for now[0] in (12.0, 38.9):
+        assert not kept.due(2)
+        assert save("epoch", 2, 0.4) == []
+    assert kept.due(100), "what counts by steps waits for nothing"
+    assert (save("epoch", 3, 0.4, epoch=10), save("epoch", 4, 0.6), save("manual", 5, 0.4)) == ([3], [4], [5])
+    took[0] = 3600.0
+    assert save("epoch", 6, 0.7) == [6]
+    began = now[0]
+    now[0] = began + 1799
+    assert not kept.due(7)
+    now[0] = began + 1800
+    assert kept.due(7)
+    assert save("epoch", 7, 0.4) == [7]
+    kept.close()
+
+
+def test_a_snapshot_takes_the_memory_of_a_spent_one() -> None:
+    model = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.Flatten(), nn.Linear(8 * 36, 3)).to(memory_format=torch.channels_last)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
+
+    def step() -> Snapshot:
+        model(torch.randn(4, 3, 8, 8)).square().sum().backward()
+        optimizer.step()
+        return snapshot.take(Position(1, 1, 1, False), model, optimizer, [CPU], {}, None, taken)
+
+    def content(which: Snapshot) -> list[dict[str, Any]]:
+        return [{name: value.tolist() for name, value in named.items()} for named in (which.model, which.optimizer)]
+
+    taken = None
+    taken = step()
+    places = [value.data_ptr() for named in (taken.model, taken.optimizer) for value in named.values()]
+    before = content(taken)
+    taken = step()
+    assert [value.data_ptr() for named in (taken.model, taken.optimizer) for value in named.values()] == places
+    fresh = snapshot.take(Position(1, 1, 1, False), model, optimizer, [CPU], {})
+    assert content(taken) == content(fresh) != before
+    # One that does not fit, because it is of another type, is left alone.
+    model.half()
+    half = snapshot.take(Position(1, 1, 1, False), model, optimizer, [CPU], {}, None, taken)
+    assert {value.dtype for name, value in half.model.items() if name != "1.num_batches_tracked"} == {torch.float16}
+    assert content(taken) == content(fresh)
+
+
 def test_a_save_costs_the_training_thread_a_copy_and_no_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     threads = []
     real = os.fsync

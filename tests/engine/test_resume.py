@@ -215,14 +215,14 @@ def test_without_a_valid_checkpoint_the_run_fails_with_a_sentence(tmp_path: Path
 
 def unreadable(monkeypatch: pytest.MonkeyPatch, *names: str, number: int = errno.EIO) -> None:
     """Checkpoints of these names whose weights the system does not let be read."""
-    real = Path.read_bytes
+    real = Path.open
 
-    def read(path: Path) -> bytes:
+    def opened(path: Path, *how: Any, **named: Any) -> Any:
         if path.name == "model.safetensors" and path.parent.name in names:
             raise OSError(number, os.strerror(number))
-        return real(path)
+        return real(path, *how, **named)
 
-    monkeypatch.setattr(Path, "read_bytes", read)
+    monkeypatch.setattr(Path, "open", opened)
 
 
 @pytest.mark.parametrize("number", [errno.EIO, errno.EACCES, errno.ESTALE])

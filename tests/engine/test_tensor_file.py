@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 import pytest
 import safetensors.torch
 import torch
 from torch import Tensor
 
-from tuitrain.engine.tensor_file import _NAMES, PIECE, pieces
+from tuitrain.engine.tensor_file import _NAMES, PIECE, pieces, tensors_in
 
 TYPES = list(_NAMES)
 
@@ -32,10 +33,15 @@ def bits(tensor: Tensor) -> bytes:
     return tensor.contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
 
 
+def own(content: bytes) -> dict[str, Tensor]:
+    return tensors_in(bytearray(content))
+
+
+@pytest.mark.parametrize("reading", [own, safetensors.torch.load], ids=["own", "the library"])
 @pytest.mark.parametrize("dtype", TYPES, ids=str)
-def test_the_library_reads_every_type(dtype: torch.dtype) -> None:
+def test_every_type_comes_back(dtype: torch.dtype, reading: Callable[[bytes], dict[str, Tensor]]) -> None:
     tensors = {"matrix": random(dtype, 3, 5), "scalar": random(dtype, 1)[0], "empty": torch.empty(0, 4, dtype=dtype)}
-    read = safetensors.torch.load(written(tensors))
+    read = reading(written(tensors))
     assert set(read) == set(tensors)
     for name, tensor in tensors.items():
         assert (read[name].dtype, read[name].shape, bits(read[name])) == (dtype, tensor.shape, bits(tensor))
@@ -44,7 +50,27 @@ def test_the_library_reads_every_type(dtype: torch.dtype) -> None:
 def test_a_file_is_byte_for_byte_the_librarys_own() -> None:
     model = {f"layers.{layer}.weight": torch.randn(7, layer + 1) for layer in range(12)} | {"läyer": torch.ones(3)}
     assert written(model) == safetensors.torch.save(model)
-    assert safetensors.torch.load(written({})) == {}
+    assert safetensors.torch.load(written({})) == own(written({})) == {}
+
+
+def test_what_the_library_writes_is_read_without_a_copy() -> None:
+    model = {"weight": torch.randn(7, 3), "bias": torch.randn(7), "steps": torch.tensor(5)}
+    content = bytearray(safetensors.torch.save(model, metadata={"format": "pt"}))
+    read = tensors_in(content)
+    assert {name: tensor.tolist() for name, tensor in read.items()} == {name: tensor.tolist() for name, tensor in model.items()}
+    # Each has its own part of the file alone: pickled for another rank, or saved, it would take the others along.
+    assert [tensor.untyped_storage().nbytes() for tensor in read.values()] == [tensor.nbytes for tensor in read.values()]
+    place = content.index(bits(model["bias"]))
+    content[place : place + 4] = b"\0\0\0\0"
+    assert read["bias"][0] == 0
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"\7\0\0\0\0\0\0\0not json", written({"a": torch.ones(9)})[:-1], written({"a": torch.ones(9)}).replace(b"F32", b"F31")]
+)
+def test_what_is_no_such_file_is_refused(content: bytes) -> None:
+    with pytest.raises((KeyError, ValueError)):
+        own(content)
 
 
 def test_each_tensor_begins_at_a_multiple_of_its_elements() -> None:

@@ -21,12 +21,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import safetensors.torch
 import torch
 from torch import Tensor, nn
 
 from tuitrain.engine.failures import first_line
 from tuitrain.engine.placement import cuda_devices
+from tuitrain.engine.tensor_file import tensors_in
 from tuitrain.paths import MANIFEST, best_name, saved_folders
 
 FORMAT = 1
@@ -103,15 +103,13 @@ def load(folder: Path) -> Contents:
         Unreadable: the system does not let its files be read.
         BadCheckpoint: a file is missing or not as it was written.
     """
-    expected = _expected(folder)
-    files = {name: _read(folder, name) for name in expected}
-    for name, content in files.items():
-        if hashlib.sha256(content).hexdigest() != expected[name]:
-            raise _not_as_written(folder, name)
+    files: dict[str, bytearray] = {}
+    for name, expected in _expected(folder).items():
+        _check(folder, name, expected, files.setdefault(name, bytearray()))
     try:
         state = json.loads(files[STATE])
-        model, optimizer, generators = (safetensors.torch.load(files[f"{name}.safetensors"]) for name in TENSORS)
-        slow = safetensors.torch.load(files[AVERAGING]) if AVERAGING in files else {}
+        model, optimizer, generators = (tensors_in(files[f"{name}.safetensors"]) for name in TENSORS)
+        slow = tensors_in(files[AVERAGING]) if AVERAGING in files else {}
         return Contents(Position(**state["position"]), model, optimizer, generators, slow, state)
     except (KeyError, TypeError, ValueError) as error:
         # Its files are as they were written, so it is no damage.
@@ -126,15 +124,7 @@ def verify(folder: Path) -> None:
         BadCheckpoint: as `load` does.
     """
     for name, expected in _expected(folder).items():
-        found = hashlib.sha256()
-        try:
-            with (folder / name).open("rb") as file:
-                while piece := file.read(_PIECE):
-                    found.update(piece)
-        except OSError as error:
-            raise _unreadable(folder, name, error) from None
-        if found.hexdigest() != expected:
-            raise _not_as_written(folder, name)
+        _check(folder, name, expected)
 
 
 def restore(contents: Contents, model: nn.Module, optimizer: torch.optim.Optimizer, *devices: torch.device) -> None:
@@ -200,11 +190,16 @@ def _optimizer_state(contents: Contents, optimizer: torch.optim.Optimizer) -> di
 
 
 def _match_layout(optimizer: torch.optim.Optimizer) -> None:
-    """Files hold contiguous tensors; in training an optimizer's state has the memory format of its parameter."""
+    """Files hold contiguous tensors; in training an optimizer's state has the memory format of its parameter.
+
+    What has not is copied all the same: a tensor of a checkpoint keeps the whole file in memory.
+    """
     for parameter, values in optimizer.state.items():
         for name, value in values.items():
             if isinstance(value, Tensor) and value.dim() and value.shape == parameter.shape:
                 values[name] = torch.empty_like(parameter, dtype=value.dtype, requires_grad=False).copy_(value)
+            elif isinstance(value, Tensor):
+                values[name] = value.clone()
 
 
 def _expected(folder: Path) -> dict[str, str]:
@@ -222,6 +217,21 @@ def _expected(folder: Path) -> dict[str, str]:
     if found != FORMAT or not {STATE, *(f"{name}.safetensors" for name in TENSORS)} <= set(expected):
         raise BadCheckpoint(f"{folder.name}: its {MANIFEST} is damaged.")
     return expected
+
+
+def _check(folder: Path, name: str, expected: str, content: bytearray | None = None) -> None:
+    """Read a file piece by piece, into `content` where that is given: at once, it would be in memory twice."""
+    found = hashlib.sha256()
+    try:
+        with (folder / name).open("rb") as file:
+            while piece := file.read(_PIECE):
+                found.update(piece)
+                if content is not None:
+                    content += piece
+    except OSError as error:
+        raise _unreadable(folder, name, error) from None
+    if found.hexdigest() != expected:
+        raise _not_as_written(folder, name)
 
 
 def _read(folder: Path, name: str) -> bytes:

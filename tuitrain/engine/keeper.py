@@ -32,6 +32,11 @@ FIRST_EPOCHS = 10
 """The ends of so many epochs are saved, however short they are."""
 EPOCH_SECONDS = 1.0
 """After them an epoch's end is not saved so soon after another checkpoint: to write one may take as long as many epochs of small data."""
+RESTS = 10
+"""Nor is it, or what the clock alone asks for, until the disk has been left alone for so many times as long as the last one took to be
+written: those of a large network would keep it busy for others too."""
+MOST_REST_SECONDS = 1800.0
+"""But no longer: where a file server did not answer for an hour, half a day would go unsaved."""
 UNREAD = "unread-"
 """Before the name of a checkpoint that may be good, and that its run has gone on without."""
 
@@ -75,6 +80,8 @@ class Keeper:
         self._best: float | None = None
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="tuitrain-save")
         self._flight: Future[list[Told]] | None = None
+        self._taken: Snapshot | None = None
+        self._rests_until = 0.0
 
     def went_on_from(self, position: Position) -> None:
         """The run was at `position` when it was saved last, in another process, and goes on from there."""
@@ -87,16 +94,16 @@ class Keeper:
         return self._shelf.saved.step if self._shelf.saved is not None else 0
 
     def due(self, step: int) -> bool:
-        """Whether the configuration asks for a checkpoint after `step`. One that only the clock asks for waits for the one before."""
+        """Whether the configuration asks for a checkpoint after `step`. One that the clock alone asks for waits for the one before, and for
+        as long after it as `RESTS` says."""
         every = self._config.checkpoint_every_steps
         if every is not None and step % every == 0:
             return True
-        late = time.monotonic() - self._saved_at >= self._config.checkpoint_every_minutes * 60
-        return late and (self._flight is None or self._flight.done())
+        return self._rested(self._config.checkpoint_every_minutes * 60)
 
     def save(self, kind: CheckpointKind, position: Position, accuracy: float | None, *, ends: bool = False) -> Iterator[Told]:
         """Copy everything, and let it be written; a position that is saved already is only told again. The end of an epoch may not be worth
-        it, see `EPOCH_SECONDS`: of those the best one so far is saved, and the last one.
+        it, see `EPOCH_SECONDS` and `RESTS`: of those the best one so far is saved, and the last one.
 
         Args:
             kind: why it is saved.
@@ -107,7 +114,7 @@ class Keeper:
         better = accuracy is not None and (self._best is None or accuracy > self._best)
         if better:
             self._best = accuracy
-        elif kind == "epoch" and not ends and position.epoch > FIRST_EPOCHS and time.monotonic() - self._saved_at < EPOCH_SECONDS:
+        elif kind == "epoch" and not ends and position.epoch > FIRST_EPOCHS and not self._rested(EPOCH_SECONDS):
             return
         yield from self.drain()
         self._saved_at = time.monotonic()
@@ -116,11 +123,13 @@ class Keeper:
         position = replace(position, best_accuracy=accuracy if best else highest)
         taken: Snapshot | None = None
         if position != self._shelf.saved:
+            spent, self._taken = self._taken, None
             try:
-                taken = snapshot.take(position, self._model, self._optimizer, self._devices, self._origin, self._averaging)
+                taken = snapshot.take(position, self._model, self._optimizer, self._devices, self._origin, self._averaging, spent)
             except Exception as error:  # a model whose state is no tensors, or no memory for the copies
                 yield _not_saved(position, error, ends=ends)
                 return
+            self._taken = taken
         self._flight = self._writer.submit(self._put, kind, position, taken, best=best, ends=ends)
 
     def news(self) -> Iterator[Told]:
@@ -140,10 +149,21 @@ class Keeper:
         """Wait for the writing thread, and end it."""
         self._writer.shutdown()
 
+    def _rested(self, seconds: float) -> bool:
+        """Whether the last save was `seconds` ago, and the disk has been left alone for long enough since."""
+        written = self._flight is None or self._flight.done()
+        now = time.monotonic()
+        return written and now - self._saved_at >= seconds and now >= self._rests_until
+
     def _put(self, kind: CheckpointKind, position: Position, taken: Snapshot | None, *, best: bool, ends: bool) -> list[Told]:
-        if taken is not None:
-            self._recorded()
-        return self._shelf.put(kind, position, taken, best=best, ends=ends)
+        if taken is None:
+            return self._shelf.put(kind, position, taken, best=best, ends=ends)
+        self._recorded()
+        began = time.monotonic()
+        told = self._shelf.put(kind, position, taken, best=best, ends=ends)
+        ended = time.monotonic()
+        self._rests_until = ended + min(RESTS * (ended - began), MOST_REST_SECONDS)
+        return told
 
 
 class Shelf:

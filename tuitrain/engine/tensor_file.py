@@ -2,7 +2,8 @@
 
 The library's own `save` copies all of it twice and holds Python's lock meanwhile, about a second for each GB, in which no key is answered,
 no work is queued for a GPU and no rank gives a sign of life; its `save_file` holds the lock too before version 0.8, and lets nobody but the
-owner read the file. What is made here the library reads.
+owner read the file. Its `load` copies each tensor, and its `load_file` maps a file that may end, or not be readable any more, under the
+process. What is made here the library reads, and what it makes is read here.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ _NAMES = {
     torch.uint8: "U8",
     torch.bool: "BOOL",
 }
+_TYPES = {name: dtype for dtype, name in _NAMES.items()}
 
 
 def pieces(tensors: Mapping[str, Tensor]) -> Iterator[bytes | memoryview]:
@@ -58,3 +60,22 @@ def pieces(tensors: Mapping[str, Tensor]) -> Iterator[bytes | memoryview]:
         content = tensor.contiguous().reshape(-1).view(torch.uint8).numpy().data
         for first in range(0, len(content), PIECE):
             yield content[first : first + PIECE]
+
+
+def tensors_in(content: bytearray) -> dict[str, Tensor]:
+    """The tensors of a file's whole content, by their names, on the CPU. Each is a part of `content`, which nobody else changes.
+
+    Raises:
+        KeyError, TypeError, ValueError: it is not of the format, or has a type that `pieces` does not write.
+    """
+    begin = 8 + int.from_bytes(content[:8], "little")
+    header = json.loads(content[8:begin])
+    header.pop("__metadata__", None)
+    return {name: _tensor_in(content, begin, **entry) for name, entry in header.items()}
+
+
+def _tensor_in(content: bytearray, begin: int, dtype: str, shape: list[int], data_offsets: list[int]) -> Tensor:
+    first, end = data_offsets
+    if first == end:  # of no bytes `frombuffer` makes nothing
+        return torch.empty(shape, dtype=_TYPES[dtype])
+    return torch.frombuffer(content, dtype=torch.uint8, count=end - first, offset=begin + first).view(_TYPES[dtype]).reshape(shape)
