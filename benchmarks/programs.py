@@ -265,10 +265,8 @@ def script_command(folder: Path, steps: int) -> list[str]:
     return [sys.executable, str(HERE / "plain_script.py"), str(folder), "--max-steps", str(steps), "--skip", str(SKIPPED_STEPS)]
 
 
-SHORT_SPIN = {"GOMP_SPINCOUNT": "2000"}
-"""As `tuitrain` sets it: without, a plain script all but stops where another process is busy, and the figure would be about that."""
 AS_NICE = ["nice", "-n", "10"]
-"""As `tuitrain` trains, for the same reason."""
+"""As `tuitrain` trains: without, a plain script has more of a processor than it where another process is busy."""
 
 
 def loop_command(training: Training, file: Path, *more: str) -> list[str]:

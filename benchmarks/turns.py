@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import subprocess
 import tempfile
 import time
@@ -22,7 +23,6 @@ from benchmarks.programs import (
     AS_NICE,
     ENDLESS,
     HERE,
-    SHORT_SPIN,
     SKIPPED_STEPS,
     Screen,
     Training,
@@ -106,7 +106,7 @@ def plain_loop(training: Training, *, bar: bool = False) -> Iterator[Trainee]:
         file = Path(folder) / "times"
         nice, more = ([], ["--bar"]) if bar else (AS_NICE, [])
         command = [*nice, *loop_command(training, file, *more)]
-        yield Trainee(command, lambda: lines_of(file), training.skipped, SHORT_SPIN, on_screen=bar)
+        yield Trainee(command, lambda: lines_of(file), training.skipped, on_screen=bar)
 
 
 @contextmanager
@@ -294,4 +294,7 @@ def lines_of(file: Path) -> list[float]:
 
 
 def _kept_times(folder: Path, read: Callable[[Path], list[float]]) -> list[float]:
-    return read(folder) if any(folder.glob("*/metrics.sqlite")) else []
+    try:
+        return read(folder) if any(folder.glob("*/metrics.sqlite")) else []
+    except sqlite3.OperationalError:  # a moment in which it has no tables yet
+        return []

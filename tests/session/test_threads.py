@@ -12,12 +12,17 @@ from pathlib import Path
 import pytest
 
 from tuitrain.python import lasting_imports
+from tuitrain.session import threads
 from tuitrain.session.control import Control
 from tuitrain.session.threads import CPU_NICENESS, limit_openmp_spin, yield_to_the_screen
 
 
-def test_spinning_is_limited_unless_the_person_has_chosen() -> None:
+def test_spinning_is_limited_unless_the_person_has_chosen_or_the_engine_can_tell_when(monkeypatch: pytest.MonkeyPatch) -> None:
     fresh: dict[str, str] = {}
+    monkeypatch.setattr(threads, "waits_are_told", lambda: True)
+    limit_openmp_spin(fresh)
+    assert fresh == {}
+    monkeypatch.setattr(threads, "waits_are_told", lambda: False)
     limit_openmp_spin(fresh)
     assert fresh == {"GOMP_SPINCOUNT": "2000"}
     for name in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY"):

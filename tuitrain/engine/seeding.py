@@ -17,6 +17,7 @@ from tuitrain.config import RunConfig
 from tuitrain.engine import own_modules
 from tuitrain.engine.allocator import kept_memory
 from tuitrain.engine.failures import empty_frames, reaching
+from tuitrain.engine.spinning import sleeping_where_crowded
 
 
 def _deterministic() -> tuple[bool, bool]:
@@ -62,8 +63,8 @@ def seed_rank(seed: int, rank: int, step: int) -> None:
 
 @contextmanager
 def run_settings(config: RunConfig, devices: Sequence[torch.device], *, alone: bool = True) -> Iterator[None]:
-    """Seeds, cuDNN's flags, TF32 for products of matrices, torch's threads, the current CUDA device and the C library's way with memory for
-    one run; as before afterwards, with what a person's own code has set for all of the process.
+    """Seeds, cuDNN's flags, TF32 for products of matrices, torch's threads, the current CUDA device, and on the CPU how memory is kept and
+    how threads wait, for one run; as before afterwards, with what a person's own code has set for all of the process.
 
     The first of the run's devices, where it is a CUDA device, is the current one.
 
@@ -84,7 +85,7 @@ def run_settings(config: RunConfig, devices: Sequence[torch.device], *, alone: b
     threads_of_a_step = config.strategy == "dp" and len(devices) > 1
     torch.backends.cudnn.benchmark = not config.deterministic and not threads_of_a_step
     # The current device decides where contexts are made: nothing may touch cuda:0 while a run is on cuda:1.
-    current = _current(devices[0]) if devices[0].type == "cuda" else kept_memory()
+    current = _current(devices[0]) if devices[0].type == "cuda" else _on_the_cpu()
     gives_back = any(device.type == "cuda" for device in devices)
     # A CPU that is told so may multiply in bfloat16.
     products = _in_tf32() if config.precision == "tf32" and gives_back else nullcontext()
@@ -105,6 +106,12 @@ def run_settings(config: RunConfig, devices: Sequence[torch.device], *, alone: b
         _set_again(others)
         if gives_back:
             _give_memory_back()
+
+
+@contextmanager
+def _on_the_cpu() -> Iterator[None]:
+    with kept_memory(), sleeping_where_crowded():
+        yield
 
 
 @contextmanager

@@ -179,13 +179,17 @@ def _copies(named: Mapping[str, Any], spent: Mapping[str, Tensor]) -> dict[str, 
 
 
 def _copy(value: Tensor, spent: Tensor | None) -> Tensor:
-    return spent.copy_(value) if spent is not None and _alike(value, spent) else value.to("cpu", copy=True)
+    if spent is not None and _may_take(spent, value):
+        return spent.copy_(value)
+    # In the order in which it is written: else the writing thread would put it in order, with threads of OpenMP's of its own. Of more of
+    # them than there are processors none spins any more, see `spinning`, and training slows down.
+    return value.to("cpu", copy=True, memory_format=torch.contiguous_format)
 
 
-def _alike(one: Tensor, other: Tensor) -> bool:
-    """Whether both are plain arrays that lie in memory in the same way, on whatever device."""
-    plain = all(type(each) is Tensor and each.layout == torch.strided for each in (one, other))
-    return plain and (one.dtype, one.shape, one.stride()) == (other.dtype, other.shape, other.stride())
+def _may_take(spent: Tensor, value: Tensor) -> bool:
+    """Whether both are plain arrays of the same kind."""
+    plain = all(type(each) is Tensor and each.layout == torch.strided for each in (spent, value))
+    return plain and (spent.dtype, spent.shape) == (value.dtype, value.shape)
 
 
 def _json(document: Mapping[str, Any]) -> bytes:

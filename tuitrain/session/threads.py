@@ -7,8 +7,11 @@ import sys
 import threading
 from collections.abc import MutableMapping
 
+from tuitrain.scheduling import SPIN_CHOICES, waits_are_told
+
 # Idle OpenMP threads spin before they sleep. With GNU's default they spin so long that one other busy process makes training
-# collapse, and the screen waits for a processor; a short spin costs nothing on a quiet machine.
+# collapse. The engine mends that where Linux tells how long threads wait (`engine/spinning.py`); elsewhere a short spin does, at the
+# price of some percent on a quiet machine.
 SPIN_COUNT = "2000"
 
 # A step below everything interactive, well above nothing: a screen that needs a millisecond gets it at once.
@@ -26,8 +29,9 @@ def share_the_lock() -> None:
 
 
 def limit_openmp_spin(environment: MutableMapping[str, str] = os.environ) -> None:
-    """Make idle OpenMP threads sleep soon, unless the person has chosen. It works only before torch is loaded."""
-    if not any(name in environment for name in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")):
+    """Make idle OpenMP threads sleep soon, unless the person has chosen, or the engine can tell when they should. It works only before
+    torch is loaded."""
+    if not any(name in environment for name in SPIN_CHOICES) and not waits_are_told():
         environment["GOMP_SPINCOUNT"] = SPIN_COUNT
 
 
