@@ -95,7 +95,7 @@ def tuitrain(training: Training, *, in_app: bool = False) -> Iterator[Trainee]:
     """`tuitrain run` in a pipe, or inside the app."""
     with runs_dir() as (folder, env):
         command = training.command("--epochs", str(training.steps), *(["--tui"] if in_app else []))
-        read = step_times if training.device == "cpu" else device_times
+        read = device_times if "cuda" in training.device else step_times
         yield Trainee(command, lambda: _kept_times(folder, read), training.skipped, {**env, **training.env}, in_app)
 
 

@@ -11,6 +11,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from benchmarks import turns
+from benchmarks.programs import Training
 from benchmarks.turns import Phase, Span, Trainee, Turn, in_phases, in_turns, lines_of, seconds_per_step, whole_rounds
 
 STEPPING = """
@@ -66,6 +68,15 @@ def words_of(process: psutil.Process) -> list[str]:
         return list(process.cmdline())
     except psutil.Error:
         return []
+
+
+@pytest.mark.parametrize(("device", "clock"), [("cpu", "step_times"), ("cpu,cpu", "step_times"), ("cuda:0", "device_times")])
+def test_steps_on_cpus_are_timed_by_the_host(monkeypatch: pytest.MonkeyPatch, device: str, clock: str) -> None:
+    for name in ("step_times", "device_times"):
+        monkeypatch.setattr(turns, name, name)
+    monkeypatch.setattr(turns, "_kept_times", lambda folder, read: read)
+    with turns.tuitrain(Training("synthetic", device=device)) as trainee:
+        assert trainee.times() == clock
 
 
 def test_one_that_does_not_train_is_said(tmp_path: Path) -> None:
