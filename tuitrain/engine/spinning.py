@@ -21,9 +21,9 @@ import torch
 from tuitrain.scheduling import SPIN_CHOICES, waited, waits_are_told
 
 CHECK_SECONDS = 0.5
-CROWDED = 0.2
-"""Seconds in each second that all threads of the process together wait for a processor. On two quiet cores it is 0.01, beside one busy
-process 0.4 to 0.9, with and without spinning."""
+CROWDED = 0.05
+"""The part of their time for which threads that compute wait for a processor. With two on quiet cores it is 0.005 to 0.025, beside one busy
+process 0.2 to 0.4, and 0.1 in a container with half of their time, all with and without spinning."""
 _MOST_TEAMS = 8
 _PARALLEL_NUMBERS = 1 << 17
 """So many that torch shares them out."""
@@ -53,7 +53,7 @@ def _watch(over: threading.Event) -> None:
         crowded, before, at = False, waited(), time.monotonic()
         while not over.wait(CHECK_SECONDS):
             now, moment = waited(), time.monotonic()
-            was, crowded = crowded, _waited_since(before, now) > CROWDED * (moment - at)
+            was, crowded = crowded, _waited_since(before, now) > CROWDED * torch.get_num_threads() * (moment - at)
             before, at = now, moment
             if crowded and not was:
                 idle.enter_context(idle_teams())
