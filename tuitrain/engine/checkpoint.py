@@ -103,9 +103,10 @@ def load(folder: Path) -> Contents:
         Unreadable: the system does not let its files be read.
         BadCheckpoint: a file is missing or not as it was written.
     """
-    files: dict[str, bytearray] = {}
-    for name, expected in _expected(folder).items():
-        _check(folder, name, expected, files.setdefault(name, bytearray()))
+    expected = _expected(folder)
+    files = {name: bytearray() for name in expected}
+    for name, content in files.items():
+        _check(folder, name, expected[name], content)
     try:
         state = json.loads(files[STATE])
         model, optimizer, generators = (tensors_in(files[f"{name}.safetensors"]) for name in TENSORS)
