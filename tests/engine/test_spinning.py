@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
@@ -55,23 +55,17 @@ def test_openmp_sleeps_while_there_are_idle_teams_and_spins_again_afterwards() -
 
 
 @contextmanager
-def said(monkeypatch: pytest.MonkeyPatch, waits: Callable[[], dict[int, float]]) -> Iterator[list[str]]:
-    """What the watch does while threads wait as `waits` says: it looks each millisecond."""
-    done: list[str] = []
-
-    @contextmanager
-    def teams() -> Iterator[None]:
-        done.append("idle")
-        yield
-        done.append("free")
-
+def said(
+    monkeypatch: pytest.MonkeyPatch, waits: Callable[[], dict[int, float]], teams: Callable[[], AbstractContextManager[None]]
+) -> Iterator[None]:
+    """Threads wait as `waits` says, which is looked at each millisecond; `teams` are those that idle."""
     for name in SPIN_CHOICES:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(spinning, "CHECK_SECONDS", 0.001)
     monkeypatch.setattr(spinning, "idle_teams", teams)
     monkeypatch.setattr(spinning, "waited", waits)
     with spinning.sleeping_where_crowded():
-        yield done
+        yield
 
 
 def test_threads_that_wait_for_a_processor_make_idle_ones_sleep_until_they_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,8 +81,15 @@ def test_threads_that_wait_for_a_processor_make_idle_ones_sleep_until_they_do_no
             over.set()
         return look
 
+    @contextmanager
+    def teams() -> Iterator[None]:
+        done.append("idle")
+        yield
+        done.append("free")
+
     rests: list[int] = []
-    with said(monkeypatch, waits) as done:
+    done: list[str] = []
+    with said(monkeypatch, waits, teams):
         assert over.wait(60)
     assert done == ["idle", "free"]
     assert "tuitrain-spin" not in {thread.name for thread in threading.enumerate()}
@@ -112,8 +113,7 @@ def test_a_run_that_ends_while_it_is_crowded_leaves_no_thread(monkeypatch: pytes
 
     held: list[str] = []
     real = spinning.idle_teams
-    with said(monkeypatch, waits):
-        monkeypatch.setattr(spinning, "idle_teams", teams)
+    with said(monkeypatch, waits, teams):
         assert crowded.wait(60)
     assert ("tuitrain-idle" in held) == (spinning._missing_teams() > 0)
     assert not {"tuitrain-spin", "tuitrain-idle"} & {thread.name for thread in threading.enumerate()}
