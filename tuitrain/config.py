@@ -74,8 +74,9 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     momentum: Annotated[float, Meta(ge=0, lt=1, description="a number from 0 up to, not including, 1")] = 0.0
     nesterov: bool = False
     weight_decay: Annotated[float, Meta(ge=0, le=LARGEST, description="a number of 0 or more")] = 0.0
-    lr_schedule: Literal["none", "triangle"] = "none"
-    """triangle: from 0.2 times `lr` up to `lr` at 23 % of the planned steps, and down to 0.07 times `lr` after the last one."""
+    lr_schedule: Literal["none", "cosine", "triangle"] = "none"
+    """Over the planned steps. cosine: from `lr` down to 0, along half a cosine; triangle: from 0.2 times `lr` up to `lr` at 23 % of them,
+    and down to 0.07 times `lr` after the last one."""
     averaging: Literal["none", "lookahead"] = "none"
     """lookahead: from epoch 4 on, every fifth step, and at each epoch's end, the weights become a moving average of themselves."""
     shuffle: bool = False

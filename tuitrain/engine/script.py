@@ -211,6 +211,8 @@ def _imports(config: RunConfig, kind: DataKind, given: Arguments) -> list[str]:
         others |= {"import torchvision"}
     if needs_copy(config):
         standard |= {"import copy"}
+    if config.lr_schedule == "cosine":
+        standard |= {"import math"}
     if is_numbered(config):
         standard |= {"import os"}
     if config.strategy == "ddp":

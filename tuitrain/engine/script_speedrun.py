@@ -7,7 +7,7 @@ import inspect
 from tuitrain.config import RunConfig
 from tuitrain.engine.augment import flip_shift, moves
 from tuitrain.engine.averaging import Lookahead
-from tuitrain.engine.schedule import set_rates, triangle
+from tuitrain.engine.schedule import SCHEDULES, set_rates
 from tuitrain.engine.views import six_views
 from tuitrain.engine.warm_up import FIT_SAMPLES
 
@@ -33,7 +33,7 @@ def functions(config: RunConfig) -> list[str]:
     """What the training loop calls, as source."""
     wanted: list[object] = []
     wanted += [moves, flip_shift] if config.augment == "flip-shift" else []
-    wanted += [triangle] if config.lr_schedule == "triangle" else []
+    wanted += [SCHEDULES[config.lr_schedule]] if config.lr_schedule != "none" else []
     wanted += [set_rates] if _sets_rates(config) else []
     wanted += [Lookahead] if config.averaging == "lookahead" else []
     wanted += [six_views] if config.tta else []
@@ -66,7 +66,7 @@ def step_lines(config: RunConfig) -> list[str]:
     """Between a batch that is ready and what is done with it."""
     if not _sets_rates(config):
         return []
-    factor = "triangle(step - 1, total_steps)" if config.lr_schedule == "triangle" else "1.0"
+    factor = f"{config.lr_schedule}(step - 1, total_steps)" if config.lr_schedule != "none" else "1.0"
     return [f"        set_rates(optimizer, {factor}, epoch)"]
 
 
