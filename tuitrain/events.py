@@ -266,11 +266,22 @@ class Prediction(msgspec.Struct, frozen=True, kw_only=True):
     file: str | None = None
 
 
+class Confusion(msgspec.Struct, frozen=True, kw_only=True):
+    """Of the `samples` test samples of class number `truth`, `count` were taken for class number `predicted`."""
+
+    truth: int
+    predicted: int
+    count: int
+    samples: int
+
+
 class Predictions(Event, frozen=True, kw_only=True, tag="predictions"):
     """How the network did on the test samples, after the evaluation at `step`.
 
-    `confusion[truth][predicted]` counts test samples. `samples`: the worst mistakes first (the surest wrong answers), then right answers,
-    the least sure first. `of_cells`: others in the same order, so that there are some of the cells of `confusion`.
+    `confusion[truth][predicted]` counts test samples; it is empty where there are too many classes to read it, and then `largest` has its
+    largest cells beside the diagonal, the largest first. `samples`: the worst mistakes first (the surest wrong answers), then right
+    answers, the least sure first. `of_cells`: others in the same order, so that there are some of the cells of `confusion`, or of each of
+    `largest`.
     """
 
     step: int
@@ -279,6 +290,7 @@ class Predictions(Event, frozen=True, kw_only=True, tag="predictions"):
     confusion: tuple[tuple[int, ...], ...]
     samples: tuple[Prediction, ...]
     of_cells: tuple[Prediction, ...] = ()
+    largest: tuple[Confusion, ...] = ()
 
 
 class GpuSample(Event, frozen=True, kw_only=True, tag="gpu_sample"):

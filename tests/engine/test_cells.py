@@ -1,4 +1,5 @@
-"""Which samples are kept of the matrix's cells: the rule as anyone would write it, its bound, and what the event has of it."""
+"""Which cells are the largest and which samples are kept of the matrix's cells: the rules as anyone would write them, their bounds, and
+what the event has of them."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from tuitrain.engine.cells import LARGEST_CONFUSIONS, SHOWN_OF_A_CELL, SHOWN_OF_CELLS, of_cells
+from tuitrain.engine.cells import LARGEST_CONFUSIONS, LISTED_CONFUSIONS, SHOWN_OF_A_CELL, SHOWN_OF_CELLS, of_cells
 from tuitrain.engine.data import Split
 from tuitrain.engine.predictions import SHOWN_SAMPLES, Answers
 from tuitrain.events import Predictions
@@ -136,9 +137,42 @@ def test_samples_without_an_answer_have_cells_too() -> None:
     assert set(kept(told)) == set(counted(told))
 
 
-def test_without_a_matrix_there_are_none() -> None:
-    told = event_of(*made_up(101, 3000))
-    assert (told.confusion, told.of_cells, len(told.samples)) == ((), (), SHOWN_SAMPLES)
+@pytest.mark.parametrize("classes", [101, 400])
+def test_without_a_matrix_its_largest_confusions_are_listed_and_each_has_a_picture(classes: int) -> None:
+    scores, labels = made_up(classes, 3000, 3.0)
+    told = event_of(scores, labels)
+    pairs = Counter(zip(labels.tolist(), scores.argmax(1).tolist(), strict=True))
+    of_class = Counter(labels.tolist())
+    beside = sorted((cell for cell in pairs if cell[0] != cell[1]), key=lambda cell: (-pairs[cell], cell))
+    assert len(beside) > LISTED_CONFUSIONS
+    listed = beside[:LISTED_CONFUSIONS]
+    assert [(one.truth, one.predicted) for one in told.largest] == listed
+    assert [(one.count, one.samples) for one in told.largest] == [(pairs[cell], of_class[cell[0]]) for cell in listed]
+    assert (told.confusion, len(told.samples)) == ((), SHOWN_SAMPLES)
+    assert 0 < len(told.of_cells) <= SHOWN_OF_CELLS
+    assert all(kept(told)[cell] >= 1 for cell in listed)
+    assert all(kept(told)[cell] >= min(SHOWN_OF_A_CELL, pairs[cell]) for cell in listed[:LARGEST_CONFUSIONS])
+    assert {(one.truth, one.predicted) for one in told.of_cells} <= set(listed)
+
+
+def test_with_a_matrix_nothing_is_listed_and_without_a_mistake_neither() -> None:
+    assert event_of(*made_up(100, 3000)).largest == ()
+    told = event_of(torch.eye(101), torch.arange(101))
+    assert (told.largest, told.of_cells) == ((), ())
+
+
+def test_the_cells_of_very_many_classes_are_not_counted_one_by_one() -> None:
+    """The square of so many has two terabytes."""
+    classes = 500_000
+    labels, said = torch.tensor([0, classes - 1, 5, 5, 5]), torch.tensor([1, classes - 2, 6, 6, 5])
+    answers = Answers(Split(torch.zeros(5, 1), labels))
+    answers.add(nn.functional.one_hot(said, classes).float())
+    told = answers.event(1, 1, tuple(map(str, range(classes))))
+    assert [(one.truth, one.predicted, one.count, one.samples) for one in told.largest] == [
+        (5, 6, 2, 3),
+        (0, 1, 1, 1),
+        (classes - 1, classes - 2, 1, 1),
+    ]
 
 
 def test_a_few_samples_are_all_shown_and_none_is_kept_twice() -> None:

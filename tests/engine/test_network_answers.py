@@ -116,7 +116,7 @@ def test_classes_without_a_name_are_numbers_and_names_are_clean() -> None:
 def test_with_many_classes_there_is_no_matrix() -> None:
     labels = torch.arange(101)
     told = event_of(torch.eye(101), labels)
-    assert (told.confusion, len(told.classes)) == ((), 101)
+    assert (told.confusion, told.largest, len(told.classes)) == ((), (), 101)
     assert len(event_of(torch.eye(100), labels[:100]).confusion) == 100
 
 

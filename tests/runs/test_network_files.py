@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from tuitrain.events import Parameter, Parameters, Prediction, Predictions
+from tuitrain.events import Confusion, Parameter, Parameters, Prediction, Predictions
 from tuitrain.runs.network import PARAMETERS, PREDICTIONS, read_parameters, read_predictions, write_network
 from tuitrain.runs.saved import load_record
 
@@ -11,6 +11,9 @@ ROW = Parameter(name="0.weight", shape=(32, 3, 5, 5), count=2400, device="cpu", 
 TOLD = Parameters(rows=(ROW,), warnings=("blocks: 3 layers are kept in a plain Python list",))
 SAMPLE = Prediction(index=4, truth=0, predicted=1, confidence=0.75, image=bytes(range(256)) * 12)
 SAID = Predictions(step=20, epoch=2, classes=("cat", "dog"), confusion=((3, 4), (5, 6)), samples=(SAMPLE,))
+
+
+LISTED = Confusion(truth=0, predicted=1, count=3, samples=9)
 
 
 def test_what_is_written_is_read(run_folder):
@@ -59,6 +62,12 @@ def test_a_run_without_them_loads(run_folder):
     assert (record.parameters, record.predictions) == (None, None)
 
 
+def test_a_list_in_place_of_the_matrix_is_read(run_folder):
+    said = msgspec.structs.replace(SAID, confusion=(), largest=(LISTED,))
+    write_network(run_folder.path, said)
+    assert read_predictions(run_folder.path) == said
+
+
 def torn(path):
     path.write_bytes(path.read_bytes()[:-20])
 
@@ -85,6 +94,7 @@ def test_damage_is_the_same_as_nothing(run_folder, damage):
         {"samples": (msgspec.structs.replace(SAMPLE, predicted=-1),)},
         {"samples": (msgspec.structs.replace(SAMPLE, image=b"short"),)},
         {"of_cells": (msgspec.structs.replace(SAMPLE, truth=2),)},
+        *({"largest": (msgspec.structs.replace(LISTED, **one),)} for one in ({"truth": 2}, {"predicted": -1}, {"count": 10}, {"count": 0})),
     ],
 )
 def test_numbers_that_do_not_fit_each_other_are_damage(run_folder, changes):

@@ -13,13 +13,14 @@ from rich.cells import cell_len
 from test_terminal import OnTerminal
 from textual.pilot import Pilot
 
-from tuitrain.events import Prediction, Predictions
+from tuitrain.events import Confusion, Eval, Prediction, Predictions
 from tuitrain.text import clean
 from tuitrain.tui.app import TuitrainApp
 from tuitrain.tui.browse.pictures import BYTES, HEIGHT, SIDE, draw, ink_of
 from tuitrain.tui.browse.results import Results
 from tuitrain.tui.layout import LEAST
 from tuitrain.tui.screens.predictions import PredictionsScreen
+from tuitrain.tui.widgets.confusions import Confusions
 from tuitrain.tui.widgets.images import Images
 from tuitrain.tui.widgets.matrix import Matrix
 
@@ -527,20 +528,6 @@ async def test_many_classes_scroll(session: FakeSession, sampler: FakeSampler, s
         assert "rows 0–" in screen_text(app)
 
 
-async def test_too_many_classes_for_a_matrix(session: FakeSession, sampler: FakeSampler) -> None:
-    event = Predictions(step=10, epoch=1, classes=tuple(map(str, range(1000))), confusion=(), samples=evaluation().samples)
-    app = make(session, sampler)
-    async with app.run_test(size=(80, 24)) as pilot:
-        await opened(pilot, session, event)
-        assert "after epoch 1 · step 10 · 54.2 % right" in screen_text(app)
-        await pilot.press("m")
-        await pilot.pause()
-        assert "There is no confusion matrix of these 1,000 classes" in said(app)
-        await pilot.press("down", "end", "enter", "m")
-        await pilot.pause()
-        assert "▀" in screen_text(app)
-
-
 async def test_a_click_selects_a_cell(session: FakeSession, sampler: FakeSampler) -> None:
     app = make(session, sampler)
     async with app.run_test(size=(80, 24)) as pilot:
@@ -555,6 +542,144 @@ async def test_a_click_selects_a_cell(session: FakeSession, sampler: FakeSampler
         await pilot.click(Matrix, offset=(lines[row].index("54"), row - 3))
         await pilot.pause()
         assert "airplane taken for bird" in screen_text(app)
+
+
+# -- the list in its place --------------------------------------------------------------------------------------------
+
+MANY = tuple(f"breed {number:03}" for number in range(1000))
+
+
+def of_many(listed: int = 100, classes: tuple[str, ...] = MANY, step: int = 2346) -> Predictions:
+    """An evaluation with too many classes for a matrix: class N is taken for the next one, the first ones most often."""
+    largest = tuple(Confusion(truth=n, predicted=n + 1, count=100 - n, samples=120) for n in range(listed))
+    beside = tuple(Prediction(index=700 + n, truth=n, predicted=n + 1, confidence=0.5, image=picture(n)) for n in range(1, listed))
+    samples = tuple(Prediction(index=n, truth=0, predicted=1, confidence=0.9, image=picture(n)) for n in range(3))
+    return Predictions(step=step, epoch=3, classes=classes, confusion=(), samples=samples, of_cells=beside, largest=largest)
+
+
+@pytest.mark.parametrize(("size", "seen"), [((80, 24), 17), ((120, 40), 33), ((200, 60), 53)])
+async def test_too_many_classes_for_a_matrix_have_a_list_of_the_largest_confusions(
+    session: FakeSession, sampler: FakeSampler, size: tuple[int, int], seen: int
+) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=size) as pilot:
+        await opened(pilot, session, of_many())
+        assert "after epoch 3 · step 2,346" in screen_text(app)
+        assert "m Confusions" in screen_text(app).splitlines()[-1]
+        await pilot.press("m")
+        await pilot.pause()
+        text = screen_text(app)
+        assert "m Pictures" in text.splitlines()[-1]
+        assert f"1–{seen} of 100" in text.splitlines()[1]
+        rows = [line for line in text.splitlines() if " of 120 " in line and "taken" not in line]
+        assert len(rows) == seen
+        assert rows[0][1:].split()[:9] == ["▸", "breed", "000", "breed", "001", "100", "of", "120", "83.3"]
+        assert "█" in rows[0]
+        assert "breed 000 taken for breed 001: 100 of 120 (83.3 %)" in text
+        assert "Enter shows 3 of them" in text
+        assert {len(line) for line in text.splitlines()} == {size[0]}
+
+
+async def test_the_list_of_confusions_has_a_cursor_and_enter_shows_pictures(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await opened(pilot, session, of_many())
+        await pilot.press("tab")
+        for key, place, seen in (
+            ("up", 0, "1–17"),
+            ("down", 1, "1–17"),
+            ("right", 1, "1–17"),
+            ("pagedown", 18, "3–19"),
+            ("up", 17, "3–19"),
+            ("end", 99, "84–100"),
+            ("down", 99, "84–100"),
+            ("pageup", 82, "83–99"),
+            ("home", 0, "1–17"),
+            ("down", 1, "1–17"),
+        ):
+            await pilot.press(key)
+            await pilot.pause()
+            assert f"breed {place:03} taken for breed {place + 1:03}: {100 - place} of 120" in screen_text(app), key
+            assert f"{seen} of 100" in screen_text(app), key
+        await pilot.press("enter")
+        await pilot.pause()
+        assert "test sample 701 · 50 % sure · 1 of 99 kept · " in screen_text(app)
+        await pilot.press("escape")
+        await pilot.pause()
+        assert "worst first" in screen_text(app)
+        await pilot.press("m")
+        session.say(of_many(step=3128))
+        await settle(pilot)
+        assert "step 3,128" in screen_text(app)
+        assert "breed 001 taken for breed 002" in screen_text(app)
+        # Fewer than were above the cursor.
+        session.say(of_many(listed=1, step=3910))
+        await settle(pilot)
+        assert "breed 000 taken for breed 001" in screen_text(app)
+        session.say(evaluation(step=4692))
+        await settle(pilot)
+        assert "airplane taken for automobile: 30 of 100" in screen_text(app)
+        assert "recall" in screen_text(app)
+
+
+async def test_a_click_selects_a_confusion(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await opened(pilot, session, of_many(listed=5))
+        await pilot.press("m")
+        await pilot.pause()
+        lines = screen_text(app).splitlines()
+        row = next(y for y, line in enumerate(lines) if line[1:].split()[:2] == ["breed", "003"])
+        for y, place in ((row, 3), (row + 1, 4), (row + 2, 4), (row - 3, 0), (row - 4, 0)):
+            await pilot.click(Confusions, offset=(20, y - 1))
+            await pilot.pause()
+            assert f"breed {place:03} taken for" in screen_text(app), y - row
+
+
+async def test_without_a_list_of_confusions_the_screen_says_why(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await opened(pilot, session, of_many(listed=0))
+        await pilot.press("m")
+        await pilot.pause()
+        assert "Of these 1,000 classes nobody could read a confusion matrix, and their largest confusions were not kept." in said(app)
+        await pilot.press("down", "end", "enter", "m")
+        await pilot.pause()
+        assert "▀" in screen_text(app)
+        session.say(Eval(step=9000, epoch=4, loss=0.1, loss_sum=1.0, accuracy=1.0), of_many(listed=0, step=9000))
+        await settle(pilot)
+        await pilot.press("m")
+        await pilot.pause()
+        assert "The network takes no class for another." in screen_text(app)
+        assert "100.0 % right" in screen_text(app)
+
+
+async def test_help_tells_of_the_list(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await opened(pilot, session, of_many())
+        await pilot.press("question_mark")
+        await pilot.pause()
+        assert "between the pictures and the largest confusions" in screen_text(app)
+        assert "matrix" not in screen_text(app)
+
+
+@pytest.mark.parametrize("size", SIZES[:2])
+async def test_hostile_names_of_many_classes(session: FakeSession, sampler: FakeSampler, size: tuple[int, int]) -> None:
+    app = OnTerminal(session, sampler, size)
+    async with app.run_test(size=size) as pilot:
+        await opened(pilot, session, of_many(listed=len(HOSTILE) - 1, classes=(*HOSTILE, *MANY[:100])))
+        app.written.clear()
+        for keys in (("m",), ("down",) * 3, ("end",), ("enter",), ("escape",)):
+            await pilot.press(*keys)
+            await pilot.pause()
+            assert app.shown() == screen_text(app)
+            if keys == ("m",):
+                long = next(line for line in screen_text(app).splitlines() if "xxx" in line)
+                assert "xxx…" in long
+                assert " of 120  " in long
+        assert "\x07" not in "".join(app.written)
+        assert {cell_len(line) for line in screen_text(app).splitlines()} == {size[0]}
 
 
 # -- samples that are files -------------------------------------------------------------------------------------------

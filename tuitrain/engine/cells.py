@@ -1,4 +1,4 @@
-"""Which test samples are kept of the cells of the confusion matrix, chosen on the device."""
+"""Which cells of the confusion matrix are the largest, and which test samples are kept of its cells; chosen on the device."""
 
 from __future__ import annotations
 
@@ -11,6 +11,22 @@ LARGEST_CONFUSIONS = 20
 """So many cells beside the diagonal come before all others."""
 SHOWN_OF_CELLS = 256
 """In all. Up to twelve classes that is one for each cell at least; an image has 3 KiB, on its way from the device and on disk."""
+LISTED_CONFUSIONS = 100
+"""So many stand for a matrix that nobody could read: each of them has a sample that is kept."""
+
+
+def largest_confusions(cells: Tensor, classes: int) -> tuple[Tensor, Tensor]:
+    """The numbers of at most `LISTED_CONFUSIONS` cells beside the diagonal, and how many samples each has; the largest first.
+
+    Args:
+        cells: the number of each sample's cell, `truth * classes + predicted`.
+        classes: rows and columns of the matrix.
+    """
+    numbers, counts = torch.unique(cells, return_counts=True)
+    beside = ~_on_diagonal(numbers, classes)
+    numbers, counts = numbers[beside], counts[beside]
+    order = counts.argsort(descending=True, stable=True)[:LISTED_CONFUSIONS]
+    return numbers[order], counts[order]
 
 
 def of_cells(cells: Tensor, classes: int, shown: Tensor) -> Tensor:
@@ -24,17 +40,23 @@ def of_cells(cells: Tensor, classes: int, shown: Tensor) -> Tensor:
         classes: rows and columns of the matrix.
         shown: whether a sample is shown anyway. These are the first ones of their cells.
     """
-    counts = torch.bincount(cells, minlength=classes * classes)
+    # Numbered among the cells that have samples: the square of a hundred thousand classes is more than a device holds.
+    numbers, cells = torch.unique(cells, return_inverse=True)
+    counts = torch.bincount(cells, minlength=len(numbers))
     # A sample's place among those of its cell, and its cell's place among all of them.
     within = cells.argsort(stable=True).argsort() - (counts.cumsum(0) - counts)[cells]
     sizes = counts.argsort(descending=True, stable=True).argsort()
-    rounds = torch.where(_largest(counts, classes)[cells], 0, within + 1)
+    rounds = torch.where(_largest(counts, _on_diagonal(numbers, classes))[cells], 0, within + 1)
     free = (~shown & (within < SHOWN_OF_A_CELL)).nonzero()[:, 0]
     in_turn = (rounds * len(counts) + sizes[cells])[free].argsort(stable=True)
     return free[in_turn[:SHOWN_OF_CELLS]].sort().values
 
 
-def _largest(counts: Tensor, classes: int) -> Tensor:
+def _on_diagonal(numbers: Tensor, classes: int) -> Tensor:
+    """Whether a cell has the samples that the model is right about."""
+    return numbers // classes == numbers % classes
+
+
+def _largest(counts: Tensor, diagonal: Tensor) -> Tensor:
     """Whether a cell is one of the largest confusions; of equal ones the first are."""
-    diagonal = torch.eye(classes, dtype=torch.bool, device=counts.device).flatten()
     return counts.masked_fill(diagonal, -1).argsort(descending=True, stable=True).argsort() < LARGEST_CONFUSIONS

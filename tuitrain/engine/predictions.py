@@ -7,15 +7,15 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from tuitrain.engine.cells import of_cells
+from tuitrain.engine.cells import largest_confusions, of_cells
 from tuitrain.engine.data import Split
-from tuitrain.events import Prediction, Predictions
+from tuitrain.events import Confusion, Prediction, Predictions
 from tuitrain.text import clean, plural
 
 SHOWN_MISTAKES = 48
 SHOWN_SAMPLES = 64
 LARGEST_MATRIX = 100
-"""With more classes than this nobody can read a confusion matrix, and none is made."""
+"""With more classes than this nobody can read a confusion matrix; its largest cells are told in its place."""
 
 NO_ANSWER = "no number"
 """Stands for the class of a sample to whose scores a NaN belongs: the highest of them says nothing."""
@@ -79,15 +79,17 @@ class Answers:
         if self._unanswered():
             predicted = predicted.masked_fill(predicted == _UNANSWERED, count)
             names, count = (*names, NO_ANSWER), count + 1
-        cells = truth * count + predicted if count <= LARGEST_MATRIX else None
-        samples, further = self._samples(predicted, cells, count)
+        cells = truth * count + predicted
+        listed = None if count <= LARGEST_MATRIX else largest_confusions(cells, count)
+        samples, further = self._samples(predicted, cells, count, None if listed is None else listed[0])
         return Predictions(
             step=step,
             epoch=epoch,
             classes=names,
-            confusion=() if cells is None else _confusion(cells, count),
+            confusion=_confusion(cells, count) if listed is None else (),
             samples=samples,
             of_cells=further,
+            largest=() if listed is None else _told(*listed, truth, count),
         )
 
     def _digest(self) -> None:
@@ -105,8 +107,11 @@ class Answers:
             self._digest()
         return torch.cat(blocks)
 
-    def _samples(self, predicted: Tensor, cells: Tensor | None, classes: int) -> tuple[tuple[Prediction, ...], tuple[Prediction, ...]]:
-        """The surest mistakes, then the right answers that were least sure; and in the same order further ones for the matrix's cells."""
+    def _samples(
+        self, predicted: Tensor, cells: Tensor, classes: int, listed: Tensor | None
+    ) -> tuple[tuple[Prediction, ...], tuple[Prediction, ...]]:
+        """The surest mistakes, then the right answers that were least sure; and in the same order further ones for the matrix's cells, or
+        for those of them that are `listed`."""
         confidence = self._all(self._confidence)
         wrong = predicted != self._split.labels
         surest, least_sure = confidence.argsort(descending=True, stable=True), confidence.argsort(stable=True)
@@ -115,7 +120,10 @@ class Answers:
         room = SHOWN_SAMPLES - min(len(mistakes), SHOWN_MISTAKES)
         shown = torch.cat((_begin(mistakes, SHOWN_MISTAKES), _begin(right, room)))
         first = torch.cat((mistakes[:SHOWN_MISTAKES], right[:room]))
-        further = first[:0] if cells is None else order[of_cells(cells[order], classes, shown)]
+        if listed is not None:
+            worth = torch.isin(cells[order], listed)
+            order, shown = order[worth], shown[worth]
+        further = order[of_cells(cells[order], classes, shown)]
         rows = self._rows(predicted, confidence, torch.cat((first, further)))
         return rows[: len(first)], rows[len(first) :]
 
@@ -142,6 +150,14 @@ def _begin(samples: Tensor, count: int) -> Tensor:
 def _confusion(cells: Tensor, count: int) -> tuple[tuple[int, ...], ...]:
     """How often each class [row] was taken for each class [column]."""
     return tuple(map(tuple, torch.bincount(cells, minlength=count * count).view(count, count).tolist()))
+
+
+def _told(cells: Tensor, counts: Tensor, labels: Tensor, classes: int) -> tuple[Confusion, ...]:
+    """Cells by their numbers, and how many samples each has, beside how many its class has."""
+    truth = cells // classes
+    samples = torch.bincount(labels, minlength=classes)[truth]
+    rows = zip(truth.tolist(), (cells % classes).tolist(), counts.tolist(), samples.tolist(), strict=True)
+    return tuple(Confusion(truth=label, predicted=said, count=count, samples=of_class) for label, said, count, of_class in rows)
 
 
 def _images(inputs: Tensor, chosen: Tensor) -> list[bytes | None]:

@@ -62,7 +62,9 @@ def _is_whole(found: Predictions) -> bool:
     """Whether every number and image is what a screen may rely on."""
     count = len(found.classes)
     matrix = not found.confusion or [len(row) for row in found.confusion] == [count] * count
-    return matrix and all(
+    listed = all(0 <= one.truth < count and 0 <= one.predicted < count and 0 < one.count <= one.samples for one in found.largest)
+    samples = all(
         0 <= sample.truth < count and 0 <= sample.predicted < count and (sample.image is None or len(sample.image) == _IMAGE_BYTES)
         for sample in (*found.samples, *found.of_cells)
     )
+    return matrix and listed and samples

@@ -31,9 +31,11 @@ class Results:
         self._of_all = (*predictions.samples, *predictions.of_cells)
         self._confusion = predictions.confusion
         self.classes = max(len(predictions.classes), len(predictions.confusion))
+        self.largest = predictions.largest
+        self._listed = {(one.truth, one.predicted): one for one in predictions.largest}
         self._names = tuple(clean(name).strip() for name in predictions.classes)
         self.total = sum(map(sum, predictions.confusion))
-        self._accuracy = accuracy
+        self.accuracy = accuracy
         self.right = sum(self.count((number, number)) for number in range(self.classes))
 
     @property
@@ -52,13 +54,17 @@ class Results:
         return name or f"class {number}"
 
     def count(self, cell: Cell) -> int:
-        """Test samples in a cell."""
+        """Test samples in a cell; without a matrix, in one of the largest."""
         truth, predicted = cell
+        if cell in self._listed:
+            return self._listed[cell].count
         row = self._confusion[truth] if 0 <= truth < len(self._confusion) else ()
         return row[predicted] if 0 <= predicted < len(row) else 0
 
     def in_class(self, truth: int) -> int:
-        """Test samples of a class."""
+        """Test samples of a class; without a matrix, of one that has one of the largest confusions."""
+        if not self.counted:
+            return next((one.samples for one in self.largest if one.truth == truth), 0)
         return sum(self._confusion[truth]) if 0 <= truth < len(self._confusion) else 0
 
     def share(self, cell: Cell) -> float | None:
@@ -83,7 +89,7 @@ class Results:
         """`after epoch 3 · step 2,346 · 54.2 % right · 4,580 mistakes of 10,000`."""
         when = f"after epoch {self.epoch:,} · step {self.step:,}"
         if not self.counted:
-            return when if self._accuracy is None else f"{when} · {self._accuracy * 100:.1f} % right"
+            return when if self.accuracy is None else f"{when} · {self.accuracy * 100:.1f} % right"
         mistakes = self.total - self.right
         return f"{when} · {self.right / self.total * 100:.1f} % right · {mistakes:,} {plural('mistake', mistakes)} of {self.total:,}"
 

@@ -1,4 +1,4 @@
-"""What the network says of the test samples: pictures with the worst mistakes first, and the confusion matrix."""
+"""What the network says of the test samples: pictures with the worst mistakes first, and which classes it takes for which."""
 
 from __future__ import annotations
 
@@ -12,10 +12,16 @@ from tuitrain.events import Predictions
 from tuitrain.tui.browse.results import Cell, Results, Which
 from tuitrain.tui.run_view import RunLike
 from tuitrain.tui.screens.base import Help, PaneScreen
+from tuitrain.tui.widgets.confusions import Confusions
 from tuitrain.tui.widgets.images import Images
 from tuitrain.tui.widgets.matrix import Matrix
 
 _COPY = ("y", "copy the picture's path in the data folder")
+_OF_A_LIST = {
+    "m  Tab": "between the pictures and the largest confusions",
+    "Enter  space": "in the list: pictures of one of them",
+}
+"""What keys do where there is no matrix."""
 _FILTERS: tuple[Which, ...] = ("all", "mistakes", "right")
 _ABOUT = {"all": "worst first", "mistakes": "mistakes", "right": "right ones"}
 _NONE = {
@@ -26,7 +32,7 @@ _NONE = {
 
 
 class PredictionsScreen(PaneScreen):
-    """Follows the evaluations of the run; one looks at pictures or at the matrix."""
+    """Follows the evaluations of the run; one looks at pictures or at the cells of the confusion matrix."""
 
     ABOUT = "What the network says of the test samples."
     KEYS: ClassVar[Help] = (
@@ -51,6 +57,7 @@ class PredictionsScreen(PaneScreen):
         Binding("space", "open_cell", show=False),
         Binding("enter,space", "open_empty_cell", show=False),
         Binding("m", "matrix", "Matrix"),
+        Binding("m", "largest", "Confusions"),
         Binding("m", "pictures", "Pictures"),
         Binding("tab,shift+tab", "switch", show=False),
         Binding("f", "filter", "Filter"),
@@ -64,25 +71,28 @@ class PredictionsScreen(PaneScreen):
         super().__init__(run)
         self._images = Images()
         self._matrix = Matrix()
-        self._in_matrix = False
+        self._largest = Confusions()
+        self._in_cells = False
         self._which: Which = "all"
         self._cell: Cell | None = None
         self._shown: Predictions | None = None
         self._results: Results | None = None
 
     def panes(self) -> Iterable[Widget]:
-        """Pictures and matrix; one of them shows."""
-        return (self._images, self._matrix)
+        """Pictures, the matrix, and what stands for it where there are too many classes; one of them shows."""
+        return (self._images, self._matrix, self._largest)
 
     def place_panes(self, width: int, height: int) -> None:
         """The one that is looked at takes everything."""
-        self._images.display = not self._in_matrix
-        self._matrix.display = self._in_matrix
+        for pane in (self._images, self._matrix, self._largest):
+            pane.display = pane is self._pane
 
     def help_lines(self) -> Help:
-        """With the key for files where samples are such."""
+        """With the key for files where samples are such, and with what stands for the matrix."""
         *keys, closes = self.KEYS
-        return (*keys, _COPY, closes) if self._results is not None and self._results.named else self.KEYS
+        if self._cells is self._largest:
+            keys = [(key, _OF_A_LIST.get(key, words)) for key, words in keys]
+        return (*keys, _COPY, closes) if self._results is not None and self._results.named else (*keys, closes)
 
     # -- keeping up ---------------------------------------------------------------------------------------------------
 
@@ -107,16 +117,16 @@ class PredictionsScreen(PaneScreen):
             self._images.say(_waiting(self.run))
         elif predictions is not self._shown:
             self._shown, self._results = predictions, Results(predictions, _accuracy(self.run, predictions.step))
-            self._matrix.show(self._results)
+            self._cells.show(self._results)
             self._show_pictures(self._results)
-            self.refresh_bindings()
+            self._look(cells=self._in_cells)
 
     def _forget(self) -> None:
         """Another run has begun in the place of the one that was shown."""
         if self._shown is None:
             return
         self._shown = self._results = self._cell = None
-        self._look(matrix=False)
+        self._look(cells=False)
 
     def _show_pictures(self, results: Results) -> None:
         samples, cell = results.chosen(self._which, self._cell), self._cell
@@ -128,8 +138,8 @@ class PredictionsScreen(PaneScreen):
             sentence = f"{results.verdict(cell)}: {why}. Esc shows all pictures, m the matrix."
         self._images.show(results, samples, about, sentence, kept)
 
-    def _look(self, *, matrix: bool) -> None:
-        self._in_matrix = matrix
+    def _look(self, *, cells: bool) -> None:
+        self._in_cells = cells
         self.rearrange()
         self.refresh_bindings()
 
@@ -138,25 +148,31 @@ class PredictionsScreen(PaneScreen):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Which keys mean something now."""
         there = self._results is not None
-        one_cell = there and not self._in_matrix and self._cell is not None
-        in_cells = self._in_matrix and self._results is not None and self._results.counted
+        one_cell = there and not self._in_cells and self._cell is not None
+        some = self._results is not None and (self._results.counted or bool(self._results.largest))
         works = {
             "move": there,
-            "matrix": there and not self._in_matrix,
-            "pictures": self._in_matrix,
+            "matrix": there and not self._in_cells and self._cells is self._matrix,
+            "largest": there and not self._in_cells and self._cells is self._largest,
+            "pictures": self._in_cells,
             "switch": there,
-            "open_cell": in_cells and self._matrix.kept,
-            "open_empty_cell": in_cells and not self._matrix.kept,
-            "filter": there and not self._in_matrix and self._cell is None,
-            "copy_file": not self._in_matrix and self._images.file is not None,
+            "open_cell": self._in_cells and some and self._cells.kept,
+            "open_empty_cell": self._in_cells and some and not self._cells.kept,
+            "filter": there and not self._in_cells and self._cell is None,
+            "copy_file": not self._in_cells and self._images.file is not None,
             "all_pictures": one_cell,
             "back": not one_cell,
         }
         return works.get(action, True)
 
     @property
-    def _pane(self) -> Images | Matrix:
-        return self._matrix if self._in_matrix else self._images
+    def _cells(self) -> Matrix | Confusions:
+        """Where one chooses a cell."""
+        return self._matrix if self._results is None or self._results.counted else self._largest
+
+    @property
+    def _pane(self) -> Images | Matrix | Confusions:
+        return self._cells if self._in_cells else self._images
 
     def action_move(self, columns: int, rows: int) -> None:
         """Move the cursor."""
@@ -172,19 +188,23 @@ class PredictionsScreen(PaneScreen):
 
     def action_matrix(self) -> None:
         """Look at the matrix."""
-        self._look(matrix=True)
+        self._look(cells=True)
+
+    def action_largest(self) -> None:
+        """Look at the largest confusions."""
+        self._look(cells=True)
 
     def action_pictures(self) -> None:
         """Look at the pictures."""
-        self._look(matrix=False)
+        self._look(cells=False)
 
     def action_switch(self) -> None:
         """Look at the other one."""
-        self._look(matrix=not self._in_matrix)
+        self._look(cells=not self._in_cells)
 
     def action_open_cell(self) -> None:
         """Look at the pictures of the cell under the cursor."""
-        self._choose(self._which, self._matrix.cursor)
+        self._choose(self._which, self._cells.cursor)
         self._images.jump(last=False)
 
     def action_open_empty_cell(self) -> None:
@@ -208,7 +228,7 @@ class PredictionsScreen(PaneScreen):
         self._which, self._cell = which, cell
         if self._results is not None:
             self._show_pictures(self._results)
-            self._look(matrix=False)
+            self._look(cells=False)
 
     def action_back(self) -> None:
         """Esc, where there is nothing nearer to leave."""

@@ -13,22 +13,20 @@ from textual.strip import Strip
 from tuitrain.tui.browse.pictures import Ink, ink_of
 from tuitrain.tui.browse.results import Cell, Results
 from tuitrain.tui.browse.shades import ground
+from tuitrain.tui.widgets.cell_words import WORDS_ROWS, in_words
 from tuitrain.tui.widgets.lines import Pane
 from tuitrain.tui.widgets.strips import PLAIN, Row, bar, fit
-from tuitrain.tui.widgets.wrap import wrap
 
 _LEAST_CELL = 5
 _TALLEST_CELL = 5
 _MARK = 2
 _LEAST_NAME = 10
 _HEADER_ROWS = 2
-_WORDS_ROWS = 2
 _RECALL = 9
 _BAR = 12
 _WIDE = 100
 _DENSITIES = "░▒▓█"
 _FAINTEST = 0.05
-_NOT_COUNTED = "There is no confusion matrix of these {:,} classes: with more than a hundred nobody could read it. m shows the pictures."
 _HEADING_MARKS = 10  # corners, spaces and a piece of the rule between the two ends of a heading
 
 
@@ -63,7 +61,7 @@ class Matrix(Pane):
         self._grid = _Grid(8, _LEAST_CELL, 1, 1, 1, False, False)
 
     def show(self, results: Results) -> None:
-        """Show an evaluation. The cursor stays; at first it is on the worst confusion."""
+        """Show an evaluation that has a matrix. The cursor stays; at first it is on the worst confusion."""
         if self._results is None:
             self.cursor = _worst(results)
         self._results = results
@@ -72,7 +70,7 @@ class Matrix(Pane):
 
     def move(self, columns: int, rows: int) -> None:
         """Move the cursor; it stays inside."""
-        last = self._results.classes - 1 if self._results is not None and self._results.counted else 0
+        last = self._results.classes - 1 if self._results is not None else 0
         truth, predicted = self.cursor
         cursor = (min(max(truth + rows, 0), last), min(max(predicted + columns, 0), last))
         if cursor != self.cursor:
@@ -100,7 +98,7 @@ class Matrix(Pane):
     def content(self, width: int, height: int) -> list[Strip]:
         """The frame with the matrix; the cell of the cursor is always in view."""
         self._ink = ink_of(self.app)
-        if self._results is not None and self._results.counted:
+        if self._results is not None:
             self._grid = self._arrange(self._results, width - 4, height - 2)
             truth, predicted = self.cursor
             self._top = _in_view(self._top, truth, self._grid.rows, self._results.classes)
@@ -115,8 +113,6 @@ class Matrix(Pane):
             return left, right
         if self._summary_fits():
             left.add(f"  {results.summary()}", palette.dim)
-        if not results.counted:
-            return left, right
         if grid.rows < results.classes or grid.columns < results.classes:
             # Class numbers begin at 0, here as above the columns.
             rows = f"{self._top}–{self._top + grid.rows - 1}"
@@ -130,13 +126,11 @@ class Matrix(Pane):
         if results is None:
             return []
         lines = [] if self._summary_fits() else [Row(results.summary(), palette.dim).strip(width)]
-        if not results.counted:
-            return lines + [Row(line, palette.text).strip(width) for line in wrap(_NOT_COUNTED.format(results.classes), width)]
         lines += self._column_names(results, width)
         for truth in range(self._top, self._top + self._grid.rows):
             lines += self._class_lines(results, truth, width)
-        lines += [Strip.blank(width, PLAIN)] * (height - _WORDS_ROWS - len(lines))
-        return [*lines, *self._in_words(results, width)]
+        lines += [Strip.blank(width, PLAIN)] * (height - WORDS_ROWS - len(lines))
+        return [*lines, *in_words(results, self.cursor, palette, width)]
 
     def _summary_fits(self) -> bool:
         """Whether the heading holds it beside the longest thing that stands at its right end."""
@@ -150,7 +144,7 @@ class Matrix(Pane):
         names = max(min(longest, max(width // 4, _LEAST_NAME)), _LEAST_NAME) + _MARK + 1
         bars = names + classes * _LEAST_CELL + _RECALL + _BAR + 2 <= width and width >= _WIDE
         across = width - names - _RECALL - (_BAR + 2 if bars else 0)
-        down = height - _HEADER_ROWS - _WORDS_ROWS - int(not self._summary_fits())
+        down = height - _HEADER_ROWS - WORDS_ROWS - int(not self._summary_fits())
         tall = min(max(down // classes, 1), _TALLEST_CELL)
         cell = min(max(across // classes, _LEAST_CELL), max(2 * tall + 4, _LEAST_CELL))
         return _Grid(
@@ -224,13 +218,6 @@ class Matrix(Pane):
             left, right, style = f"{left[:-1]}[", f"]{right[1:]}", style + Style(bold=True, reverse=True)
         row.add(f"{left}{number}{right}", style)
 
-    def _in_words(self, results: Results, width: int) -> list[Strip]:
-        count, samples = results.count(self.cursor), results.in_class(self.cursor[0])
-        part = f"{count / samples * 100:.1f} %" if samples else "n/a"
-        hint = _kept_in_words(len(results.chosen("all", self.cursor)), count)
-        first = Row(results.verdict(self.cursor), self.palette.strong).add(f": {count:,} of {samples:,} ({part})", self.palette.text)
-        return [first.strip(width), Row(hint, self.palette.dim).strip(width)]
-
     # -- mouse --------------------------------------------------------------------------------------------------------
 
     def on_click(self, event: Click) -> None:
@@ -239,7 +226,7 @@ class Matrix(Pane):
         line = event.y - 1 - _HEADER_ROWS - int(not self._summary_fits())
         column = (event.x - 2 - grid.names) // grid.cell
         row = line // grid.tall
-        if self._results is not None and self._results.counted and 0 <= column < grid.columns and 0 <= row < grid.rows:
+        if self._results is not None and 0 <= column < grid.columns and 0 <= row < grid.rows:
             self.move(self._left + column - self.cursor[1], self._top + row - self.cursor[0])
 
     def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
@@ -254,15 +241,6 @@ class Matrix(Pane):
 def _in_view(first: int, cursor: int, room: int, count: int) -> int:
     """The first of `room` shown ones, moved as little as the cursor needs."""
     return min(max(min(first, cursor), cursor - room + 1), max(count - room, 0))
-
-
-def _kept_in_words(kept: int, count: int) -> str:
-    """What there is to look at of a cell's `count` samples."""
-    if not count:
-        return "there is no such sample"
-    if not kept:
-        return "none of them was kept to look at"
-    return f"Enter shows {kept:,} of them" if kept < count else "Enter shows all of them" if count > 1 else "Enter shows it"
 
 
 def _percent(share: float | None) -> str:
