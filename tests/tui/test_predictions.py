@@ -682,6 +682,22 @@ async def test_hostile_names_of_many_classes(session: FakeSession, sampler: Fake
         assert {cell_len(line) for line in screen_text(app).splitlines()} == {size[0]}
 
 
+async def test_long_names_of_classes_leave_what_is_counted_room(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await opened(pilot, session, of_many(classes=tuple(f"{name} {'x' * 60}" for name in MANY)))
+        await pilot.press("m")
+        await pilot.pause()
+        assert "x… taken for breed 001 xxx" in screen_text(app)
+        assert "x…: 100 of 120 (83.3 %)" in screen_text(app)
+        session.say(evaluation(step=3128, classes=tuple(f"{name} {'x' * 60}" for name in CLASSES)))
+        await settle(pilot)
+        assert "x… taken for automobile xxx" in screen_text(app)
+        await pilot.press("left")
+        await pilot.pause()
+        assert "x…: 54 of 100 (54.0 %)" in screen_text(app)
+
+
 # -- samples that are files -------------------------------------------------------------------------------------------
 
 

@@ -14,6 +14,7 @@ Which = Literal["all", "mistakes", "right"]
 """Which samples to look at."""
 Cell = tuple[int, int]
 """A cell of the confusion matrix: the true class and the predicted one."""
+TAKEN_FOR = " taken for "
 
 
 class Results:
@@ -75,7 +76,7 @@ class Results:
     def verdict(self, cell: Cell) -> str:
         """What a cell means: `cat taken for dog`."""
         truth, predicted = map(self.name, cell)
-        return f"{truth} recognised" if cell[0] == cell[1] else f"{truth} taken for {predicted}"
+        return f"{truth} recognised" if cell[0] == cell[1] else f"{truth}{TAKEN_FOR}{predicted}"
 
     def chosen(self, which: Which, cell: Cell | None) -> list[Prediction]:
         """The samples that are kept of a cell, or, without one, all, the mistakes or the right ones; in the order of the event."""

@@ -12,6 +12,7 @@ from textual.strip import Strip
 from tuitrain.events import Prediction
 from tuitrain.tui.browse.pictures import HEIGHT, SIDE, draw, ink_of
 from tuitrain.tui.browse.results import Results, confidence, has_picture, is_right
+from tuitrain.tui.widgets.cell_words import both_names
 from tuitrain.tui.widgets.lines import Pane
 from tuitrain.tui.widgets.strips import PLAIN, Row, apart, cell_width, end_of, fit
 from tuitrain.tui.widgets.wrap import wrap
@@ -276,11 +277,4 @@ def _names(results: Results, sample: Prediction, width: int) -> str:
     if is_right(sample):
         name = results.name(sample.truth)
         return fit(name, min(cell_len(name), width))
-    return " → ".join(_both(results, sample, width - 3))
-
-
-def _both(results: Results, sample: Prediction, width: int) -> tuple[str, str]:
-    """The names of the true and the predicted class; where they are too long for `width` cells, they are cut evenly."""
-    truth, predicted = results.name(sample.truth), results.name(sample.predicted)
-    left = min(cell_len(truth), max(width - cell_len(predicted), width // 2))
-    return fit(truth, left), fit(predicted, min(cell_len(predicted), width - left))
+    return " → ".join(both_names(results, (sample.truth, sample.predicted), width - 3))
