@@ -11,6 +11,7 @@ from tuitrain.config import DATA, MODELS, RECIPES, ConfigError, RunConfig, choic
 from tuitrain.device_names import short
 from tuitrain.recipes import command_line, load_recipe, recipe_of, recipe_summary, recipe_text
 from tuitrain.tui.launch.disk import Disk, Folder
+from tuitrain.tui.launch.further import further_hint
 from tuitrain.tui.launch.hints import CIFAR10_DOWNLOAD, Hint, Machine, Situation, hint
 from tuitrain.tui.launch.own_recipes import OwnRecipe
 from tuitrain.tui.launch.recipe_file import RecipeFile
@@ -39,6 +40,26 @@ FIELDS = (
     Field("precision", "precision"),
     Field("name", "name"),
 )
+FURTHER = (
+    Field("optimizer", "optimizer"),
+    Field("momentum", "momentum"),
+    Field("nesterov", "nesterov"),
+    Field("weight_decay", "weight decay"),
+    Field("lr_schedule", "schedule"),
+    Field("shuffle", "shuffle"),
+    Field("augment", "augment"),
+    Field("label_smoothing", "smooth labels"),
+    Field("dropout", "dropout"),
+    Field("target_accuracy", "target"),
+    Field("compile", "compile"),
+    Field("deterministic", "deterministic"),
+    Field("checkpoint_every_minutes", "save every"),
+    Field("keep_checkpoints", "keep"),
+    Field("note", "note"),
+    Field("on_end", "on end"),
+)
+"""Rows that show when they are asked for."""
+_OF_SGD = ("momentum", "nesterov")
 
 
 class Form:
@@ -48,6 +69,7 @@ class Form:
 
     def __init__(self, config: RunConfig) -> None:
         self.config = config
+        self.rows: tuple[Field, ...] = FIELDS
         self.drafts: dict[str, str] = {}
         self.errors: dict[str, str] = {}
         self.cifar10_on_disk = paths.find_cifar10() is not None
@@ -56,6 +78,8 @@ class Form:
         self._folder: Folder | None = None
         self._first = config
         self._own: dict[str, OwnRecipe] = {}
+        self._sgds: dict[str, str] = {}
+        """What only sgd has, from before another optimizer was chosen."""
         self._taken: OwnRecipe | None = None
         """The recipe of the person's own that was chosen."""
         self._as_taken = config
@@ -68,6 +92,8 @@ class Form:
         if field == "recipe" and self._taken is not None:
             return self._taken.name
         value = getattr(self.config, field)
+        if isinstance(value, bool):
+            return str(value).lower()
         return "none" if value is None else short(value) if field == "device" else str(value)
 
     def options(self, field: str) -> Sequence[str]:
@@ -82,7 +108,7 @@ class Form:
         if field == "device":
             offered = ("auto", *self.devices)
             return (*(() if current in offered else (current,)), *offered, TYPED)
-        return choices(field)
+        return ("false", "true") if isinstance(getattr(self.config, field), bool) else choices(field)
 
     def wanted(self, field: str) -> str:
         """What may be typed where a value is not chosen; nothing for a row of numbers or of a name."""
@@ -101,6 +127,8 @@ class Form:
         """Take in what was typed or chosen; whether it is allowed. What is not stays as a draft beside its error."""
         if field == "recipe":
             return self._take_recipe(text)
+        if field == "optimizer":
+            return self._take_optimizer(text)
         return self._change(field, {field: text})
 
     def choose_devices(self, names: tuple[str, ...], strategy: str) -> bool:
@@ -126,6 +154,7 @@ class Form:
     def take(self, config: RunConfig) -> None:
         """Show another configuration."""
         self.config, self._taken = config, None
+        self._sgds = {}
         self.drafts.clear()
         self.errors.clear()
 
@@ -137,7 +166,7 @@ class Form:
     def refuse(self, sentence: str) -> None:
         """Put the reason why a start was refused beside its field, where it names one of the rows."""
         field, _, rest = sentence.partition(": ")
-        known = rest and any(field == row.name for row in FIELDS)
+        known = rest and any(field == row.name for row in self.rows)
         self.errors[field if known else ""] = rest if known else sentence
 
     def accept(self) -> None:
@@ -172,8 +201,22 @@ class Form:
         """The file of the chosen recipe, where that is one of the person's own."""
         return None if self._taken is None else self._taken.file
 
+    @property
+    def shows_further(self) -> bool:
+        """Whether the further rows are there."""
+        return self.rows is not FIELDS
+
+    def toggle_further(self) -> None:
+        """Have the further rows too, or no longer: then what is not allowed in them is forgotten."""
+        if self.shows_further:
+            for row in FURTHER:
+                self.drop_draft(row.name)
+        self.rows = FIELDS if self.shows_further else (*FIELDS, *FURTHER)
+
     def hint(self, field: str, machine: Machine, *, fetching: bool = False) -> Hint:
         """What stands beside a row that is right."""
+        if any(field == row.name for row in FURTHER):
+            return further_hint(field, self.config)
         return hint(field, self.config, Situation(machine, self.cifar10_on_disk, self._folder, fetching))
 
     def data_words(self) -> str:
@@ -219,6 +262,15 @@ class Form:
         typed = self.config.name if self.config.name != before.name else ""
         self.take(msgspec.structs.replace(base, name=typed or base.name, device=device))
         self._taken, self._as_taken = own, self.config
+        return True
+
+    def _take_optimizer(self, name: str) -> bool:
+        """What only sgd has goes with it, and comes back with it; whether it is right."""
+        had = {field: self.text(field) for field in _OF_SGD if self.config.optimizer == "sgd"}
+        changes = dict(zip(_OF_SGD, ("0", "false"), strict=True)) if name != "sgd" else self._sgds
+        if not self._change("optimizer", {"optimizer": name} | changes):
+            return False
+        self._sgds = had or self._sgds
         return True
 
     def _before(self) -> RunConfig:

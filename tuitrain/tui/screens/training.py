@@ -53,7 +53,7 @@ class TrainingScreen(PaneScreen):
     AUTO_FOCUS = "#launcher"
     ABOUT = "The launcher, and the run that trains here."
     FIRST: ClassVar[tuple[str, ...]] = (
-        *("start", "start_other", "pause", "go_on", "stop", "checkpoint", "training", "open", "pick", "fetch", "last_launch"),
+        *("start", "start_other", "pause", "go_on", "stop", "checkpoint", "training", "open", "pick", "fetch", "further", "last_launch"),
         *("resume", "launcher", "runs", "metric", "move", "zoom", "copy"),
     )
     STARTING: ClassVar[Help] = (
@@ -62,7 +62,7 @@ class TrainingScreen(PaneScreen):
         ("↑ ↓ Tab", "move between fields and panes"),
         ("space ← →", "choose or edit (0-9 and / type at once); the next choice"),
         ("+  -  s", "a device more or less, and the next strategy that fits"),
-        ("f  u", "fetch CIFAR-10 (170 MB, once), use the last launch"),
+        ("f  u  m", "fetch CIFAR-10 (170 MB), the last launch, more settings"),
         ("p  y", "preflight, copy the equal tuitrain run line"),
     )
     TRAINING: ClassVar[Help] = (
@@ -85,6 +85,7 @@ class TrainingScreen(PaneScreen):
         Binding("minus", "fewer", "A device less", show=False),
         Binding("s", "strategy", "Strategy", tooltip="Take the next strategy that fits the devices"),
         Binding("u", "last_launch", "Last launch"),
+        Binding("m", "further", "Settings", tooltip="Show more settings, such as the optimizer, or put them away"),
         Binding("p", "preflight", "Preflight", tooltip="Measure what more devices would bring"),
         Binding("y", "copy", "Copy command"),
     ]
@@ -188,6 +189,7 @@ class TrainingScreen(PaneScreen):
             "fewer": choosing and bool(self._devices.picked),
             "strategy": choosing and self._strategy.several_fit,
             "last_launch": not run and self._launcher.last_launch is not None,
+            "further": choosing,
             "log_scale": run and self._curve.check_action("log_scale", ()) is True,
         }
         return works.get(action, True)
@@ -300,6 +302,10 @@ class TrainingScreen(PaneScreen):
     def action_last_launch(self) -> None:
         """Show the last launch in the launcher."""
         self._launcher.use_last_launch()
+
+    def action_further(self) -> None:
+        """Show the launcher's further rows, or put them away."""
+        self._launcher.toggle_further()
 
     def action_preflight(self) -> None:
         """Measure the strategies and numbers of devices with what the launcher holds."""

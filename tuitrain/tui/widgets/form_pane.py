@@ -26,9 +26,11 @@ VALUE = 16
 _SEE = "see the sentence below"
 _LEAST_ROWS, _MOST_OF_WRONG = 5, 4
 """Rows that always show, and lines of what is wrong for which others make room."""
-LONG = ("recipe", "data", "device", "name")
+_BELOW = 6
+"""Lines for what Enter will do and the equal command line, which further rows leave."""
+LONG = ("recipe", "data", "device", "name", "note", "on_end")
 """Fields whose values may be longer than their column."""
-_GROUPS_END_AFTER = ("data", "strategy", "batch_size", "precision")
+_GROUPS_END_AFTER = ("data", "strategy", "batch_size", "precision", "name", "lr_schedule", "dropout", "deterministic", "keep_checkpoints")
 _MOVING = (("↑↓", "move"), ("space", "change"))
 _ON_DATA = (("/", "a path"), ("space", "change"))
 _EDITING = (("↑↓", "keeps it"), ("Esc", "undoes it"))
@@ -89,19 +91,27 @@ class FormPane(Pane):
 
     def heading(self) -> tuple[Row, Row]:
         """The title, and how to move; while a field is edited, how to leave it."""
-        on_data = FIELDS[self.cursor].name == "data"
+        on_data = self.field == "data"
         if self.editing:
             (first, does), (second, also) = _EDITING_DATA if on_data else _EDITING
         else:
             (first, does), (second, also) = _ON_DATA if on_data else _MOVING
         right = Row(f"{first} ", self.palette.key).add(f"{does}  ", self.palette.dim)
-        return Row("New run", self.title_style()), right.add(f"{second} ", self.palette.key).add(also, self.palette.dim)
+        left, shown, rows = Row("New run", self.title_style()), self._rows_shown, len(self.form.rows)
+        if len(shown) < rows:
+            left.add(f"  {shown.start + 1}–{shown.stop} of {rows}", self.palette.dim)
+        return left, right.add(f"{second} ", self.palette.key).add(also, self.palette.dim)
+
+    def content(self, width: int, height: int) -> list[Strip]:
+        """The frame with the form; the row of the cursor is always in view."""
+        room = height - 1 - int(self.last)
+        self._rows_shown = self._window(room, len(self._wrong(max(width - 2 - 2 * self.PADDING, 1))))
+        return super().content(width, height)
 
     def body(self, width: int, height: int) -> list[Strip]:
         """The rows, what Enter will do, what else is offered, and the equal command line."""
         machine = self._machine()
         wrong = self._wrong(width)
-        self._rows_shown = self._window(height - 1 - min(len(wrong), _MOST_OF_WRONG))
         room = height - len(self._rows_shown)
         words = [*wrong, *self._words(machine, width)]
         most, ready = max(room - len(words), 2), self.form.ready
@@ -112,31 +122,43 @@ class FormPane(Pane):
             words = [*summary, *words]
         spare = room - len(words) - len(command)
         # Groups stand apart where that leaves room for the gaps around the sentences.
-        self._apart = spare >= len(_GROUPS_END_AFTER) + 2
+        self._apart = spare >= self._gaps_before(len(self.form.rows)) + 2
         gap = [Strip.blank(width)]
         rows: list[Strip] = []
         for index in self._rows_shown:
             rows.append(self._row(index, machine, width))
-            rows += gap * (self._apart and FIELDS[index].name in _GROUPS_END_AFTER)
+            rows += gap * (self._gaps_before(index + 1) - self._gaps_before(index)) * self._apart
         return [*rows, *gap * (spare > 0), *words, *gap * (spare > 1), *command]
 
     def line_of(self, index: int) -> int | None:
         """The body line of a field's row; `None` where it does not show."""
         if index not in self._rows_shown:
             return None
-        return index - self._rows_shown.start + sum(field.name in _GROUPS_END_AFTER for field in FIELDS[:index]) * self._apart
+        return index - self._rows_shown.start + self._gaps_before(index) * self._apart
 
-    def _window(self, most: int) -> range:
-        """The rows that show where there is room for so many, among them that of the cursor: what is wrong has to be read first.
+    def _gaps_before(self, index: int) -> int:
+        """How many groups end above a row, among the rows that show."""
+        rows = self.form.rows[self._rows_shown.start : min(index, self._rows_shown.stop - 1)]
+        return sum(row.name in _GROUPS_END_AFTER for row in rows)
 
-        While a field is edited all show, so that none moves under it.
+    def _window(self, height: int, wrong: int) -> range:
+        """The rows that show, among them that of the cursor: `wrong` lines of what is wrong have to be read first.
+
+        While a field is edited as many show as if nothing were wrong, so that none moves under it.
         """
-        count = len(FIELDS) if self.editing else min(max(most, _LEAST_ROWS), len(FIELDS))
-        start = max(self.cursor - count + 1, 0)
+        rows = len(self.form.rows)
+        most = min(rows, max(len(FIELDS), height - _BELOW))
+        count = most if self.editing else min(max(height - 1 - min(wrong, _MOST_OF_WRONG), _LEAST_ROWS), most)
+        start = min(max(self._rows_shown.start, self.cursor - count + 1), self.cursor, rows - count)
         return range(start, start + count)
 
+    @property
+    def field(self) -> str:
+        """The field of the row that the cursor is on."""
+        return self.form.rows[self.cursor].name
+
     def _row(self, index: int, machine: Machine, width: int) -> Strip:
-        palette, form, field = self.palette, self.form, FIELDS[index]
+        palette, form, field = self.palette, self.form, self.form.rows[index]
         here = index == self.cursor and (self.has_focus or self.editing)
         error, hint = form.errors.get(field.name), form.hint(field.name, machine, fetching=self._fetch.active)
         row = Row("▸" if here else " ", palette.cursor).add(f"{field.label:<{LABEL}}", palette.strong if here else palette.dim)
@@ -162,7 +184,7 @@ class FormPane(Pane):
 
     def _wrong(self, width: int) -> list[Strip]:
         # Where there is no room for all, the one that a person can mend now is seen.
-        errors = sorted(self.form.errors.items(), key=lambda error: error[0] != FIELDS[self.cursor].name)
+        errors = sorted(self.form.errors.items(), key=lambda error: error[0] != self.field)
         sentences = [f"✗ {field}: {error}" if field else f"✗ {error}" for field, error in errors]
         return [Row(line, self.palette.bad).strip(width) for sentence in sentences for line in wrap(sentence, width)]
 
@@ -190,7 +212,7 @@ class FormPane(Pane):
 
     def _about_edited(self, machine: Machine, width: int) -> list[Strip]:
         """The hint of a row whose editor lies over it."""
-        field = FIELDS[self.cursor].name
+        field = self.field
         if not (self.editing and field in ("data", "device")) or field in self.form.errors:
             return []
         if self.blank:

@@ -28,8 +28,13 @@ if TYPE_CHECKING:
 
 _NEVER_EMPTY = ("data", "device")
 _DIGITS = "0123456789"
-_BEGINS = {"data": "/~.", "lr": f"{_DIGITS}.", **dict.fromkeys(("epochs", "max_steps", "batch_size", "seed"), _DIGITS)}
+_WHOLE = ("epochs", "max_steps", "batch_size", "seed", "keep_checkpoints")
+_PARTS = ("lr", "momentum", "weight_decay", "label_smoothing", "dropout", "target_accuracy", "checkpoint_every_minutes")
+_BEGINS = {"data": "/~.", **dict.fromkeys(_WHOLE, _DIGITS), **dict.fromkeys(_PARTS, f"{_DIGITS}.")}
 """The characters with which one begins to type a row's value."""
+_TEXTS = ("name", "note", "on_end")
+"""Fields that take any text."""
+_MAY_BE_NONE = ("max_steps", "target_accuracy", "on_end")
 _PATH = "/~"
 _DATA_ROW = next(row for row, field in enumerate(FIELDS) if field.name == "data")
 
@@ -90,7 +95,7 @@ class Launcher(FormPane, can_focus=True):
     @property
     def blank(self) -> bool:
         """Whether the field that has the keys is empty, and so changes nothing."""
-        return self.editing and FIELDS[self.cursor].name in _NEVER_EMPTY and not self._editor.text.strip()
+        return self.editing and self.field in _NEVER_EMPTY and not self._editor.text.strip()
 
     @property
     def enter_does(self) -> str:
@@ -110,14 +115,14 @@ class Launcher(FormPane, can_focus=True):
     def action_move(self, by: int) -> None:
         """Go to another row; what was edited is kept."""
         self._close_editor()
-        self.cursor = min(max(self.cursor + by, 0), len(FIELDS) - 1)
+        self.cursor = min(max(self.cursor + by, 0), len(self.form.rows) - 1)
         self.redraw()
 
     def action_next_field(self) -> None:
         """The rest of a path that is being typed; else the next row, and after the last one the next pane."""
         if self._editor.complete():
             return
-        if self.cursor == len(FIELDS) - 1:
+        if self.cursor == len(self.form.rows) - 1:
             self._close_editor()
             self.screen.focus_next()
         else:
@@ -133,7 +138,7 @@ class Launcher(FormPane, can_focus=True):
 
     def action_cycle(self, by: int) -> None:
         """The next or previous choice of a row that has choices."""
-        field = FIELDS[self.cursor].name
+        field = self.field
         if not self._options(field):
             return
         option = self.form.cycle(field, by)
@@ -149,7 +154,7 @@ class Launcher(FormPane, can_focus=True):
 
     def action_open(self) -> None:
         """Change the row: the next choice, or an editor."""
-        field = FIELDS[self.cursor].name
+        field = self.field
         if self._options(field):
             self.action_cycle(1)
         else:
@@ -161,7 +166,7 @@ class Launcher(FormPane, can_focus=True):
             return
         if event.character in _PATH:
             self.cursor = _DATA_ROW
-        if event.character in _BEGINS.get(FIELDS[self.cursor].name, ""):
+        if event.character in _BEGINS.get(self.field, ""):
             event.stop()
             self._open_editor(event.character)
 
@@ -170,23 +175,23 @@ class Launcher(FormPane, can_focus=True):
         text = one_line(event.text).strip()
         if not text or self.editing:
             return
-        if text[0] in _PATH and FIELDS[self.cursor].name != "name":
+        if text[0] in _PATH and self.field not in _TEXTS:
             self.cursor = _DATA_ROW
-        field = FIELDS[self.cursor].name
+        field = self.field
         if self.form.wanted(field) or not self._options(field):
             event.stop()
             self._open_editor(text)
 
     def on_click(self, event: events.Click) -> None:
         """A click selects a row, a second one changes it; on the ‹ before a choice it takes the one before."""
-        rows = [index for index in range(len(FIELDS)) if self.line_of(index) == event.y - 1]
+        rows = [index for index in range(len(self.form.rows)) if self.line_of(index) == event.y - 1]
         if not rows or (self.editing and rows[0] == self.cursor):
             return
         index = rows[0]
         again = index == self._clicked == self.cursor
         self._clicked = index
         self.action_move(index - self.cursor)
-        if again and event.x == CHOICE and self._options(FIELDS[index].name):
+        if again and event.x == CHOICE and self._options(self.form.rows[index].name):
             self.action_cycle(-1)
         elif again:
             self.action_open()
@@ -203,6 +208,14 @@ class Launcher(FormPane, can_focus=True):
     def _options(self, field: str) -> Sequence[str]:
         self.form.devices = ("cpu", *self._machine().cards)
         return self.form.options(field)
+
+    def toggle_further(self) -> None:
+        """Show the further rows with the cursor on their first one, or put them away."""
+        self.form.toggle_further()
+        self.cursor = len(FIELDS) if self.form.shows_further else 0
+        self._rows_shown = range(self.cursor, self.cursor + 1)
+        self.focus()
+        self._changed()
 
     # -- the disk, the download, the last launch ----------------------------------------------------------------------
 
@@ -291,19 +304,19 @@ class Launcher(FormPane, can_focus=True):
     # -- editing ------------------------------------------------------------------------------------------------------
 
     def _edits(self, field: str) -> bool:
-        return self.editing and FIELDS[self.cursor].name == field
+        return self.editing and self.field == field
 
     def _open_editor(self, text: str) -> None:
         if self.editing:
             return
-        field = FIELDS[self.cursor].name
+        field = self.field
         self._before = self.form.text(field)
         suggester = None
         if field == "data":
             from tuitrain.tui.launch.completion import Folders  # not for the first frame
 
             suggester = Folders()
-        self._editor.open("" if text == "none" and field != "name" else text, self.form.wanted(field), suggester)
+        self._editor.open("" if text == "none" and field in _MAY_BE_NONE else text, self.form.wanted(field), suggester)
         self._place_editor()
 
     def _place_editor(self) -> None:
@@ -311,7 +324,7 @@ class Launcher(FormPane, can_focus=True):
         self.call_after_refresh(self._editor.place)
 
     def _editor_place(self) -> tuple[int, int, int]:
-        long = FIELDS[self.cursor].name in LONG
+        long = self.field in LONG
         return CHOICE, 1 + (self.line_of(self.cursor) or 0), max(self.size.width - LABEL - 5, 8) if long else VALUE
 
     def _close_editor(self) -> None:
@@ -326,14 +339,14 @@ class Launcher(FormPane, can_focus=True):
     def action_leave(self) -> None:
         """Give the field its value from before."""
         if self.editing:
-            field = FIELDS[self.cursor].name
+            field = self.field
             self.form.drop_draft(field)
             self.form.set_text(field, self._before)
             self._close_editor()
 
     def _take_back(self) -> None:
         """The field is empty: it keeps what it had, if that was right."""
-        field = FIELDS[self.cursor].name
+        field = self.field
         self.form.drop_draft(field)
         if not self.form.set_text(field, self._before):
             self.form.drop_draft(field)
@@ -342,12 +355,12 @@ class Launcher(FormPane, can_focus=True):
         """Check what is typed as it is typed."""
         event.stop()
         if self._editor.owns(event.input):
-            field = FIELDS[self.cursor].name
+            field = self.field
             text = event.value
             if self.blank:
                 self._take_back()
             else:
-                self.form.set_text(field, "none" if field == "max_steps" and not text.strip() else text)
+                self.form.set_text(field, "none" if field in _MAY_BE_NONE and not text.strip() else text)
             self._changed()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:

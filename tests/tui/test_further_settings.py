@@ -1,0 +1,199 @@
+"""The launcher's further rows: the optimizer, its schedule, the order of the samples, what is kept."""
+
+from __future__ import annotations
+
+import pytest
+from fakes import FakeSampler, FakeSession, said, screen_text, seed_cnn
+from kept_runs import resize, until
+from test_launcher import SIZES, WIDE, changed, launcher, looked, make, row
+from textual.pilot import Pilot
+
+from tuitrain.tui.launch.form import FIELDS, FURTHER, Form
+
+ALL = [field.name for field in (*FIELDS, *FURTHER)]
+
+
+async def go_to(pilot: Pilot[None], field: str) -> None:
+    """The cursor on a row, by its keys."""
+    by = ALL.index(field) - launcher(pilot.app).cursor  # type: ignore[arg-type]
+    await pilot.press(*["down" if by > 0 else "up"] * abs(by))
+    await pilot.pause()
+
+
+@pytest.mark.parametrize(("size", "count"), [((80, 24), 11), ((80, 23), 11), ((120, 40), 27), ((200, 60), 27)])
+async def test_m_shows_further_rows_and_puts_them_away(
+    session: FakeSession, sampler: FakeSampler, size: tuple[int, int], count: int
+) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=size) as pilot:
+        await looked(pilot)
+        assert "m Settings" in screen_text(app).splitlines()[-1]
+        assert "of 27" not in screen_text(app)
+        await pilot.press("m")
+        await pilot.pause()
+        assert row(app, "optimizer").startswith("optimizer      ‹ sgd ›")
+        assert (f"12–{11 + count} of 27" in screen_text(app)) == (count < 27)
+        for index, field in enumerate((*FIELDS, *FURTHER)):
+            await go_to(pilot, field.name)
+            assert row(app, field.label)
+            assert "…" not in "\n".join(strip.text for strip in launcher(app)._shown), field
+            line = launcher(app).line_of(index)
+            assert line is not None
+            assert launcher(app)._shown[line + 1].text.startswith(f"│ ▸{field.label} ")
+        assert "Enter trains seed-cnn on cpu" in said(app)
+        assert "$ tuitrain run seed-cnn" in screen_text(app)
+        await pilot.press("m")
+        await pilot.pause()
+        assert "momentum" not in screen_text(app).replace("momentum 0.9", "")
+        assert row(app, "recipe").startswith("recipe         ‹ seed-cnn ›")
+
+
+async def test_what_further_rows_hold_is_trained(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await looked(pilot)
+        await pilot.press("m")
+        for field, keys in {
+            "optimizer": ("left",),
+            "weight_decay": (".", "0", "5", "tab"),
+            "lr_schedule": ("space",),
+            "shuffle": ("right",),
+            "augment": ("right",),
+            "label_smoothing": ("0", ".", "1", "down"),
+            "target_accuracy": ("space", *"0.9", "down"),
+            "compile": ("space",),
+            "deterministic": ("space",),
+            "checkpoint_every_minutes": ("5", "up"),
+            "keep_checkpoints": ("9", "up"),
+            "note": ("space", *"none", "up"),
+        }.items():
+            await go_to(pilot, field)
+            await pilot.press(*keys)
+        await go_to(pilot, "on_end")
+        await pilot.press("space", *"echo m", "enter")
+        await pilot.pause()
+        assert session.started == [
+            changed(
+                **{"optimizer": "adamw", "weight_decay": 0.05, "lr_schedule": "cosine", "shuffle": True, "augment": "crop-flip"},
+                **{"label_smoothing": 0.1, "target_accuracy": 0.9, "compile": True, "deterministic": False},
+                **{"checkpoint_every_minutes": 5.0, "keep_checkpoints": 9, "note": "none", "on_end": "echo m"},
+            )
+        ]
+
+
+async def test_a_field_is_edited_where_its_row_is_and_none_moves_under_it(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await looked(pilot)
+        await pilot.press("m")
+        await go_to(pilot, "dropout")
+        before = launcher(app).line_of(ALL.index("dropout"))
+        await pilot.press(*"0.5x")
+        await until(pilot, lambda: "dropout: '0.5x' is not allowed" in said(app))
+        assert launcher(app).line_of(ALL.index("dropout")) == before
+        await until(pilot, lambda: "0.5x" in row(app, "dropout"))
+        await resize(pilot, 120, 40)
+        await until(pilot, lambda: "0.5x" in row(app, "dropout"))
+        await resize(pilot, 80, 24)
+        await pilot.press("escape")
+        await pilot.pause()
+        assert "0.1" in row(app, "dropout")
+
+
+async def test_what_is_not_allowed_is_forgotten_with_its_row(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await looked(pilot)
+        await pilot.press("m")
+        await go_to(pilot, "keep_checkpoints")
+        await pilot.press("1", "up")
+        await pilot.pause()
+        assert "✗ keep_checkpoints: '1' is not allowed; it must be a whole number of 2 or more." in said(app)
+        await pilot.press("m")
+        await pilot.pause()
+        assert "✗" not in screen_text(app)
+        await pilot.press("enter")
+        assert session.started == [seed_cnn()]
+
+
+@pytest.mark.parametrize("further", [True, False])
+async def test_a_refusal_stands_beside_a_row_that_shows(session: FakeSession, sampler: FakeSampler, further: bool) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=WIDE) as pilot:
+        await looked(pilot)
+        if further:
+            await pilot.press("m")
+        launcher(app).refuse(seed_cnn(), "augment: crop-flip is for images.", "")
+        launcher(app).redraw()
+        await pilot.pause()
+        assert "✗ augment: crop-flip is for images." in said(app)
+        if further:
+            assert "✗ crop-flip is for images" in row(app, "augment")
+
+
+async def test_rows_are_clicked_where_they_are(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    for size in SIZES:
+        app = make(session, sampler)
+        async with app.run_test(size=size) as pilot:
+            await looked(pilot)
+            await pilot.press("m")
+            await go_to(pilot, "augment")
+            for _ in range(2):
+                line = next(y for y, strip in enumerate(launcher(app)._shown) if "│  shuffle " in strip.text or "│ ▸shuffle " in strip.text)
+                assert await pilot.click(launcher(app), offset=(5, line))
+                await pilot.pause()
+            assert row(app, "shuffle").startswith("shuffle        ‹ true ›")
+
+
+async def test_m_works_from_the_list_of_devices_and_is_a_letter_in_a_field(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=WIDE) as pilot:
+        await looked(pilot)
+        await pilot.press("shift+tab")
+        assert not launcher(app).has_focus
+        await pilot.press("m")
+        await pilot.pause()
+        assert launcher(app).has_focus
+        assert row(app, "optimizer").startswith("optimizer      ‹ sgd ›")
+        await go_to(pilot, "name")
+        await pilot.press("space", *"mm", "down")
+        await pilot.pause()
+        assert row(app, "name").startswith("name           mm ")
+        assert row(app, "momentum")
+
+
+async def test_help_tells_of_further_settings(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await looked(pilot)
+        await pilot.press("question_mark")
+        await pilot.pause()
+        assert "the last launch, more settings" in screen_text(app)
+
+
+def test_what_only_sgd_has_goes_and_comes_back_with_it() -> None:
+    form = Form(changed(momentum=0.9, nesterov=True))
+    assert form.set_text("optimizer", "adam")
+    assert (form.config.momentum, form.config.nesterov) == (0.0, False)
+    assert form.hint("momentum", None).idle  # type: ignore[arg-type]
+    assert form.set_text("optimizer", "adamw")
+    assert form.set_text("optimizer", "sgd")
+    assert (form.config.momentum, form.config.nesterov) == (0.9, True)
+    assert form.set_text("optimizer", "adam")
+    assert form.set_text("recipe", "random-linear")
+    assert form.set_text("optimizer", "adam")
+    assert form.set_text("optimizer", "sgd")
+    assert form.config.momentum == 0.0
+
+
+def test_every_further_row_has_a_value_and_choices_go_round() -> None:
+    form = Form(seed_cnn())
+    assert {field.name: form.text(field.name) for field in FURTHER} == {
+        **{"optimizer": "sgd", "momentum": "0.0", "nesterov": "false", "weight_decay": "0.0", "lr_schedule": "none", "shuffle": "false"},
+        **{"augment": "none", "label_smoothing": "0.0", "dropout": "0.1", "target_accuracy": "none", "compile": "false"},
+        **{"deterministic": "true", "checkpoint_every_minutes": "1.0", "keep_checkpoints": "3", "note": "", "on_end": "none"},
+    }
+    assert [form.cycle("lr_schedule", by) for by in (1, -1)] == ["cosine", "triangle"]
+    assert [form.cycle("shuffle", by) for by in (1, -1)] == ["true", "true"]
+    assert form.hint("dropout", None).idle  # type: ignore[arg-type]

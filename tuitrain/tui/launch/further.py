@@ -1,0 +1,42 @@
+"""What stands beside the launcher's further rows."""
+
+from __future__ import annotations
+
+from tuitrain.config import MODELS, RunConfig
+from tuitrain.tui.launch.hints import Hint
+
+_SCHEDULES = {"none": "the rate stays as it is", "cosine": "falls to 0 at the end", "triangle": "rises for 23 % of the steps, then falls"}
+_AUGMENTS = {"none": "images as they are", "crop-flip": "cropped and mirrored at random", "flip-shift": "mirrored in turn, and shifted"}
+
+
+def further_hint(field: str, config: RunConfig) -> Hint:
+    """What the value of one of the further rows means, with the other values."""
+    if field in ("momentum", "nesterov"):
+        return _of_sgd(field, config)
+    if field == "lr_schedule":
+        return Hint(_SCHEDULES[config.lr_schedule])
+    if field == "augment":
+        return Hint(_AUGMENTS[config.augment])
+    if field == "dropout":
+        without = config.model in MODELS and config.model not in ("rnn", "transformer")
+        return Hint("of rnn and transformer only" if without else "", idle=without)
+    if field == "target_accuracy":
+        return Hint("none: no clock" if config.target_accuracy is None else "a clock runs until it is reached")
+    texts = {
+        "optimizer": "torch's own",
+        "weight_decay": "as torch has it",
+        "shuffle": "another order in each epoch" if config.shuffle else "the order is fixed",
+        "label_smoothing": "of each label, for all classes",
+        "compile": "up to a minute before the first step" if config.compile else "",
+        "deterministic": "the same numbers each time" if config.deterministic else "whatever cuDNN finds fastest",
+        "checkpoint_every_minutes": "minutes, and at the end of an epoch",
+        "keep_checkpoints": "checkpoints, and the best one",
+        "on_end": "a shell command, when the run has ended",
+    }
+    return Hint(texts.get(field, ""))
+
+
+def _of_sgd(field: str, config: RunConfig) -> Hint:
+    if config.optimizer != "sgd":
+        return Hint("for sgd only", idle=True)
+    return Hint("for a momentum above 0", idle=True) if field == "nesterov" and not config.momentum else Hint()
