@@ -54,7 +54,7 @@ def of_cells(cells: Tensor, classes: int, shown: Tensor) -> Tensor:
 
 def _on_diagonal(numbers: Tensor, classes: int) -> Tensor:
     """Whether a cell has the samples that the model is right about."""
-    return numbers // classes == numbers % classes
+    return numbers == numbers // classes * (classes + 1)
 
 
 def _largest(counts: Tensor, diagonal: Tensor) -> Tensor:

@@ -155,8 +155,8 @@ def _confusion(cells: Tensor, count: int) -> tuple[tuple[int, ...], ...]:
 def _told(cells: Tensor, counts: Tensor, labels: Tensor, classes: int) -> tuple[Confusion, ...]:
     """Cells by their numbers, and how many samples each has, beside how many its class has."""
     truth = cells // classes
-    samples = torch.bincount(labels, minlength=classes)[truth]
-    rows = zip(truth.tolist(), (cells % classes).tolist(), counts.tolist(), samples.tolist(), strict=True)
+    predicted, samples = cells - truth * classes, torch.bincount(labels, minlength=classes)[truth]
+    rows = zip(truth.tolist(), predicted.tolist(), counts.tolist(), samples.tolist(), strict=True)
     return tuple(Confusion(truth=label, predicted=said, count=count, samples=of_class) for label, said, count, of_class in rows)
 
 
