@@ -607,6 +607,8 @@ def test_the_last_launch_in_words() -> None:
     told = last.LastLaunch(changed(lr=0.05, data="cifar10", device="cuda:1", max_steps=9, name="mine"), time.time() - 3 * 3600)
     assert last.describe(told, 80) == "mine · cifar10 · cuda:1 · max steps 9 · lr 0.05 · 3 h ago"
     assert last.describe(told, 40) == "mine · cifar10 · 3 more · 3 h ago"
+    further = last.LastLaunch(changed(shuffle=True, lr_schedule="cosine", target_accuracy=0.9), time.time())
+    assert last.describe(further, 90) == "seed-cnn · auto · lr schedule cosine · shuffle true · target accuracy 0.9 · just now"
     seconds = (-5, 59, 61, 7200, 86400 * 2.5)
     assert [words.ago(second) for second in seconds] == ["just now", "just now", "1 min ago", "2 h ago", "2 d ago"]
 

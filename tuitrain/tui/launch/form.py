@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from tuitrain import paths
-from tuitrain.config import DATA, MODELS, RECIPES, ConfigError, RunConfig, choices, with_changes
+from tuitrain.config import DATA, MODELS, RECIPES, ConfigError, RunConfig, choices, with_changes, written
 from tuitrain.device_names import short
 from tuitrain.recipes import command_line, load_recipe, recipe_of, recipe_summary, recipe_text
 from tuitrain.tui.launch.disk import Disk, Folder
@@ -92,9 +92,7 @@ class Form:
         if field == "recipe" and self._taken is not None:
             return self._taken.name
         value = getattr(self.config, field)
-        if isinstance(value, bool):
-            return str(value).lower()
-        return "none" if value is None else short(value) if field == "device" else str(value)
+        return short(value) if field == "device" else written(value)
 
     def options(self, field: str) -> Sequence[str]:
         """The values that a row cycles through; empty for one that is typed."""

@@ -31,7 +31,7 @@ def further_hint(field: str, config: RunConfig) -> Hint:
         "deterministic": "the same numbers each time" if config.deterministic else "whatever cuDNN finds fastest",
         "checkpoint_every_minutes": "minutes, and at the end of an epoch",
         "keep_checkpoints": "checkpoints, and the best one",
-        "on_end": "a shell command, when the run has ended",
+        "on_end": "a shell command, at the run's end",
     }
     return Hint(texts.get(field, ""))
 

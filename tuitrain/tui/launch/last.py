@@ -8,7 +8,7 @@ import msgspec
 from rich.cells import cell_len
 
 from tuitrain import paths, words
-from tuitrain.config import FIELDS, ConfigError, RunConfig
+from tuitrain.config import FIELDS, ConfigError, RunConfig, written
 from tuitrain.files import write_atomically
 from tuitrain.recipes import load_recipe, recipe_of, to_toml
 from tuitrain.tui.widgets.strips import end_of
@@ -66,5 +66,5 @@ def describe(last: LastLaunch, width: int) -> str:
 
 
 def _piece(config: RunConfig, field: str) -> str:
-    value = getattr(config, field)
-    return str(value) if field in _BARE else f"{field.replace('_', ' ')} {'none' if value is None else value}"
+    value = written(getattr(config, field))
+    return value if field in _BARE else f"{field.replace('_', ' ')} {value}"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from textual.strip import Strip
 
 from tuitrain import words
-from tuitrain.config import FIELDS
+from tuitrain.config import FIELDS, written
 from tuitrain.runs.settings import changed, left_open, settings_of
 from tuitrain.text import clean
 from tuitrain.tui.browse.opened_run import KeptCheckpoint, OpenedRun
@@ -178,6 +178,4 @@ class FactsView(_Facts, ScrollingView, can_focus=True):
 
 def _value(value: object) -> str:
     """A field's value as a person types it."""
-    if value is None or value == "":
-        return "none" if value is None else "-"
-    return clean(str(value).lower() if isinstance(value, bool) else str(value))
+    return clean(written(value)) or "-"
