@@ -100,6 +100,29 @@ async def test_a_field_is_edited_where_its_row_is_and_none_moves_under_it(sessio
         assert "0.1" in row(app, "dropout")
 
 
+async def test_pages_and_ends_are_a_key_away(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await looked(pilot)
+        await pilot.press("m")
+        for key, field, seen in (
+            ("pagedown", "compile", "12–22"),
+            ("pagedown", "on_end", "17–27"),
+            ("home", "recipe", "1–11"),
+            ("pagedown", "name", "1–11"),
+            ("end", "on_end", "17–27"),
+            ("pageup", "shuffle", "17–27"),
+            ("up", "lr_schedule", "16–26"),
+        ):
+            await pilot.press(key)
+            await pilot.pause()
+            assert (launcher(app).field, f"{seen} of 27" in screen_text(app)) == (field, True), key
+        # In a field they belong to its text.
+        await go_to(pilot, "note")
+        await pilot.press("space", *"bc", "home", "a", "end", "d", "down")
+        assert launcher(app).form.config.note == "abcd"
+
+
 async def test_what_is_not_allowed_is_forgotten_with_its_row(session: FakeSession, sampler: FakeSampler) -> None:
     app = make(session, sampler)
     async with app.run_test(size=(80, 24)) as pilot:

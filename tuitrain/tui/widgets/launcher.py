@@ -45,6 +45,10 @@ class Launcher(FormPane, can_focus=True):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up", "move(-1)", "Up", show=False),
         Binding("down", "move(1)", "Down", show=False),
+        Binding("pageup", "page(-1)", "Page up", show=False),
+        Binding("pagedown", "page(1)", "Page down", show=False),
+        Binding("home", "jump(False)", "First", show=False),
+        Binding("end", "jump(True)", "Last", show=False),
         Binding("tab", "next_field", "Next", show=False),
         Binding("shift+tab", "previous_field", "Previous", show=False),
         Binding("left", "cycle(-1)", "Previous choice", show=False),
@@ -117,6 +121,14 @@ class Launcher(FormPane, can_focus=True):
         self._close_editor()
         self.cursor = min(max(self.cursor + by, 0), len(self.form.rows) - 1)
         self.redraw()
+
+    def action_page(self, pages: int) -> None:
+        """Go as far as one sees."""
+        self.action_move(pages * max(len(self._rows_shown) - 1, 1))
+
+    def action_jump(self, last: bool) -> None:
+        """Go to the first or the last row."""
+        self.action_move(len(self.form.rows) if last else -len(self.form.rows))
 
     def action_next_field(self) -> None:
         """The rest of a path that is being typed; else the next row, and after the last one the next pane."""
