@@ -344,7 +344,7 @@ async def test_the_cursor_begins_on_the_worst_confusion_and_moves(session: FakeS
         await pilot.press("home")
         await pilot.pause()
         assert "airplane recognised" in screen_text(app)
-        await pilot.press("tab")
+        await pilot.press("shift+tab")
         await pilot.pause()
         assert "▀" in screen_text(app)
 
@@ -619,7 +619,51 @@ async def test_the_list_of_confusions_has_a_cursor_and_enter_shows_pictures(sess
         session.say(evaluation(step=4692))
         await settle(pilot)
         assert "airplane taken for automobile: 30 of 100" in screen_text(app)
-        assert "recall" in screen_text(app)
+        await pilot.press("shift+tab")
+        session.say(of_many(step=5474))
+        await settle(pilot)
+        assert "breed 000 taken for breed 001" in screen_text(app)
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_with_a_matrix_the_list_comes_after_it(session: FakeSession, sampler: FakeSampler, size: tuple[int, int]) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=size) as pilot:
+        await opened(pilot, session, evaluation())
+        for key, shown in {"m": "recall", "tab": "of class", "shift+tab": "recall"}.items():
+            await pilot.press(key)
+            await pilot.pause()
+            assert shown in screen_text(app), key
+        await pilot.press("m")
+        await pilot.pause()
+        text = screen_text(app)
+        # Those of a count are in the order of the classes.
+        rows = [line[3:].split()[:5] for line in text.splitlines() if " of 100  " in line]
+        assert rows[0] == ["airplane", "automobile", "30", "of", "100"]
+        # At 80×24 the heading has no room for the summary.
+        assert len(rows) == min(20, size[1] - 8)
+        assert rows[10:][:1] == [["airplane", "bird", "16", "of", "100"]]
+        assert "airplane taken for automobile: 30 of 100 (30.0 %)" in text
+        await pilot.press("down", "enter")
+        await pilot.pause()
+        assert "automobile → bird" in screen_text(app)
+        assert "4 of 30 kept" in screen_text(app)
+        await pilot.press("escape", "shift+tab", "m")
+        await pilot.pause()
+        assert "worst first" in screen_text(app)
+
+
+async def test_a_network_without_a_mistake_confuses_nothing(session: FakeSession, sampler: FakeSampler) -> None:
+    event = Predictions(step=10, epoch=1, classes=("a", "b"), confusion=((3, 0), (0, 4)), samples=evaluation().samples)
+    app = make(session, sampler)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await opened(pilot, session, event)
+        await pilot.press("m", "m")
+        await pilot.pause()
+        assert "The network takes no class for another." in screen_text(app)
+        await pilot.press("down", "end", "enter", "tab")
+        await pilot.pause()
+        assert "▀" in screen_text(app)
 
 
 async def test_a_click_selects_a_confusion(session: FakeSession, sampler: FakeSampler) -> None:
@@ -693,7 +737,7 @@ async def test_long_names_of_classes_leave_what_is_counted_room(session: FakeSes
         session.say(evaluation(step=3128, classes=tuple(f"{name} {'x' * 60}" for name in CLASSES)))
         await settle(pilot)
         assert "x… taken for automobile xxx" in screen_text(app)
-        await pilot.press("left")
+        await pilot.press("shift+tab", "left")
         await pilot.pause()
         assert "x…: 54 of 100 (54.0 %)" in screen_text(app)
 

@@ -6,7 +6,7 @@ import math
 from typing import Literal
 
 from tuitrain import words
-from tuitrain.events import Prediction, Predictions
+from tuitrain.events import Confusion, Prediction, Predictions
 from tuitrain.text import clean, plural
 from tuitrain.tui.browse.pictures import BYTES
 
@@ -15,6 +15,8 @@ Which = Literal["all", "mistakes", "right"]
 Cell = tuple[int, int]
 """A cell of the confusion matrix: the true class and the predicted one."""
 TAKEN_FOR = " taken for "
+_LISTED = 100
+"""Of more confusions than these nobody looks for one in a list."""
 
 
 class Results:
@@ -32,7 +34,8 @@ class Results:
         self._of_all = (*predictions.samples, *predictions.of_cells)
         self._confusion = predictions.confusion
         self.classes = max(len(predictions.classes), len(predictions.confusion))
-        self.largest = predictions.largest
+        self.largest = predictions.largest or _largest(predictions.confusion)
+        """The largest confusions, the largest first."""
         self._listed = {(one.truth, one.predicted): one for one in predictions.largest}
         self._names = tuple(clean(name).strip() for name in predictions.classes)
         self.total = sum(map(sum, predictions.confusion))
@@ -93,6 +96,17 @@ class Results:
             return when if self.accuracy is None else f"{when} · {self.accuracy * 100:.1f} % right"
         mistakes = self.total - self.right
         return f"{when} · {self.right / self.total * 100:.1f} % right · {mistakes:,} {plural('mistake', mistakes)} of {self.total:,}"
+
+
+def _largest(confusion: tuple[tuple[int, ...], ...]) -> tuple[Confusion, ...]:
+    """The largest cells beside the diagonal; of equal ones the first."""
+    found = [
+        Confusion(truth=truth, predicted=predicted, count=count, samples=sum(row))
+        for truth, row in enumerate(confusion)
+        for predicted, count in enumerate(row)
+        if count and truth != predicted
+    ]
+    return tuple(sorted(found, key=lambda one: -one.count)[:_LISTED])
 
 
 def is_right(sample: Prediction) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
@@ -22,6 +22,7 @@ _OF_A_LIST = {
     "Enter  space": "in the list: pictures of one of them",
 }
 """What keys do where there is no matrix."""
+_View = Literal["pictures", "matrix", "largest"]
 _FILTERS: tuple[Which, ...] = ("all", "mistakes", "right")
 _ABOUT = {"all": "worst first", "mistakes": "mistakes", "right": "right ones"}
 _NONE = {
@@ -39,9 +40,9 @@ class PredictionsScreen(PaneScreen):
         ("← → ↑ ↓", "select another picture or cell"),
         ("PgUp  PgDn", "move by what one sees"),
         ("Home  End", "first and last"),
-        ("m  Tab", "between the pictures and the confusion matrix"),
+        ("m  Tab", "pictures, confusion matrix, largest confusions"),
         ("f", "all, only mistakes, only right answers"),
-        ("Enter  space", "in the matrix: pictures of one cell"),
+        ("Enter  space", "in the matrix and the list: pictures of one cell"),
         ("Esc", "from one cell back to all pictures; close"),
     )
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -59,7 +60,8 @@ class PredictionsScreen(PaneScreen):
         Binding("m", "matrix", "Matrix"),
         Binding("m", "largest", "Confusions"),
         Binding("m", "pictures", "Pictures"),
-        Binding("tab,shift+tab", "switch", show=False),
+        Binding("tab", "switch(1)", show=False),
+        Binding("shift+tab", "switch(-1)", show=False),
         Binding("f", "filter", "Filter"),
         Binding("y", "copy_file", "Copy path"),
         Binding("escape", "all_pictures", "All pictures"),
@@ -72,14 +74,14 @@ class PredictionsScreen(PaneScreen):
         self._images = Images()
         self._matrix = Matrix()
         self._largest = Confusions()
-        self._in_cells = False
+        self._view: _View = "pictures"
         self._which: Which = "all"
         self._cell: Cell | None = None
         self._shown: Predictions | None = None
         self._results: Results | None = None
 
     def panes(self) -> Iterable[Widget]:
-        """Pictures, the matrix, and what stands for it where there are too many classes; one of them shows."""
+        """Pictures, the matrix and the list; one of them shows."""
         return (self._images, self._matrix, self._largest)
 
     def place_panes(self, width: int, height: int) -> None:
@@ -90,7 +92,7 @@ class PredictionsScreen(PaneScreen):
     def help_lines(self) -> Help:
         """With the key for files where samples are such, and with what stands for the matrix."""
         *keys, closes = self.KEYS
-        if self._cells is self._largest:
+        if self._results is not None and not self._results.counted:
             keys = [(key, _OF_A_LIST.get(key, words)) for key, words in keys]
         return (*keys, _COPY, closes) if self._results is not None and self._results.named else (*keys, closes)
 
@@ -117,16 +119,20 @@ class PredictionsScreen(PaneScreen):
             self._images.say(_waiting(self.run))
         elif predictions is not self._shown:
             self._shown, self._results = predictions, Results(predictions, _accuracy(self.run, predictions.step))
-            self._cells.show(self._results)
+            if self._view not in self._views:
+                self._view = "largest"
+            if self._results.counted:
+                self._matrix.show(self._results)
+            self._largest.show(self._results)
             self._show_pictures(self._results)
-            self._look(cells=self._in_cells)
+            self._look(self._view)
 
     def _forget(self) -> None:
         """Another run has begun in the place of the one that was shown."""
         if self._shown is None:
             return
         self._shown = self._results = self._cell = None
-        self._look(cells=False)
+        self._look("pictures")
 
     def _show_pictures(self, results: Results) -> None:
         samples, cell = results.chosen(self._which, self._cell), self._cell
@@ -135,11 +141,11 @@ class PredictionsScreen(PaneScreen):
             about, count = "in this cell", results.count(cell)
             kept = f"{len(samples):,} of {count:,} kept"
             why = f"no sample of these {count:,} is kept" if count else "there is no such sample"
-            sentence = f"{results.verdict(cell)}: {why}. Esc shows all pictures, m the matrix."
+            sentence = f"{results.verdict(cell)}: {why}. Esc shows all pictures, m the {'matrix' if results.counted else 'list'}."
         self._images.show(results, samples, about, sentence, kept)
 
-    def _look(self, *, cells: bool) -> None:
-        self._in_cells = cells
+    def _look(self, view: _View) -> None:
+        self._view = view
         self.rearrange()
         self.refresh_bindings()
 
@@ -148,31 +154,38 @@ class PredictionsScreen(PaneScreen):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Which keys mean something now."""
         there = self._results is not None
-        one_cell = there and not self._in_cells and self._cell is not None
-        some = self._results is not None and (self._results.counted or bool(self._results.largest))
+        pictures = self._view == "pictures"
+        one_cell = there and pictures and self._cell is not None
+        some = self._results is not None and (self._view == "matrix" or (self._view == "largest" and bool(self._results.largest)))
+        following = self._views[(self._views.index(self._view) + 1) % len(self._views)]
         works = {
             "move": there,
-            "matrix": there and not self._in_cells and self._cells is self._matrix,
-            "largest": there and not self._in_cells and self._cells is self._largest,
-            "pictures": self._in_cells,
+            "matrix": there and following == "matrix",
+            "largest": there and following == "largest",
+            "pictures": there and following == "pictures",
             "switch": there,
-            "open_cell": self._in_cells and some and self._cells.kept,
-            "open_empty_cell": self._in_cells and some and not self._cells.kept,
-            "filter": there and not self._in_cells and self._cell is None,
-            "copy_file": not self._in_cells and self._images.file is not None,
+            "open_cell": some and self._cells.kept,
+            "open_empty_cell": some and not self._cells.kept,
+            "filter": there and pictures and self._cell is None,
+            "copy_file": pictures and self._images.file is not None,
             "all_pictures": one_cell,
             "back": not one_cell,
         }
         return works.get(action, True)
 
     @property
+    def _views(self) -> tuple[_View, ...]:
+        """What one can look at, in the order of the key."""
+        return ("pictures", "matrix", "largest") if self._results is not None and self._results.counted else ("pictures", "largest")
+
+    @property
     def _cells(self) -> Matrix | Confusions:
         """Where one chooses a cell."""
-        return self._matrix if self._results is None or self._results.counted else self._largest
+        return self._matrix if self._view == "matrix" else self._largest
 
     @property
     def _pane(self) -> Images | Matrix | Confusions:
-        return self._cells if self._in_cells else self._images
+        return self._images if self._view == "pictures" else self._cells
 
     def action_move(self, columns: int, rows: int) -> None:
         """Move the cursor."""
@@ -188,19 +201,19 @@ class PredictionsScreen(PaneScreen):
 
     def action_matrix(self) -> None:
         """Look at the matrix."""
-        self._look(cells=True)
+        self._look("matrix")
 
     def action_largest(self) -> None:
         """Look at the largest confusions."""
-        self._look(cells=True)
+        self._look("largest")
 
     def action_pictures(self) -> None:
         """Look at the pictures."""
-        self._look(cells=False)
+        self._look("pictures")
 
-    def action_switch(self) -> None:
-        """Look at the other one."""
-        self._look(cells=not self._in_cells)
+    def action_switch(self, by: int) -> None:
+        """Look at the next or the previous one."""
+        self._look(self._views[(self._views.index(self._view) + by) % len(self._views)])
 
     def action_open_cell(self) -> None:
         """Look at the pictures of the cell under the cursor."""
@@ -228,7 +241,7 @@ class PredictionsScreen(PaneScreen):
         self._which, self._cell = which, cell
         if self._results is not None:
             self._show_pictures(self._results)
-            self._look(cells=False)
+            self._look("pictures")
 
     def action_back(self) -> None:
         """Esc, where there is nothing nearer to leave."""

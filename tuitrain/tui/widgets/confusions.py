@@ -1,4 +1,4 @@
-"""The largest confusions as a list, where there are too many classes for a matrix."""
+"""The largest confusions as a list: what one looks for in a matrix, and all there is where that would have too many classes."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class Confusions(Pane):
             return []
         lines = [] if self._summary_fits() else [Row(results.summary(), palette.dim).strip(width)]
         if not results.largest:
-            sentence = _NONE if results.accuracy == 1 else _NOT_KEPT.format(results.classes)
+            sentence = _NONE if results.counted or results.accuracy == 1 else _NOT_KEPT.format(results.classes)
             return lines + [Row(line, palette.text).strip(width) for line in wrap(sentence, width)]
         lines += self._table(results, width)
         lines += [Strip.blank(width, PLAIN)] * (height - WORDS_ROWS - len(lines))

@@ -63,7 +63,7 @@ class Matrix(Pane):
     def show(self, results: Results) -> None:
         """Show an evaluation that has a matrix. The cursor stays; at first it is on the worst confusion."""
         if self._results is None:
-            self.cursor = _worst(results)
+            self.cursor = next(((one.truth, one.predicted) for one in results.largest), (0, 0))
         self._results = results
         self.move(0, 0)
         self.redraw()
@@ -248,10 +248,3 @@ def _percent(share: float | None) -> str:
     if not share:
         return " · "
     return f"{round(share * 100):>3}" if share >= 0.005 else " <1"
-
-
-def _worst(results: Results) -> Cell:
-    """The largest cell beside the diagonal."""
-    classes = range(results.classes)
-    cells = ((truth, predicted) for truth in classes for predicted in classes if truth != predicted)
-    return max(cells, key=results.count, default=(0, 0))
