@@ -154,19 +154,18 @@ async def test_a_refusal_stands_beside_a_row_that_shows(session: FakeSession, sa
             assert "✗ crop-flip is for images" in row(app, "augment")
 
 
-async def test_rows_are_clicked_where_they_are(session: FakeSession, sampler: FakeSampler) -> None:
+@pytest.mark.parametrize("size", SIZES)
+async def test_rows_are_clicked_where_they_are(session: FakeSession, sampler: FakeSampler, size: tuple[int, int]) -> None:
     app = make(session, sampler)
-    for size in SIZES:
-        app = make(session, sampler)
-        async with app.run_test(size=size) as pilot:
-            await looked(pilot)
-            await pilot.press("m")
-            await go_to(pilot, "augment")
-            for _ in range(2):
-                line = next(y for y, strip in enumerate(launcher(app)._shown) if "│  shuffle " in strip.text or "│ ▸shuffle " in strip.text)
-                assert await pilot.click(launcher(app), offset=(5, line))
-                await pilot.pause()
-            assert row(app, "shuffle").startswith("shuffle        ‹ true ›")
+    async with app.run_test(size=size) as pilot:
+        await looked(pilot)
+        await pilot.press("m")
+        await go_to(pilot, "augment")
+        for _ in range(2):
+            line = next(y for y, strip in enumerate(launcher(app)._shown) if "│  shuffle " in strip.text or "│ ▸shuffle " in strip.text)
+            assert await pilot.click(launcher(app), offset=(5, line))
+            await pilot.pause()
+        assert row(app, "shuffle").startswith("shuffle        ‹ true ›")
 
 
 async def test_m_works_from_the_list_of_devices_and_is_a_letter_in_a_field(session: FakeSession, sampler: FakeSampler) -> None:

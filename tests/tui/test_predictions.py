@@ -653,6 +653,18 @@ async def test_with_a_matrix_the_list_comes_after_it(session: FakeSession, sampl
         assert "worst first" in screen_text(app)
 
 
+async def test_enter_is_offered_on_a_confusion_of_which_something_is_kept(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await opened(pilot, session, evaluation())
+        await pilot.press("shift+tab")
+        for key, kept in {"home": True, "end": False, "pageup": True}.items():
+            await pilot.press(key)
+            await pilot.pause()
+            assert ("Enter Open cell" in screen_text(app).splitlines()[-1]) == kept, key
+            assert ("none of them was kept to look at" in screen_text(app)) != kept, key
+
+
 async def test_a_network_without_a_mistake_confuses_nothing(session: FakeSession, sampler: FakeSampler) -> None:
     event = Predictions(step=10, epoch=1, classes=("a", "b"), confusion=((3, 0), (0, 4)), samples=evaluation().samples)
     app = make(session, sampler)

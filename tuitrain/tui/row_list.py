@@ -32,6 +32,11 @@ def _holds(row: RowT, words: Sequence[str], beside: Callable[[RowT, str], bool] 
     return all(word in text or (beside is not None and beside(row, word)) for word in words)
 
 
+def first_in_view(first: int, cursor: int, room: int, count: int) -> int:
+    """The first of `room` rows that show of `count`, moved from `first` as little as the cursor needs."""
+    return min(max(min(first, cursor), cursor - room + 1), max(count - room, 0))
+
+
 class RowList(Generic[RowT]):
     """`rows` are those that are left by the filter, in order; `cursor` and `top` are places in them.
 
@@ -99,8 +104,7 @@ class RowList(Generic[RowT]):
         self.cursor = min(max(index, 0), max(len(self.rows) - 1, 0))
         if self.selected is not None:
             self._selected = self.selected.key
-        last_top = max(len(self.rows) - self.page, 0)
-        self.top = min(max(self.top, self.cursor - self.page + 1, 0), self.cursor, last_top)
+        self.top = first_in_view(self.top, self.cursor, self.page, len(self.rows))
 
     def scroll(self, by: int) -> None:
         """Move the view, and the cursor where it would leave it."""

@@ -100,13 +100,14 @@ class Results:
 
 def _largest(confusion: tuple[tuple[int, ...], ...]) -> tuple[Confusion, ...]:
     """The largest cells beside the diagonal; of equal ones the first."""
-    found = [
-        Confusion(truth=truth, predicted=predicted, count=count, samples=sum(row))
-        for truth, row in enumerate(confusion)
-        for predicted, count in enumerate(row)
-        if count and truth != predicted
+    cells = [
+        (truth, predicted) for truth, row in enumerate(confusion) for predicted, count in enumerate(row) if count and truth != predicted
     ]
-    return tuple(sorted(found, key=lambda one: -one.count)[:_LISTED])
+    cells.sort(key=lambda cell: -confusion[cell[0]][cell[1]])
+    return tuple(
+        Confusion(truth=truth, predicted=predicted, count=confusion[truth][predicted], samples=sum(confusion[truth]))
+        for truth, predicted in cells[:_LISTED]
+    )
 
 
 def is_right(sample: Prediction) -> bool:

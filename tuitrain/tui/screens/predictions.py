@@ -57,9 +57,9 @@ class PredictionsScreen(PaneScreen):
         Binding("enter", "open_cell", "Open cell"),
         Binding("space", "open_cell", show=False),
         Binding("enter,space", "open_empty_cell", show=False),
-        Binding("m", "matrix", "Matrix"),
-        Binding("m", "largest", "Confusions"),
-        Binding("m", "pictures", "Pictures"),
+        Binding("m", "look('matrix')", "Matrix"),
+        Binding("m", "look('largest')", "Confusions"),
+        Binding("m", "look('pictures')", "Pictures"),
         Binding("tab", "switch(1)", show=False),
         Binding("shift+tab", "switch(-1)", show=False),
         Binding("f", "filter", "Filter"),
@@ -157,12 +157,9 @@ class PredictionsScreen(PaneScreen):
         pictures = self._view == "pictures"
         one_cell = there and pictures and self._cell is not None
         some = self._results is not None and (self._view == "matrix" or (self._view == "largest" and bool(self._results.largest)))
-        following = self._views[(self._views.index(self._view) + 1) % len(self._views)]
         works = {
             "move": there,
-            "matrix": there and following == "matrix",
-            "largest": there and following == "largest",
-            "pictures": there and following == "pictures",
+            "look": there and parameters == (self._beside(1),),
             "switch": there,
             "open_cell": some and self._cells.kept,
             "open_empty_cell": some and not self._cells.kept,
@@ -177,6 +174,10 @@ class PredictionsScreen(PaneScreen):
     def _views(self) -> tuple[_View, ...]:
         """What one can look at, in the order of the key."""
         return ("pictures", "matrix", "largest") if self._results is not None and self._results.counted else ("pictures", "largest")
+
+    def _beside(self, by: int) -> _View:
+        """What comes `by` places after what one looks at."""
+        return self._views[(self._views.index(self._view) + by) % len(self._views)]
 
     @property
     def _cells(self) -> Matrix | Confusions:
@@ -199,21 +200,13 @@ class PredictionsScreen(PaneScreen):
         """To the first or the last one."""
         self._pane.jump(last)
 
-    def action_matrix(self) -> None:
-        """Look at the matrix."""
-        self._look("matrix")
-
-    def action_largest(self) -> None:
-        """Look at the largest confusions."""
-        self._look("largest")
-
-    def action_pictures(self) -> None:
-        """Look at the pictures."""
-        self._look("pictures")
+    def action_look(self, view: _View) -> None:
+        """Look at another one."""
+        self._look(view)
 
     def action_switch(self, by: int) -> None:
         """Look at the next or the previous one."""
-        self._look(self._views[(self._views.index(self._view) + by) % len(self._views)])
+        self._look(self._beside(by))
 
     def action_open_cell(self) -> None:
         """Look at the pictures of the cell under the cursor."""

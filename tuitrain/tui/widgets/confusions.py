@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from rich.cells import cell_len
-from textual.events import Click, MouseScrollDown, MouseScrollUp
+from textual.events import Click
 from textual.strip import Strip
 
 from tuitrain.events import Confusion
 from tuitrain.tui.browse.results import Cell, Results
-from tuitrain.tui.widgets.cell_words import WORDS_ROWS, in_words
-from tuitrain.tui.widgets.lines import Pane
-from tuitrain.tui.widgets.strips import PLAIN, Row, bar
+from tuitrain.tui.row_list import first_in_view
+from tuitrain.tui.widgets.cell_pane import WORDS_ROWS, CellPane
+from tuitrain.tui.widgets.strips import Row, bar
 from tuitrain.tui.widgets.wrap import wrap
 
 _MARK = 2
@@ -20,18 +20,16 @@ _SHARE = 10
 _BAR = 20
 _NONE = "The network takes no class for another."
 _NOT_KEPT = "Of these {:,} classes nobody could read a confusion matrix, and their largest confusions were not kept. m shows the pictures."
-_HEADING_MARKS = 10  # corners, spaces and a piece of the rule between the two ends of a heading
 
 
-class Confusions(Pane):
+class Confusions(CellPane):
     """A line for each, the largest first, and a cursor on one."""
 
-    DEFAULT_CSS = "Confusions { height: 1fr; }"
+    TITLE = "Largest confusions"
+    LONGEST_END = "000–000 of 000"
 
     def __init__(self) -> None:
         super().__init__(id="confusions")
-        self.first = self.last = True
-        self._results: Results | None = None
         self._place = 0
         self._top = 0
 
@@ -40,11 +38,6 @@ class Confusions(Pane):
         """The true and the predicted class of the selected line."""
         rows = self._rows
         return (rows[self._place].truth, rows[self._place].predicted) if rows else (0, 0)
-
-    @property
-    def kept(self) -> bool:
-        """Whether a sample of the selected line is kept to look at."""
-        return self._results is not None and bool(self._results.chosen("all", self.cursor))
 
     def show(self, results: Results) -> None:
         """Show an evaluation. The cursor stays on what it was on, where that is still there."""
@@ -59,7 +52,7 @@ class Confusions(Pane):
         place = min(max(self._place + rows, 0), max(len(self._rows) - 1, 0))
         if place != self._place:
             self._place = place
-            self.redraw()
+            self.moved()
 
     def page(self, pages: int) -> None:
         """Move the cursor by the rows that one sees."""
@@ -73,15 +66,12 @@ class Confusions(Pane):
 
     def content(self, width: int, height: int) -> list[Strip]:
         """The frame with the list; the line of the cursor is always in view."""
-        least = max(self._place - self._room + 1, 0)
-        self._top = min(max(min(self._top, self._place), least), max(len(self._rows) - self._room, 0))
+        self._top = first_in_view(self._top, self._place, self._room, len(self._rows))
         return super().content(width, height)
 
     def heading(self) -> tuple[Row, Row]:
         """The title, how the network did where there is room, and what one sees of how many."""
-        left, right = Row("Largest confusions", self.palette.title), Row()
-        if self._results is not None and self._summary_fits():
-            left.add(f"  {self._results.summary()}", self.palette.dim)
+        left, right = self.title(), Row()
         if self._rows:
             seen = min(self._top + self._room, len(self._rows))
             right.add(f"{self._top + 1}–{seen} of {len(self._rows)}", self.palette.dim)
@@ -89,16 +79,14 @@ class Confusions(Pane):
 
     def body(self, width: int, height: int) -> list[Strip]:
         """A heading and the lines that one sees, and the selected one in words."""
-        results, palette = self._results, self.palette
+        results = self._results
         if results is None:
             return []
-        lines = [] if self._summary_fits() else [Row(results.summary(), palette.dim).strip(width)]
+        lines = self.summary_lines(results, width)
         if not results.largest:
             sentence = _NONE if results.counted or results.accuracy == 1 else _NOT_KEPT.format(results.classes)
-            return lines + [Row(line, palette.text).strip(width) for line in wrap(sentence, width)]
-        lines += self._table(results, width)
-        lines += [Strip.blank(width, PLAIN)] * (height - WORDS_ROWS - len(lines))
-        return [*lines, *in_words(results, self.cursor, palette, width)]
+            return lines + [Row(line, self.palette.text).strip(width) for line in wrap(sentence, width)]
+        return self.with_words([*lines, *self._table(results, width)], results, width, height)
 
     def _table(self, results: Results, width: int) -> list[Strip]:
         palette = self.palette
@@ -127,17 +115,12 @@ class Confusions(Pane):
     @property
     def _above(self) -> int:
         """Lines of the body above the first confusion."""
-        return 1 + int(not self._summary_fits())
+        return 1 + self._lines_above()
 
     @property
     def _room(self) -> int:
         """How many confusions one sees."""
         return max(self.body_height() - self._above - WORDS_ROWS, 1)
-
-    def _summary_fits(self) -> bool:
-        """Whether the heading holds it beside the longest thing that stands at its right end."""
-        summary = self._results.summary() if self._results is not None else ""
-        return len("Largest confusions") + 2 + len(summary) + len("000–000 of 000") + _HEADING_MARKS <= self.size.width
 
     # -- mouse --------------------------------------------------------------------------------------------------------
 
@@ -146,11 +129,3 @@ class Confusions(Pane):
         line = event.y - 1 - self._above
         if 0 <= line < self._room and self._top + line < len(self._rows):
             self.move(0, self._top + line - self._place)
-
-    def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
-        """The next line."""
-        self.move(0, 1)
-
-    def on_mouse_scroll_up(self, event: MouseScrollUp) -> None:
-        """The line before."""
-        self.move(0, -1)

@@ -14,6 +14,7 @@ from tuitrain.tui.launch.hints import Machine
 from tuitrain.tui.launch.last import LastLaunch
 from tuitrain.tui.launch.neighbours import Neighbours
 from tuitrain.tui.launch.strategies import misfit_in_words
+from tuitrain.tui.row_list import first_in_view
 from tuitrain.tui.widgets import offers
 from tuitrain.tui.widgets.lines import Pane
 from tuitrain.tui.widgets.strips import Row, end_of
@@ -122,24 +123,24 @@ class FormPane(Pane):
             words = [*summary, *words]
         spare = room - len(words) - len(command)
         # Groups stand apart where that leaves room for the gaps around the sentences.
-        self._apart = spare >= self._gaps_before(len(self.form.rows)) + 2
+        self._apart = spare >= sum(map(self._ends_group, self._rows_shown)) + 2
         gap = [Strip.blank(width)]
         rows: list[Strip] = []
         for index in self._rows_shown:
             rows.append(self._row(index, machine, width))
-            rows += gap * (self._gaps_before(index + 1) - self._gaps_before(index)) * self._apart
+            rows += gap * (self._apart and self._ends_group(index))
         return [*rows, *gap * (spare > 0), *words, *gap * (spare > 1), *command]
 
     def line_of(self, index: int) -> int | None:
         """The body line of a field's row; `None` where it does not show."""
         if index not in self._rows_shown:
             return None
-        return index - self._rows_shown.start + self._gaps_before(index) * self._apart
+        above = range(self._rows_shown.start, index)
+        return len(above) + sum(map(self._ends_group, above)) * self._apart
 
-    def _gaps_before(self, index: int) -> int:
-        """How many groups end above a row, among the rows that show."""
-        rows = self.form.rows[self._rows_shown.start : min(index, self._rows_shown.stop - 1)]
-        return sum(row.name in _GROUPS_END_AFTER for row in rows)
+    def _ends_group(self, index: int) -> bool:
+        """Whether another group follows below a row that shows."""
+        return index < self._rows_shown.stop - 1 and self.form.rows[index].name in _GROUPS_END_AFTER
 
     def _window(self, height: int, wrong: int) -> range:
         """The rows that show, among them that of the cursor: `wrong` lines of what is wrong have to be read first.
@@ -149,7 +150,7 @@ class FormPane(Pane):
         rows = len(self.form.rows)
         most = min(rows, max(len(FIELDS), height - _BELOW))
         count = most if self.editing else min(max(height - 1 - min(wrong, _MOST_OF_WRONG), _LEAST_ROWS), most)
-        start = min(max(self._rows_shown.start, self.cursor - count + 1), self.cursor, rows - count)
+        start = first_in_view(self._rows_shown.start, self.cursor, count, rows)
         return range(start, start + count)
 
     @property

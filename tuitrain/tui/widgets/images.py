@@ -12,7 +12,8 @@ from textual.strip import Strip
 from tuitrain.events import Prediction
 from tuitrain.tui.browse.pictures import HEIGHT, SIDE, draw, ink_of
 from tuitrain.tui.browse.results import Results, confidence, has_picture, is_right
-from tuitrain.tui.widgets.cell_words import both_names
+from tuitrain.tui.row_list import first_in_view
+from tuitrain.tui.widgets.cell_pane import both_names
 from tuitrain.tui.widgets.lines import Pane
 from tuitrain.tui.widgets.strips import PLAIN, Row, apart, cell_width, end_of, fit
 from tuitrain.tui.widgets.wrap import wrap
@@ -114,9 +115,8 @@ class Images(Pane):
     def content(self, width: int, height: int) -> list[Strip]:
         """The frame with the samples; the row of the cursor is always in view."""
         self._grid = self._arrange(width - 2, height - 2)
-        row, rows = self.cursor // self._grid.columns, self._grid.rows
-        last = max(-(-len(self._samples) // self._grid.columns) - rows, 0)
-        self._top = min(max(min(self._top, row), row - rows + 1), last)
+        columns = self._grid.columns
+        self._top = first_in_view(self._top, self.cursor // columns, self._grid.rows, -(-len(self._samples) // columns))
         return super().content(width, height)
 
     def heading(self) -> tuple[Row, Row]:

@@ -225,6 +225,7 @@ class Launcher(FormPane, can_focus=True):
         """Show the further rows with the cursor on their first one, or put them away."""
         self.form.toggle_further()
         self.cursor = len(FIELDS) if self.form.shows_further else 0
+        # From that row on, as far as there is room.
         self._rows_shown = range(self.cursor, self.cursor + 1)
         self.focus()
         self._changed()

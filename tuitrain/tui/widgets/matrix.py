@@ -7,15 +7,15 @@ import math
 import msgspec
 from rich.cells import cell_len
 from rich.style import Style
-from textual.events import Click, MouseScrollDown, MouseScrollUp
+from textual.events import Click
 from textual.strip import Strip
 
 from tuitrain.tui.browse.pictures import Ink, ink_of
 from tuitrain.tui.browse.results import Cell, Results
 from tuitrain.tui.browse.shades import ground
-from tuitrain.tui.widgets.cell_words import WORDS_ROWS, in_words
-from tuitrain.tui.widgets.lines import Pane
-from tuitrain.tui.widgets.strips import PLAIN, Row, bar, fit
+from tuitrain.tui.row_list import first_in_view
+from tuitrain.tui.widgets.cell_pane import WORDS_ROWS, CellPane
+from tuitrain.tui.widgets.strips import Row, bar, fit
 
 _LEAST_CELL = 5
 _TALLEST_CELL = 5
@@ -27,7 +27,6 @@ _BAR = 12
 _WIDE = 100
 _DENSITIES = "░▒▓█"
 _FAINTEST = 0.05
-_HEADING_MARKS = 10  # corners, spaces and a piece of the rule between the two ends of a heading
 
 
 class _Grid(msgspec.Struct, frozen=True):
@@ -44,26 +43,29 @@ class _Grid(msgspec.Struct, frozen=True):
     """Whether the classes are told by their numbers, because names that are cut look the same."""
 
 
-class Matrix(Pane):
+class Matrix(CellPane):
     """One row for each true class, one column for each class that the network can name, and a cursor on a cell."""
 
-    DEFAULT_CSS = "Matrix { height: 1fr; }"
+    TITLE = "Confusion"
+    LONGEST_END = "rows 000–000, columns 000–000 of 000"
 
     def __init__(self) -> None:
         super().__init__(id="matrix")
-        self.first = self.last = True
-        self.cursor: Cell = (0, 0)
-        """The true and the predicted class of the selected cell."""
-        self._results: Results | None = None
+        self._cell: Cell = (0, 0)
         self._top = 0
         self._left = 0
         self._ink: Ink = "truecolor"
         self._grid = _Grid(8, _LEAST_CELL, 1, 1, 1, False, False)
 
+    @property
+    def cursor(self) -> Cell:
+        """The true and the predicted class of the selected cell."""
+        return self._cell
+
     def show(self, results: Results) -> None:
         """Show an evaluation that has a matrix. The cursor stays; at first it is on the worst confusion."""
         if self._results is None:
-            self.cursor = next(((one.truth, one.predicted) for one in results.largest), (0, 0))
+            self._cell = next(((one.truth, one.predicted) for one in results.largest), (0, 0))
         self._results = results
         self.move(0, 0)
         self.redraw()
@@ -74,15 +76,8 @@ class Matrix(Pane):
         truth, predicted = self.cursor
         cursor = (min(max(truth + rows, 0), last), min(max(predicted + columns, 0), last))
         if cursor != self.cursor:
-            self.cursor = cursor
-            self.redraw()
-            # Of some cells there is nothing that Enter could show.
-            self.refresh_bindings()
-
-    @property
-    def kept(self) -> bool:
-        """Whether a sample of the selected cell is kept to look at."""
-        return self._results is not None and bool(self._results.chosen("all", self.cursor))
+            self._cell = cursor
+            self.moved()
 
     def page(self, pages: int) -> None:
         """Move the cursor by the rows that one sees."""
@@ -101,18 +96,16 @@ class Matrix(Pane):
         if self._results is not None:
             self._grid = self._arrange(self._results, width - 4, height - 2)
             truth, predicted = self.cursor
-            self._top = _in_view(self._top, truth, self._grid.rows, self._results.classes)
-            self._left = _in_view(self._left, predicted, self._grid.columns, self._results.classes)
+            self._top = first_in_view(self._top, truth, self._grid.rows, self._results.classes)
+            self._left = first_in_view(self._left, predicted, self._grid.columns, self._results.classes)
         return super().content(width, height)
 
     def heading(self) -> tuple[Row, Row]:
         """The title, how the network did where there is room, and which classes one sees where not all fit."""
         palette, results, grid = self.palette, self._results, self._grid
-        left, right = Row("Confusion", palette.title), Row()
+        left, right = self.title(), Row()
         if results is None:
             return left, right
-        if self._summary_fits():
-            left.add(f"  {results.summary()}", palette.dim)
         if grid.rows < results.classes or grid.columns < results.classes:
             # Class numbers begin at 0, here as above the columns.
             rows = f"{self._top}–{self._top + grid.rows - 1}"
@@ -122,20 +115,13 @@ class Matrix(Pane):
 
     def body(self, width: int, height: int) -> list[Strip]:
         """Names above, the cells that one sees with names and recall beside them, and the selected cell in words."""
-        results, palette = self._results, self.palette
+        results = self._results
         if results is None:
             return []
-        lines = [] if self._summary_fits() else [Row(results.summary(), palette.dim).strip(width)]
-        lines += self._column_names(results, width)
+        lines = [*self.summary_lines(results, width), *self._column_names(results, width)]
         for truth in range(self._top, self._top + self._grid.rows):
             lines += self._class_lines(results, truth, width)
-        lines += [Strip.blank(width, PLAIN)] * (height - WORDS_ROWS - len(lines))
-        return [*lines, *in_words(results, self.cursor, palette, width)]
-
-    def _summary_fits(self) -> bool:
-        """Whether the heading holds it beside the longest thing that stands at its right end."""
-        summary = self._results.summary() if self._results else ""
-        return len("Confusion") + 2 + len(summary) + len("rows 000–000, columns 000–000 of 000") + _HEADING_MARKS <= self.size.width
+        return self.with_words(lines, results, width, height)
 
     def _arrange(self, results: Results, width: int, height: int) -> _Grid:
         classes = results.classes
@@ -144,7 +130,7 @@ class Matrix(Pane):
         names = max(min(longest, max(width // 4, _LEAST_NAME)), _LEAST_NAME) + _MARK + 1
         bars = names + classes * _LEAST_CELL + _RECALL + _BAR + 2 <= width and width >= _WIDE
         across = width - names - _RECALL - (_BAR + 2 if bars else 0)
-        down = height - _HEADER_ROWS - WORDS_ROWS - int(not self._summary_fits())
+        down = height - _HEADER_ROWS - WORDS_ROWS - self._lines_above()
         tall = min(max(down // classes, 1), _TALLEST_CELL)
         cell = min(max(across // classes, _LEAST_CELL), max(2 * tall + 4, _LEAST_CELL))
         return _Grid(
@@ -223,24 +209,11 @@ class Matrix(Pane):
     def on_click(self, event: Click) -> None:
         """Select the cell that was clicked."""
         grid = self._grid
-        line = event.y - 1 - _HEADER_ROWS - int(not self._summary_fits())
+        line = event.y - 1 - _HEADER_ROWS - self._lines_above()
         column = (event.x - 2 - grid.names) // grid.cell
         row = line // grid.tall
         if self._results is not None and 0 <= column < grid.columns and 0 <= row < grid.rows:
             self.move(self._left + column - self.cursor[1], self._top + row - self.cursor[0])
-
-    def on_mouse_scroll_down(self, event: MouseScrollDown) -> None:
-        """The next class."""
-        self.move(0, 1)
-
-    def on_mouse_scroll_up(self, event: MouseScrollUp) -> None:
-        """The class before."""
-        self.move(0, -1)
-
-
-def _in_view(first: int, cursor: int, room: int, count: int) -> int:
-    """The first of `room` shown ones, moved as little as the cursor needs."""
-    return min(max(min(first, cursor), cursor - room + 1), max(count - room, 0))
 
 
 def _percent(share: float | None) -> str:
