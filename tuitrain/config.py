@@ -54,6 +54,8 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     recipe: str = "custom"
     model: str = "seed-cnn"
     """A built-in model or an import string: `make_model(config) -> torch.nn.Module`."""
+    weights: Annotated[str | None, Meta(description="a file of weights (.pt, .pth or .safetensors), or none")] = None
+    """What the model begins with in the place of what `seed` draws; of another network's only what fits, by name and shape."""
     data: str = "auto"
     """A built-in data set, a folder, or an import string: `make_data(config) -> ((inputs, labels), (inputs, labels) | None)`."""
     device: str = "auto"
@@ -251,7 +253,7 @@ def _check_string(field: str, value: str) -> None:
         raise ConfigError(f"{field}: {clean(value)!r} {what}; it must be {allowed(field)}.")
     if field == "model" and value not in MODELS and not _IMPORT_STRING.fullmatch(value):
         raise ConfigError(f"model: {value!r} is not known; it must be {allowed('model')}.{nearest(value, MODELS)}")
-    if field in ("data", "on_end") and not value.strip():
+    if field in ("data", "weights", "on_end") and not value.strip():
         raise _not_allowed(field, value)
     if field == "device":
         parse_device(value)

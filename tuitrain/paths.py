@@ -30,6 +30,8 @@ MANIFEST = "manifest.json"
 """In the folder of a checkpoint that is whole."""
 BEST = "best"
 """Beside the checkpoints: the name of the best one."""
+WEIGHTS = (".pt", ".pth", ".safetensors")
+"""How the names of files of weights end, of most."""
 
 ANOTHER_RUNS_DIR = "--runs-dir or TUITRAIN_RUNS names another"
 """For a sentence about the folder of the runs, whichever of the two has named it, or none."""
@@ -202,7 +204,7 @@ def data_folder(value: str) -> Path | None:
         hint = " Unpack it, and give the folder that comes out." if is_archive(folder.name) else ""
         raise ConfigError(f"data: {shown} is a file; it must be {allowed('data')}.{hint}")
     if os.sep in value or value.startswith(("~", ".")):
-        raise NoSuchFolder(f"data: the folder {shown} does not exist.{_nearest_folder(folder)}")
+        raise NoSuchFolder(f"data: the folder {shown} does not exist.{_neighbour(folder)}")
     known = ", ".join(DATA)
     raise ConfigError(
         f"data: {clean(value)!r} is neither one of {known}, nor a folder, nor an import string like my_package.data:make_data."
@@ -210,12 +212,32 @@ def data_folder(value: str) -> Path | None:
     )
 
 
-def _nearest_folder(folder: Path) -> str:
+def weights_file(value: str) -> Path:
+    """The absolute path of the file that a `weights` value names.
+
+    Raises:
+        ConfigError: there is none, or it cannot be looked at.
+    """
+    path = Path(os.path.abspath(os.path.expanduser(value)))
+    shown = clean(str(path))
     try:
-        names = os.listdir(folder.parent)
+        mode = path.stat().st_mode
+    except PermissionError as error:
+        raise ConfigError(f"weights: {shown} cannot be read: {error.strerror}.") from None
+    except (OSError, ValueError):
+        raise ConfigError(f"weights: the file {shown} does not exist.{_neighbour(path, WEIGHTS)}") from None
+    if not stat.S_ISREG(mode):
+        what = "a folder" if stat.S_ISDIR(mode) else "no file"
+        raise ConfigError(f"weights: {shown} is {what}; it must be {allowed('weights')}.")
+    return path
+
+
+def _neighbour(path: Path, ends: tuple[str, ...] = ("",)) -> str:
+    try:
+        names = [name for name in os.listdir(path.parent) if name.endswith(ends)]
     except OSError:
         return ""
-    return clean(nearest(folder.name, names))
+    return clean(nearest(path.name, names))
 
 
 def control_sockets(run_folder: Path) -> tuple[Path, ...]:

@@ -16,6 +16,7 @@ from unittest import mock
 
 import psutil
 import pytest
+import torch
 from PIL import Image
 from small_groups import AGENT, BOUND, RANK, events_of, losses_of, processes_of, quiet_control, small_run, spread, wait_until
 from small_sessions import started
@@ -112,6 +113,16 @@ def test_ranks_whose_own_data_are_not_the_same_are_refused(tmp_path: Path, monke
     said = r"custom with 160 training and 16 test samples \(their labels \w{8}\) on \S+ \(rank \d\)"
     with pytest.raises(ConfigError, match=rf"^data: it is {said} and {said}; all must train with the same\.$"):
         events_of(small_run(2, model="seed-cnn", data="small_images:make_unlike"), tmp_path)
+
+
+def test_a_group_begins_with_the_weights_of_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "given.pt"
+    torch.save(torch.nn.Linear(5, 2).state_dict(), file)
+    losses = losses_of(events_of(small_run(2, weights=str(file)), tmp_path / "run"))
+    assert losses == pytest.approx(losses_of(events_of(small_run(1, weights=str(file)), tmp_path / "alone")), rel=1e-9)
+    assert losses != pytest.approx(losses_of(events_of(small_run(1), tmp_path / "drawn")), rel=1e-3)
+    with pytest.raises(ConfigError, match=r"^weights: .*given\.pt has nothing that fits the model: it begins with weight \[2, 5\]"):
+        events_of(small_run(2, weights=str(file), model="rnn", data="synthetic"), tmp_path / "other")
 
 
 def test_a_group_names_the_files_with_these_pixels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""The rest of a path that is typed as the data."""
+"""The rest of a path that is typed as the data, or as a file of weights."""
 
 from __future__ import annotations
 
@@ -45,6 +45,15 @@ def places(tmp_path: Path) -> Path:
 )
 def test_the_first_folder_that_begins_so(places: Path, typed: str, rest: str | None) -> None:
     assert begun(f"{places}/data/{typed}") == (None if rest is None else f"{places}/data/{typed}{rest}")
+
+
+def test_files_of_weights_are_offered_where_they_are_asked_for(places: Path) -> None:
+    for name in ("an.txt", "ana.pt", "anb.safetensors"):
+        (places / "data" / name).touch()
+    assert begun(f"{places}/data/an") == f"{places}/data/animals"
+    assert begun(f"{places}/data/an", files=True) == f"{places}/data/ana.pt"
+    assert begun(f"{places}/data/anb", files=True) == f"{places}/data/anb.safetensors"
+    assert begun(f"{places}/data/ani", files=True) == f"{places}/data/animals"
 
 
 def test_a_word_is_no_path_and_the_home_is_known(places: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from fakes import FakeSampler, FakeSession, said, screen_text, seed_cnn
-from kept_runs import resize, until
+from kept_runs import resize, until, until_shown
 from test_launcher import SIZES, WIDE, changed, launcher, looked, make, row
+from textual import events
 from textual.pilot import Pilot
 
 from tuitrain.tui.launch.form import FIELDS, FURTHER, Form
@@ -20,7 +23,7 @@ async def go_to(pilot: Pilot[None], field: str) -> None:
     await pilot.pause()
 
 
-@pytest.mark.parametrize(("size", "count"), [((80, 24), 11), ((80, 23), 11), ((120, 40), 27), ((200, 60), 27)])
+@pytest.mark.parametrize(("size", "count"), [((80, 24), 11), ((80, 23), 11), ((120, 40), 28), ((200, 60), 28)])
 async def test_m_shows_further_rows_and_puts_them_away(
     session: FakeSession, sampler: FakeSampler, size: tuple[int, int], count: int
 ) -> None:
@@ -28,11 +31,11 @@ async def test_m_shows_further_rows_and_puts_them_away(
     async with app.run_test(size=size) as pilot:
         await looked(pilot)
         assert "m Settings" in screen_text(app).splitlines()[-1]
-        assert "of 27" not in screen_text(app)
+        assert "of 28" not in screen_text(app)
         await pilot.press("m")
         await pilot.pause()
         assert row(app, "optimizer").startswith("optimizer      ‹ sgd ›")
-        assert (f"12–{11 + count} of 27" in screen_text(app)) == (count < 27)
+        assert (f"12–{11 + count} of 28" in screen_text(app)) == (count < 28)
         for index, field in enumerate((*FIELDS, *FURTHER)):
             await go_to(pilot, field.name)
             assert row(app, field.label)
@@ -106,21 +109,50 @@ async def test_pages_and_ends_are_a_key_away(session: FakeSession, sampler: Fake
         await looked(pilot)
         await pilot.press("m")
         for key, field, seen in (
-            ("pagedown", "compile", "12–22"),
-            ("pagedown", "on_end", "17–27"),
+            ("pagedown", "target_accuracy", "12–22"),
+            ("pagedown", "on_end", "18–28"),
             ("home", "recipe", "1–11"),
             ("pagedown", "name", "1–11"),
-            ("end", "on_end", "17–27"),
-            ("pageup", "shuffle", "17–27"),
-            ("up", "lr_schedule", "16–26"),
+            ("end", "on_end", "18–28"),
+            ("pageup", "augment", "18–28"),
+            ("up", "shuffle", "17–27"),
         ):
             await pilot.press(key)
             await pilot.pause()
-            assert (launcher(app).field, f"{seen} of 27" in screen_text(app)) == (field, True), key
+            assert (launcher(app).field, f"{seen} of 28" in screen_text(app)) == (field, True), key
         # In a field they belong to its text.
         await go_to(pilot, "note")
         await pilot.press("space", *"bc", "home", "a", "end", "d", "down")
         assert launcher(app).form.config.note == "abcd"
+
+
+async def test_the_path_of_a_file_of_weights_is_typed_on_its_row(
+    session: FakeSession, sampler: FakeSampler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "w").mkdir()
+    (tmp_path / "w" / "best.pt").touch()
+    monkeypatch.chdir(tmp_path)
+    app = make(session, sampler)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await looked(pilot)
+        await pilot.press("m")
+        await go_to(pilot, "weights")
+        assert "none: as the seed draws them" in row(app, "weights")
+        assert "/ a path" in screen_text(app)
+        await pilot.press(*"./w/b")
+        await until_shown(pilot, "./w/best.pt", "Tab completes it")
+        await pilot.press("tab")
+        await until(pilot, lambda: launcher(app).form.config.weights == "./w/best.pt")
+        await pilot.press("up")
+        await pilot.pause()
+        assert row(app, "weights") == "weights        ./w/best.pt      what of the file fits the model"
+        assert "--set weights=./w/best.pt" in said(app)
+        await go_to(pilot, "weights")
+        app.post_message(events.Paste("/mnt/other.pt"))
+        await until(pilot, lambda: launcher(app).form.config.weights == "/mnt/other.pt")
+        await pilot.press(*["backspace"] * len("/mnt/other.pt"), "enter")
+        await pilot.pause()
+        assert session.started == [seed_cnn()]
 
 
 async def test_what_is_not_allowed_is_forgotten_with_its_row(session: FakeSession, sampler: FakeSampler) -> None:
@@ -213,8 +245,9 @@ def test_every_further_row_has_a_value_and_choices_go_round() -> None:
     form = Form(seed_cnn())
     assert {field.name: form.text(field.name) for field in FURTHER} == {
         **{"optimizer": "sgd", "momentum": "0.0", "nesterov": "false", "weight_decay": "0.0", "lr_schedule": "none", "shuffle": "false"},
-        **{"augment": "none", "label_smoothing": "0.0", "dropout": "0.1", "target_accuracy": "none", "compile": "false"},
-        **{"deterministic": "true", "checkpoint_every_minutes": "1.0", "keep_checkpoints": "3", "note": "", "on_end": "none"},
+        **{"augment": "none", "label_smoothing": "0.0", "dropout": "0.1", "weights": "none", "target_accuracy": "none"},
+        **{"compile": "false", "deterministic": "true", "checkpoint_every_minutes": "1.0", "keep_checkpoints": "3"},
+        **{"note": "", "on_end": "none"},
     }
     assert [form.cycle("lr_schedule", by) for by in (1, -1)] == ["cosine", "triangle"]
     assert [form.cycle("shuffle", by) for by in (1, -1)] == ["true", "true"]

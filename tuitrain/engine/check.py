@@ -12,6 +12,7 @@ from tuitrain.engine.placement import place
 from tuitrain.engine.prepare import check_data
 from tuitrain.engine.strategies.choose import check_even, resolve
 from tuitrain.engine.tryout import tried
+from tuitrain.engine.weights import given_weights
 
 _UNKNOWN_CLASSES = 10
 """Of a person's own data, which is not asked for yet."""
@@ -25,6 +26,7 @@ def check(config: RunConfig) -> None:
     Raises:
         ConfigError: a start would be refused for one of them.
     """
+    given = None if config.weights is None else given_weights(config.weights)
     devices = place(config.device, tuple).devices
     resolve(config, devices)
     check_even(config, len(devices), [config.batch_size])
@@ -36,5 +38,7 @@ def check(config: RunConfig) -> None:
         check_data(config, data)
     model = build_model(config, _UNKNOWN_CLASSES if data is None else len(data.classes))
     # A person's own model that is meant for a GPU may not be able to do without.
+    if given is not None:
+        given.fit(model)
     if data is not None and (config.model in MODELS or all(device.type == "cpu" for device in devices)):
         tried(model.to(model_dtype(config)), data, config, torch.device("cpu"))

@@ -33,6 +33,7 @@ from tuitrain.engine.strategies.choose import check_even, check_gradients, copie
 from tuitrain.engine.substitutes import substitute
 from tuitrain.engine.tryout import tried, try_alone
 from tuitrain.engine.warm_up import fit, warm_up
+from tuitrain.engine.weights import given_weights
 from tuitrain.events import Event, Notice, Progress, RunStarted
 
 
@@ -121,13 +122,14 @@ def _compile_limit() -> str:
 
 
 def prepare(
-    config: RunConfig, control: Control, devices: tuple[torch.device, ...], group: Group | None = None
+    config: RunConfig, control: Control, devices: tuple[torch.device, ...], group: Group | None = None, *, goes_on: bool = False
 ) -> Generator[Event, None, Prepared]:
     """Load the data, build the model, and try it on two samples; fills in `control.resolved` and `control.environment`.
 
     Args:
         devices: one for each replica of this machine.
         group: the ranks that train together; each has its own of its machine's devices.
+        goes_on: the model's weights will be those of a checkpoint.
 
     Raises:
         ConfigError: something does not exist, does not fit, or has no room.
@@ -136,6 +138,8 @@ def prepare(
     resolved = msgspec.structs.replace(config, device=",".join(map(str, devices)), strategy=resolve(config, devices))
     count = len(devices) if group is None else group.size
     check_even(config, count, [config.batch_size])
+    # In a group all ranks get those of rank 0, see `DistributedDataParallel`.
+    given = None if config.weights is None or goes_on or not (group is None or group.leads) else given_weights(config.weights)
     for device in dict.fromkeys(devices):
         yield from precision_notices(config, device)
     with nullcontext() if group is None else group.leader_first():
@@ -158,8 +162,11 @@ def prepare(
     try_alone(modules[own[0]], dataset, config, own[0], batches.sizes(total), count)
     with reaching(own[:1]):
         fit_seconds = fit(modules[own[0]], dataset.train, config)
+        if given is not None:
+            yield given.fit(modules[own[0]])
+            given.put_into(modules.values())
     yield from nature_notices(resolved, model, devices if group is None else own * count)
-    resolved = msgspec.structs.replace(resolved, data=dataset.source)
+    resolved = msgspec.structs.replace(resolved, data=dataset.source, weights=config.weights if given is None else str(given.path))
     control.resolved = resolved
     control.environment = environment(devices) | ({"memory_format": "contiguous"} if dataset.train.contiguous else {})
     control.environment |= noted_arguments(resolved)

@@ -16,6 +16,7 @@ from tuitrain.engine.imports import CONFIG, NUM_CLASSES, Arguments
 from tuitrain.engine.models import BUILT_IN, takes_rows
 from tuitrain.engine.outputs import logits, named_logits, tensors
 from tuitrain.engine.script_devices import device_lines, is_numbered, needs_copy, replica_lines, scores, split_function
+from tuitrain.engine.script_weights import reads_safetensors, weights_functions, weights_lines
 from tuitrain.events import DataKind
 from tuitrain.text import clean
 
@@ -69,6 +70,8 @@ def model_part(config: RunConfig, kind: DataKind, given: Arguments, *, contiguou
     # A built-in model is made in float32.
     dtype = ", torch.float64" if config.precision == "fp64" else ", torch.float32" if built_in is None else ""
     lines = [_title("model, loss and optimizer")]
+    for function in weights_functions(config):
+        lines[0] += f"{inspect.getsource(function)}\n\n"
     classes = f"num_classes={data.num_classes(kind)}"
     if built_in is None:
         wanted = [{CONFIG: CONFIG, NUM_CLASSES: classes}[name] for name in given["model"]]
@@ -90,7 +93,7 @@ def model_part(config: RunConfig, kind: DataKind, given: Arguments, *, contiguou
     if wide and built_in is None and contiguous is None:
         wide.insert(0, "# In this memory a .view() after a convolution may be refused; .reshape() does the same, and is not.")
     lines += wide
-    lines += [*speedrun.fit_lines(config, _scaling(kind)), *replica_lines(config)]
+    lines += [*speedrun.fit_lines(config, _scaling(kind)), *weights_lines(config), *replica_lines(config)]
     smoothing = f"label_smoothing={config.label_smoothing}" if config.label_smoothing else ""
     criterion = f"nn.CrossEntropyLoss({smoothing})" if config.loss == "cross_entropy" else "nn.NLLLoss()"
     return "\n".join([*lines, f"criterion = {criterion}", f"optimizer = {_optimizer(config)}"])
@@ -203,8 +206,9 @@ def _in_channels_last(*, own: bool) -> list[str]:
 
 
 def _imports(config: RunConfig, kind: DataKind, given: Arguments) -> list[str]:
-    own_model = is_import_string(config.model)
-    standard, others = set[str](), {"import torch", f"from torch import {'Tensor, nn' if own_model else 'nn'}"}
+    own_model, given_weights = is_import_string(config.model), config.weights is not None
+    standard, others = set[str](), {"import torch", f"from torch import {'Tensor, nn' if own_model or given_weights else 'nn'}"}
+    others |= {"from safetensors.torch import load_file"} if reads_safetensors(config) else set()
     standard |= data.STANDARD_IMPORTS.get(kind, frozenset())
     others |= data.OTHER_IMPORTS.get(kind, frozenset())
     if config.model == "resnet18":
@@ -219,9 +223,9 @@ def _imports(config: RunConfig, kind: DataKind, given: Arguments) -> list[str]:
         standard |= {"import os"} if ranks.needs_environment(config) else set()
         standard |= {"import hashlib"} if ranks.draws(config) else set()
         others |= {"import torch.distributed as dist", "from torch.nn.parallel import DistributedDataParallel"}
-    kinds = [*(["Callable"] if config.tta else []), *(["Iterator", "Mapping"] if own_model else [])]
+    kinds = [*(["Callable"] if config.tta else []), *(["Iterator", "Mapping"] if own_model or given_weights else [])]
     standard |= {f"from collections.abc import {', '.join(kinds)}"} if kinds else set()
-    standard |= {"from typing import Any"} if own_model else set()
+    standard |= {"from typing import Any"} if own_model or given_weights else set()
     if own_functions(config):
         standard |= {"import random"} | ({"from types import SimpleNamespace"} if _asks_for_config(given) else set())
         others |= {"import numpy as np"}

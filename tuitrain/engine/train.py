@@ -74,7 +74,7 @@ def _train(config: RunConfig, control: Control, devices: tuple[torch.device, ...
     again, kept = yield from _going_on(config, control, devices, group)
     yield from own_modules.take_up_edits()
     try:
-        prepared = yield from prepare(config, control, devices, group)
+        prepared = yield from prepare(config, control, devices, group, goes_on=kept is not None)
     except Interrupted:
         yield RunEnded(state=_asked_end(control), step=0)
         return

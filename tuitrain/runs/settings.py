@@ -23,7 +23,7 @@ _UNTELLING = ("name", "note")
 _IN_WORDS = ("model", "data", "loss", "optimizer", "precision", "lr_schedule", "averaging", "augment")
 """The fields whose values say by themselves what they are of."""
 _SAY_NOTHING = (NONE, "auto")
-_TOLD_ELSEWHERE = ("data", "device", "output_device", "strategy", "epochs", "max_steps")
+_TOLD_ELSEWHERE = ("data", "weights", "device", "output_device", "strategy", "epochs", "max_steps")
 """What columns of the list of runs say more or less, and what is long."""
 
 

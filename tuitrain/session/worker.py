@@ -14,7 +14,7 @@ import msgspec
 
 from tuitrain.config import ConfigError, RunConfig
 from tuitrain.events import END_STATES, Event, GpuSample, Progress, Request, RunEnded, RunStarted, Stays, reached
-from tuitrain.paths import check_working_directory
+from tuitrain.paths import check_working_directory, weights_file
 from tuitrain.python import lasting_imports
 from tuitrain.runs.errors import RunError
 from tuitrain.runs.record import RunRecord
@@ -251,6 +251,8 @@ class WorkerSession:
                 return
             for notice in check_own_code(hosted.config, control.folder if control.folder.is_absolute() else None):
                 recorder.put(notice)
+            if hosted.config.weights is not None and not control.folder.is_absolute():
+                weights_file(hosted.config.weights)
             recorder.put(Progress(phase="importing torch"))
             for event in self._engine()(hosted.config, control):
                 if control.lost is not None:

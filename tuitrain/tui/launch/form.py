@@ -50,6 +50,7 @@ FURTHER = (
     Field("augment", "augment"),
     Field("label_smoothing", "smooth labels"),
     Field("dropout", "dropout"),
+    Field("weights", "weights"),
     Field("target_accuracy", "target"),
     Field("compile", "compile"),
     Field("deterministic", "deterministic"),

@@ -22,6 +22,8 @@ def further_hint(field: str, config: RunConfig) -> Hint:
         return Hint("of rnn and transformer only" if without else "", idle=without)
     if field == "target_accuracy":
         return Hint("none: no clock" if config.target_accuracy is None else "a clock runs until it is reached")
+    if field == "weights":
+        return Hint("none: as the seed draws them" if config.weights is None else "what of the file fits the model")
     texts = {
         "optimizer": "torch's own",
         "weight_decay": "as torch has it",

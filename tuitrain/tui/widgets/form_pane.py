@@ -29,13 +29,15 @@ _LEAST_ROWS, _MOST_OF_WRONG = 5, 4
 """Rows that always show, and lines of what is wrong for which others make room."""
 _BELOW = 6
 """Lines for what Enter will do and the equal command line, which further rows leave."""
-LONG = ("recipe", "data", "device", "name", "note", "on_end")
+LONG = ("recipe", "data", "device", "name", "weights", "note", "on_end")
 """Fields whose values may be longer than their column."""
-_GROUPS_END_AFTER = ("data", "strategy", "batch_size", "precision", "name", "lr_schedule", "dropout", "deterministic", "keep_checkpoints")
+PATHS = ("data", "weights")
+"""Fields whose values may be paths."""
+_GROUPS_END_AFTER = ("data", "strategy", "batch_size", "precision", "name", "lr_schedule", "weights", "deterministic", "keep_checkpoints")
 _MOVING = (("↑↓", "move"), ("space", "change"))
-_ON_DATA = (("/", "a path"), ("space", "change"))
+_ON_PATH = (("/", "a path"), ("space", "change"))
 _EDITING = (("↑↓", "keeps it"), ("Esc", "undoes it"))
-_EDITING_DATA = (("Tab", "completes it"), ("Esc", "undoes it"))
+_EDITING_PATH = (("Tab", "completes it"), ("Esc", "undoes it"))
 
 
 class FormPane(Pane):
@@ -92,11 +94,10 @@ class FormPane(Pane):
 
     def heading(self) -> tuple[Row, Row]:
         """The title, and how to move; while a field is edited, how to leave it."""
-        on_data = self.field == "data"
         if self.editing:
-            (first, does), (second, also) = _EDITING_DATA if on_data else _EDITING
+            (first, does), (second, also) = _EDITING_PATH if self.field in PATHS else _EDITING
         else:
-            (first, does), (second, also) = _ON_DATA if on_data else _MOVING
+            (first, does), (second, also) = _ON_PATH if self.field in PATHS else _MOVING
         right = Row(f"{first} ", self.palette.key).add(f"{does}  ", self.palette.dim)
         left, shown, rows = Row("New run", self.title_style()), self._rows_shown, len(self.form.rows)
         if len(shown) < rows:
@@ -171,7 +172,7 @@ class FormPane(Pane):
         needs, room = cell_len(text) + 4 * arrows, width - row.width - 1 - cell_len(mark + note)
         # What stands beside a short value may begin earlier than in other rows, so that nothing of it is cut.
         cells = min(max(needs, VALUE) if field.name in LONG else VALUE, max(room, min(needs, VALUE)))
-        if field.name == "data":
+        if field.name in PATHS:
             text = end_of(text, cells - 4 * arrows)
         row.left(f"‹ {text} ›" if arrows else text, cells, style).add(" ")
         if error and cell_len(note) > width - row.width - 2:

@@ -20,7 +20,7 @@ from tuitrain.tui.launch.fetch import Fetch
 from tuitrain.tui.launch.form import FIELDS, FOLDER, TYPED
 from tuitrain.tui.launch.hints import Machine
 from tuitrain.tui.launch.neighbours import Neighbours
-from tuitrain.tui.widgets.form_pane import CHOICE, LABEL, LONG, VALUE, FormPane
+from tuitrain.tui.widgets.form_pane import CHOICE, LABEL, LONG, PATHS, VALUE, FormPane
 from tuitrain.tui.widgets.line_editor import LineEditor
 
 if TYPE_CHECKING:
@@ -30,11 +30,11 @@ _NEVER_EMPTY = ("data", "device")
 _DIGITS = "0123456789"
 _WHOLE = ("epochs", "max_steps", "batch_size", "seed", "keep_checkpoints")
 _PARTS = ("lr", "momentum", "weight_decay", "label_smoothing", "dropout", "target_accuracy", "checkpoint_every_minutes")
-_BEGINS = {"data": "/~.", **dict.fromkeys(_WHOLE, _DIGITS), **dict.fromkeys(_PARTS, f"{_DIGITS}.")}
+_BEGINS = {**dict.fromkeys(PATHS, "/~."), **dict.fromkeys(_WHOLE, _DIGITS), **dict.fromkeys(_PARTS, f"{_DIGITS}.")}
 """The characters with which one begins to type a row's value."""
 _TEXTS = ("name", "note", "on_end")
 """Fields that take any text."""
-_MAY_BE_NONE = ("max_steps", "target_accuracy", "on_end")
+_MAY_BE_NONE = ("max_steps", "target_accuracy", "weights", "on_end")
 _PATH = "/~"
 _DATA_ROW = next(row for row, field in enumerate(FIELDS) if field.name == "data")
 
@@ -173,10 +173,10 @@ class Launcher(FormPane, can_focus=True):
             self._open_editor(self.form.text(field))
 
     def on_key(self, event: events.Key) -> None:
-        """A digit on a row of numbers begins to type it, and what a path begins with the row of the data, wherever the cursor is."""
+        """A digit on a row of numbers begins to type it, and what a path begins with the row of the data, but on another one of a path."""
         if self.editing or not event.character:
             return
-        if event.character in _PATH:
+        if event.character in _PATH and self.field not in PATHS:
             self.cursor = _DATA_ROW
         if event.character in _BEGINS.get(self.field, ""):
             event.stop()
@@ -187,7 +187,7 @@ class Launcher(FormPane, can_focus=True):
         text = one_line(event.text).strip()
         if not text or self.editing:
             return
-        if text[0] in _PATH and self.field not in _TEXTS:
+        if text[0] in _PATH and self.field not in (*PATHS, *_TEXTS):
             self.cursor = _DATA_ROW
         field = self.field
         if self.form.wanted(field) or not self._options(field):
@@ -325,10 +325,10 @@ class Launcher(FormPane, can_focus=True):
         field = self.field
         self._before = self.form.text(field)
         suggester = None
-        if field == "data":
-            from tuitrain.tui.launch.completion import Folders  # not for the first frame
+        if field in PATHS:
+            from tuitrain.tui.launch.completion import Paths  # not for the first frame
 
-            suggester = Folders()
+            suggester = Paths(files=field == "weights")
         self._editor.open("" if text == "none" and field in _MAY_BE_NONE else text, self.form.wanted(field), suggester)
         self._place_editor()
 
