@@ -125,6 +125,26 @@ def test_a_group_begins_with_the_weights_of_a_file(tmp_path: Path) -> None:
         events_of(small_run(2, weights=str(file), model="rnn", data="synthetic"), tmp_path / "other")
 
 
+def test_ranks_of_another_version_than_their_host_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "newer.py").write_text(NEWER)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    said = (
+        r"rank \d is of another version of tuitrain than its host, and does not understand it \(no such field\); resume the run, or start"
+    )
+    with pytest.raises(ConfigError, match=rf"^strategy: {said} it anew\.$"):
+        list(elastic.elastic_train(small_run(2), quiet_control(), agent=AGENT, rank="newer"))
+
+
+NEWER = """import msgspec
+from tuitrain.engine import rank
+class Newer:
+    def feed(self, piece):
+        raise msgspec.ValidationError("no such field")
+rank.Unpacker = Newer
+rank.main()
+"""
+
+
 def test_a_group_names_the_files_with_these_pixels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     data = tmp_path / "pets"

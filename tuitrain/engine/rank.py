@@ -17,6 +17,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import msgspec
+
 from tuitrain.config import ConfigError, RunConfig
 from tuitrain.events import Event, Request, RunEnded, RunStarted
 from tuitrain.python import lasting_imports, leave_at_once
@@ -58,7 +60,7 @@ class Line:
 
     def __init__(self, address: str, rank: int, agent: int) -> None:
         self.asked: Callable[[Request], None] = lambda request: None
-        self._folder, self._agent = Path(address).parent, agent
+        self._folder, self._rank, self._agent = Path(address).parent, rank, agent
         self._lock = threading.Lock()
         self._inbox: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self._recorded: queue.SimpleQueue[Recorded] = queue.SimpleQueue()
@@ -94,6 +96,17 @@ class Line:
                 pass
 
     def _read(self) -> None:
+        try:
+            self._take_all()
+        except msgspec.DecodeError as error:
+            # The host is of the version that was installed when the run began, and a rank that is started again of the one that is now.
+            reason = f"rank {self._rank} is of another version of tuitrain than its host, and does not understand it"
+            self.send(Refused(text=f"strategy: {reason} ({str(error).rstrip('.')}); resume the run, or start it anew."))
+            time.sleep(GOODBYE_SECONDS)
+        self._leave()
+
+    def _take_all(self) -> None:
+        """Everything that the host says, until it has gone."""
         unpacker = Unpacker()
         with open(self._socket.fileno(), "rb", buffering=0, closefd=False) as file:
             while piece := file.read(1 << 16):
@@ -104,7 +117,6 @@ class Line:
                         self._recorded.put(message)
                     else:
                         self._inbox.put(message)
-        self._leave()
 
     def _beat(self) -> None:
         while os.getppid() == self._agent:
