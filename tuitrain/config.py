@@ -21,6 +21,8 @@ from tuitrain.strategies import limit
 from tuitrain.text import clean, is_utf8, nearest
 
 MODELS = ("seed-cnn", "linear", "rnn", "transformer", "resnet18", "speedrun")
+OF_ANY_SIZE = ("resnet18",)
+"""Those of them that take images of any size."""
 DATA = ("auto", "cifar10", "synthetic", "random")
 RECIPES = (
     *("seed-cnn", "multi-gpu", "random-linear", "rnn", "rnn-batch-first", "transformer", "transformer-batch-first", "resnet18"),
@@ -58,6 +60,8 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """What the model begins with in the place of what `seed` draws; of another network's only what fits, by name and shape."""
     data: str = "auto"
     """A built-in data set, a folder, or an import string: `make_data(config) -> ((inputs, labels), (inputs, labels) | None)`."""
+    image_size: Annotated[int, Meta(ge=8, le=1024, description="a whole number from 8 to 1024")] = 32
+    """To how many pixels, in height and in width, the images of a folder are brought."""
     device: str = "auto"
     output_device: str | None = None
     """Where dp gathers the outputs and computes the loss; the first device where it is none."""
@@ -339,12 +343,27 @@ def _check_together(config: RunConfig) -> None:
     """
     _check_devices(config)
     _check_machines(config)
+    _check_image_size(config)
     if config.momentum and config.optimizer != "sgd":
         raise ConfigError(f"momentum: {config.momentum} is for the optimizer sgd; with {config.optimizer} it must be 0.")
     if config.nesterov and not config.momentum:
         raise ConfigError("nesterov: true needs a momentum above 0; set momentum, or leave nesterov out.")
     if config.label_smoothing and config.loss != "cross_entropy":
         raise ConfigError(f"label_smoothing: {config.label_smoothing} is for the loss cross_entropy; with {config.loss} it must be 0.")
+
+
+def _check_image_size(config: RunConfig) -> None:
+    """Raises: ConfigError: images of another size than CIFAR-10's are asked for where there are none, or where nothing takes them."""
+    size = config.image_size
+    if size == DEFAULTS.image_size:
+        return
+    if config.data in DATA:
+        raise ConfigError(
+            f"image_size: {size} is for a folder of images, and data is {config.data}; name a folder, or leave image_size out."
+        )
+    if config.model in MODELS and config.model not in OF_ANY_SIZE:
+        takes = f"is not what the model {config.model} takes, which is {DEFAULTS.image_size}"
+        raise ConfigError(f"image_size: {size} {takes}; {', '.join(OF_ANY_SIZE)} and models of your own take others.")
 
 
 def _check_machines(config: RunConfig) -> None:

@@ -18,10 +18,10 @@ from tuitrain.recipes import command_line, load_recipe, recipe_summary, recipe_t
 from tuitrain.text import clean, clean_lines
 
 CONTRACT_FIELDS = (
-    "recipe model weights data device output_device strategy epochs max_steps batch_size loss label_smoothing optimizer lr momentum "
-    "nesterov weight_decay lr_schedule averaging shuffle augment tta target_accuracy dropout seed deterministic precision compile "
-    "batch_dim even_split log_every_steps checkpoint_every_steps checkpoint_every_minutes keep_checkpoints max_restarts nnodes "
-    "rdzv_endpoint name note on_end"
+    "recipe model weights data image_size device output_device strategy epochs max_steps batch_size loss label_smoothing optimizer lr "
+    "momentum nesterov weight_decay lr_schedule averaging shuffle augment tta target_accuracy dropout seed deterministic precision "
+    "compile batch_dim even_split log_every_steps checkpoint_every_steps checkpoint_every_minutes keep_checkpoints max_restarts "
+    "nnodes rdzv_endpoint name note on_end"
 ).split()
 
 

@@ -139,7 +139,7 @@ def test_sizes_and_modes_are_made_alike_and_counted(folder: Path) -> None:
 
 def test_a_resized_image_is_pillows_bilinear(tmp_path: Path) -> None:
     save(tmp_path / "big.png", 1, size=(50, 40))
-    pixels, size, mode = decode.decode_image(str(tmp_path / "big.png"))
+    pixels, size, mode = decode.decode_image(str(tmp_path / "big.png"), 32)
     with Image.open(tmp_path / "big.png") as image:
         assert np.array_equal(pixels, np.asarray(image.resize((32, 32), Image.Resampling.BILINEAR)))
     assert (size, mode) == ((50, 40), "RGB")
@@ -148,7 +148,7 @@ def test_a_resized_image_is_pillows_bilinear(tmp_path: Path) -> None:
 def test_sixteen_bit_greys_are_scaled(tmp_path: Path) -> None:
     values = (np.arange(32 * 32, dtype=np.uint16) * 64).reshape(32, 32)
     Image.fromarray(values).save(tmp_path / "deep.png")
-    pixels, _, mode = decode.decode_image(str(tmp_path / "deep.png"))
+    pixels, _, mode = decode.decode_image(str(tmp_path / "deep.png"), 32)
     assert mode.startswith("I")
     assert np.array_equal(pixels[..., 0], (values >> 8).astype(np.uint8))
 

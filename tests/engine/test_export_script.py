@@ -149,7 +149,7 @@ def test_a_folder_of_images(tmp_path: Path, parts: dict[str, int]) -> None:
 
 def reader_of_images() -> Callable[[Path], Any]:
     """The function by which scripts read an image."""
-    names: dict[str, Any] = {"Image": Image, "np": np, "torch": torch, "FORMATS": FORMATS}
+    names: dict[str, Any] = {"Image": Image, "np": np, "torch": torch, "FORMATS": FORMATS, "SIDE": 32}
     exec(_IMAGES, names)
     found: Callable[[Path], Any] = names["read_image"]
     return found
@@ -168,7 +168,7 @@ def test_images_with_16_bits_are_scaled_in_the_script_too(tmp_path: Path) -> Non
     path = tmp_path / "ramp.png"
     Image.fromarray(np.linspace(0, 65535, 32 * 32).astype(np.uint16).reshape(32, 32)).save(path)
     pixels = reader_of_images()(path).numpy()
-    assert np.array_equal(pixels, decode_image(str(path))[0])
+    assert np.array_equal(pixels, decode_image(str(path), 32)[0])
     assert (pixels[0, 0, 0], pixels[-1, -1, 0]) == (0, 255)
     assert len(np.unique(pixels)) == 256
 

@@ -100,7 +100,29 @@ def test_samples_that_are_no_files_have_no_name() -> None:
     assert {one.file for one in event_of(torch.zeros(4, 2), torch.tensor([0, 1, 0, 1])).samples} == {None}
 
 
-@pytest.mark.parametrize("inputs", [torch.zeros(4, 3, 32, 32), torch.zeros(4, 3, 8, 8, dtype=torch.uint8), torch.zeros(4, 7)])
+def test_images_of_another_size_are_brought_to_this_one() -> None:
+    generator = torch.Generator().manual_seed(1)
+    inputs = torch.randint(256, (4, 3, 64, 96), generator=generator).to(torch.uint8)
+    told = event_of(torch.zeros(4, 2), torch.tensor([0, 1, 0, 1]), inputs)
+    for one in told.samples:
+        assert one.image is not None
+        image = Image.fromarray(inputs[one.index].permute(1, 2, 0).numpy()).resize((32, 32), Image.Resampling.BILINEAR)
+        shown = np.frombuffer(one.image, dtype=np.uint8).reshape(32, 32, 3)
+        assert np.abs(shown.astype(int) - np.asarray(image)).max() <= 1
+
+
+def test_small_grey_images_are_pictures_too() -> None:
+    inputs = torch.tensor([[0, 255], [7, 9]], dtype=torch.uint8).expand(1, 1, 2, 2)
+    [told] = event_of(torch.zeros(1, 2), torch.tensor([0]), inputs).samples
+    assert told.image is not None
+    shown = np.frombuffer(told.image, dtype=np.uint8).reshape(32, 32, 3)
+    assert [tuple(shown[row, column]) for row in (0, 31) for column in (0, 31)] == [(0,) * 3, (255,) * 3, (7,) * 3, (9,) * 3]
+
+
+@pytest.mark.parametrize(
+    "inputs",
+    [torch.zeros(4, 3, 32, 32), torch.zeros(4, 5, 8, 8, dtype=torch.uint8), torch.zeros(4, 3, 8, dtype=torch.uint8), torch.zeros(4, 7)],
+)
 def test_other_inputs_have_no_image(inputs: Tensor) -> None:
     told = event_of(torch.zeros(4, 2), torch.tensor([0, 1, 0, 1]), inputs)
     assert [one.image for one in told.samples] == [None] * 4

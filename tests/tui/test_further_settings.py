@@ -23,7 +23,7 @@ async def go_to(pilot: Pilot[None], field: str) -> None:
     await pilot.pause()
 
 
-@pytest.mark.parametrize(("size", "count"), [((80, 24), 11), ((80, 23), 11), ((120, 40), 28), ((200, 60), 28)])
+@pytest.mark.parametrize(("size", "count"), [((80, 24), 11), ((80, 23), 11), ((120, 40), 29), ((200, 60), 29)])
 async def test_m_shows_further_rows_and_puts_them_away(
     session: FakeSession, sampler: FakeSampler, size: tuple[int, int], count: int
 ) -> None:
@@ -31,11 +31,11 @@ async def test_m_shows_further_rows_and_puts_them_away(
     async with app.run_test(size=size) as pilot:
         await looked(pilot)
         assert "m Settings" in screen_text(app).splitlines()[-1]
-        assert "of 28" not in screen_text(app)
+        assert "of 29" not in screen_text(app)
         await pilot.press("m")
         await pilot.pause()
         assert row(app, "optimizer").startswith("optimizer      ‹ sgd ›")
-        assert (f"12–{11 + count} of 28" in screen_text(app)) == (count < 28)
+        assert (f"12–{11 + count} of 29" in screen_text(app)) == (count < 29)
         for index, field in enumerate((*FIELDS, *FURTHER)):
             await go_to(pilot, field.name)
             assert row(app, field.label)
@@ -109,17 +109,17 @@ async def test_pages_and_ends_are_a_key_away(session: FakeSession, sampler: Fake
         await looked(pilot)
         await pilot.press("m")
         for key, field, seen in (
-            ("pagedown", "target_accuracy", "12–22"),
-            ("pagedown", "on_end", "18–28"),
+            ("pagedown", "weights", "12–22"),
+            ("pagedown", "on_end", "19–29"),
             ("home", "recipe", "1–11"),
             ("pagedown", "name", "1–11"),
-            ("end", "on_end", "18–28"),
-            ("pageup", "augment", "18–28"),
-            ("up", "shuffle", "17–27"),
+            ("end", "on_end", "19–29"),
+            ("pageup", "augment", "19–29"),
+            ("up", "image_size", "18–28"),
         ):
             await pilot.press(key)
             await pilot.pause()
-            assert (launcher(app).field, f"{seen} of 28" in screen_text(app)) == (field, True), key
+            assert (launcher(app).field, f"{seen} of 29" in screen_text(app)) == (field, True), key
         # In a field they belong to its text.
         await go_to(pilot, "note")
         await pilot.press("space", *"bc", "home", "a", "end", "d", "down")
@@ -226,6 +226,19 @@ async def test_help_tells_of_further_settings(session: FakeSession, sampler: Fak
         assert "the last launch, more settings" in screen_text(app)
 
 
+def test_another_size_of_images_goes_with_their_folder() -> None:
+    form = Form(changed(model="resnet18"))
+    assert form.hint("image_size", None).idle  # type: ignore[arg-type]
+    assert not form.set_text("image_size", "64")
+    assert form.errors["image_size"].startswith("64 is for a folder of images, and data is auto")
+    form.drop_draft("image_size")
+    assert form.set_text("data", "~/pets")
+    assert form.set_text("image_size", "64")
+    assert form.hint("image_size", None).text == "pixels in height and width"  # type: ignore[arg-type]
+    assert form.set_text("data", "synthetic")
+    assert (form.config.data, form.config.image_size) == ("synthetic", 32)
+
+
 def test_what_only_sgd_has_goes_and_comes_back_with_it() -> None:
     form = Form(changed(momentum=0.9, nesterov=True))
     assert form.set_text("optimizer", "adam")
@@ -245,10 +258,21 @@ def test_every_further_row_has_a_value_and_choices_go_round() -> None:
     form = Form(seed_cnn())
     assert {field.name: form.text(field.name) for field in FURTHER} == {
         **{"optimizer": "sgd", "momentum": "0.0", "nesterov": "false", "weight_decay": "0.0", "lr_schedule": "none", "shuffle": "false"},
-        **{"augment": "none", "label_smoothing": "0.0", "dropout": "0.1", "weights": "none", "target_accuracy": "none"},
+        **{"image_size": "32", "augment": "none", "label_smoothing": "0.0", "dropout": "0.1", "weights": "none", "target_accuracy": "none"},
         **{"compile": "false", "deterministic": "true", "checkpoint_every_minutes": "1.0", "keep_checkpoints": "3"},
         **{"note": "", "on_end": "none"},
     }
     assert [form.cycle("lr_schedule", by) for by in (1, -1)] == ["cosine", "triangle"]
     assert [form.cycle("shuffle", by) for by in (1, -1)] == ["true", "true"]
     assert form.hint("dropout", None).idle  # type: ignore[arg-type]
+
+
+async def test_what_is_wrong_stands_beside_the_field_that_is_typed(session: FakeSession, sampler: FakeSampler, tmp_path: Path) -> None:
+    app = make(session, sampler, changed(data=str(tmp_path)))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await looked(pilot)
+        await pilot.press("m")
+        await go_to(pilot, "image_size")
+        await pilot.press("6", "4")
+        await until(pilot, lambda: "✗ image_size: 64 is not what the model seed-cnn takes, which is 32" in said(app))
+        await until(pilot, lambda: row(app, "image size") == "image size     64               ✗ see the sentence below")

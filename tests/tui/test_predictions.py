@@ -277,7 +277,7 @@ async def test_samples_without_pictures_are_listed(session: FakeSession, sampler
     async with app.run_test(size=(80, 24)) as pilot:
         await opened(pilot, session, evaluation(images=False))
         text = screen_text(app)
-        assert "These samples are not images of 32×32 pixels, so they are listed." in text
+        assert "These samples are not images of whole numbers (uint8), so they are listed." in text
         assert "▸    100  ✗ airplane    automobile   99 %" in text
         assert "1–16 of 64" in text
         await pilot.press("pagedown")

@@ -46,7 +46,7 @@ def load_data(config: RunConfig, ending: Callable[[], bool]) -> Generator[Notice
     batches = batches_folder(own)
     if batches is not None:
         return read_cifar10(batches, str(own))
-    return (yield from load_imagefolder(own, ending))
+    return (yield from load_imagefolder(own, config.image_size, ending))
 
 
 def stand_in(config: RunConfig) -> Dataset | None:
@@ -69,7 +69,8 @@ def stand_in(config: RunConfig) -> Dataset | None:
         check_batches(batches)
     elif own is not None:
         classes = scan(own, lambda: False).classes
-    black = Split(images(torch.zeros(2, 32, 32, 3, dtype=torch.uint8)), torch.zeros(2, dtype=torch.int64))
+    side = config.image_size
+    black = Split(images(torch.zeros(2, side, side, 3, dtype=torch.uint8)), torch.zeros(2, dtype=torch.int64))
     return Dataset(kind, source, black, black, classes)
 
 

@@ -21,7 +21,6 @@ from tuitrain.engine.samples import ImageFile, Interrupted
 from tuitrain.events import Notice, Progress
 from tuitrain.text import clean, plural
 
-SIDE = 32
 # A name that ends in .png or .jpg often holds one of the others; what runs another program to decode (EPS) stays out.
 FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP")
 _GREY_MODES = ("1", "L", "LA", "La")
@@ -51,15 +50,16 @@ class _Outcome:
 
 
 def decode(
-    folder: Path, train: Sequence[ImageFile], test: Sequence[ImageFile], classes: Sequence[str], ending: Callable[[], bool]
+    folder: Path, train: Sequence[ImageFile], test: Sequence[ImageFile], classes: Sequence[str], side: int, ending: Callable[[], bool]
 ) -> Generator[Progress, None, Decoded]:
-    """Decodes all images of a folder to RGB, 32×32.
+    """Decodes all images of a folder to RGB, `side` pixels in height and in width.
 
     Args:
         folder: what the names of the files start from.
         train: files in training order.
         test: files in test order.
         classes: the classes' names, for sentences.
+        side: in pixels.
         ending: asked now and then; `True` ends the work.
 
     Raises:
@@ -67,7 +67,7 @@ def decode(
         Interrupted: `ending` said so.
     """
     files = [*train, *test]
-    pixels = np.empty((len(files), SIDE, SIDE, 3), dtype=np.uint8)
+    pixels = np.empty((len(files), side, side, 3), dtype=np.uint8)
     counts = yield from _decode_all(folder, files, pixels, ending)
     readable = torch.ones(len(files), dtype=torch.bool)
     readable[counts.unreadable] = False
@@ -85,11 +85,11 @@ def decode(
         parts.append((everything[first:last] if bool(kept.all()) else everything[first:last][kept], part_labels))
     shown = zip(test, readable[len(train) :].tolist(), strict=True)
     names = FileNames.of(file.name for file, could_be_read in shown if could_be_read)
-    return Decoded(*parts[0], *parts[1], test_files=names.packed, notices=_notices(counts, files))
+    return Decoded(*parts[0], *parts[1], test_files=names.packed, notices=_notices(counts, files, side))
 
 
-def decode_image(path: str) -> tuple[Pixels, tuple[int, int], str]:
-    """One image as RGB pixels [32, 32, 3], with the size and the mode that its file has.
+def decode_image(path: str, side: int) -> tuple[Pixels, tuple[int, int], str]:
+    """One image as RGB pixels [side, side, 3], with the size and the mode that its file has.
 
     Raises:
         Exception: of many kinds, when the file is no image, cut short, or so large that it looks like an attack.
@@ -97,14 +97,14 @@ def decode_image(path: str) -> tuple[Pixels, tuple[int, int], str]:
     with Image.open(path, formats=FORMATS) as image:
         size, mode = image.size, image.mode
         # A large JPEG is decoded at the nearest eighth of its size that is still large enough.
-        image.draft(None, (2 * SIDE, 2 * SIDE))
+        image.draft(None, (2 * side, 2 * side))
         picture: Image.Image = image
         if mode.startswith("I"):
             # Pillow would clip 16-bit greys at 255 instead of scaling them.
             picture = Image.fromarray((np.asarray(image).clip(0, 65535) >> 8).astype(np.uint8))
         picture = picture.convert("RGB")
-        if picture.size != (SIDE, SIDE):
-            picture = picture.resize((SIDE, SIDE), Image.Resampling.BILINEAR)
+        if picture.size != (side, side):
+            picture = picture.resize((side, side), Image.Resampling.BILINEAR)
         return np.asarray(picture), size, mode
 
 
@@ -127,7 +127,7 @@ def _decode_all(folder: Path, files: Sequence[ImageFile], pixels: Pixels, ending
                 for future in finished:
                     outcomes = future.result()
                     done += len(outcomes)
-                    _count(counts, outcomes)
+                    _count(counts, outcomes, pixels.shape[1])
                 _check_share(counts, files)
                 if time.monotonic() - said >= 0.1:
                     said = time.monotonic()
@@ -142,7 +142,7 @@ def _decode_chunk(folder: Path, files: Sequence[ImageFile], chunk: range, pixels
     outcomes = []
     for position in chunk:
         try:
-            pixels[position], size, mode = decode_image(f"{folder}/{files[position].name}")
+            pixels[position], size, mode = decode_image(f"{folder}/{files[position].name}", pixels.shape[1])
             outcomes.append(_Outcome(position, size, mode))
         # Pillow raises nearly anything at a damaged file.
         except Exception:
@@ -150,12 +150,12 @@ def _decode_chunk(folder: Path, files: Sequence[ImageFile], chunk: range, pixels
     return outcomes
 
 
-def _count(counts: _Counts, outcomes: Sequence[_Outcome]) -> None:
+def _count(counts: _Counts, outcomes: Sequence[_Outcome], side: int) -> None:
     for outcome in outcomes:
         if outcome.size is None:
             counts.unreadable.append(outcome.position)
             continue
-        counts.resized += outcome.size != (SIDE, SIDE)
+        counts.resized += outcome.size != (side, side)
         is_grey = outcome.mode in _GREY_MODES or outcome.mode.startswith("I")
         counts.greyscale += is_grey
         counts.other += not is_grey and outcome.mode != "RGB"
@@ -167,7 +167,7 @@ def _check_share(counts: _Counts, files: Sequence[ImageFile]) -> None:
         raise ConfigError(f"data: more than 1 % of the {len(files):,} images cannot be read ({names}); mend or remove them.")
 
 
-def _notices(counts: _Counts, files: Sequence[ImageFile]) -> tuple[Notice, ...]:
+def _notices(counts: _Counts, files: Sequence[ImageFile], side: int) -> tuple[Notice, ...]:
     notices = []
     if counts.unreadable:
         number = len(counts.unreadable)
@@ -176,7 +176,7 @@ def _notices(counts: _Counts, files: Sequence[ImageFile]) -> tuple[Notice, ...]:
     changes = [
         text
         for number, text in (
-            (counts.resized, f"{_images(counts.resized)} resized to {SIDE}×{SIDE}"),
+            (counts.resized, f"{_images(counts.resized)} resized to {side}×{side}"),
             (counts.greyscale, f"{_images(counts.greyscale, 'greyscale ')} turned into RGB"),
             (counts.other, f"{_images(counts.other)} with a palette, transparency or CMYK turned into RGB"),
         )

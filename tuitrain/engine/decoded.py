@@ -26,7 +26,7 @@ _NAMES = ("train_pixels", "train_labels", "test_pixels", "test_labels", "test_fi
 
 @dataclass(frozen=True, eq=False)
 class Decoded:
-    """What decoding a folder gave: pixels [N, 32, 32, 3] uint8, labels [N] int64, the names of the test images
+    """What decoding a folder gave: pixels [N, H, W, 3] uint8, labels [N] int64, the names of the test images
     as `FileNames` packs them, and what there is to say about it."""
 
     train_pixels: Tensor
@@ -37,10 +37,11 @@ class Decoded:
     notices: tuple[Notice, ...]
 
 
-def load(folder: Path, fingerprint: str) -> Decoded | None:
-    """What was decoded from `folder` when its files had this `fingerprint`; `None` when that is not there or damaged."""
+def load(folder: Path, side: int, fingerprint: str) -> Decoded | None:
+    """What was decoded from `folder` when its files had this `fingerprint`, `side` pixels high and wide; `None` when that is not there or
+    damaged."""
     try:
-        path = _cache_file(folder, fingerprint)
+        path = _cache_file(folder, side, fingerprint)
         with safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in _NAMES}
@@ -51,13 +52,13 @@ def load(folder: Path, fingerprint: str) -> Decoded | None:
         return None
 
 
-def save(folder: Path, fingerprint: str, decoded: Decoded) -> None:
+def save(folder: Path, side: int, fingerprint: str, decoded: Decoded) -> None:
     """Keeps `decoded` for the next start and removes what was kept of the folder's earlier states.
 
     Raises:
         OSError: the cache cannot be written; nothing half-written is left.
     """
-    path = _cache_file(folder, fingerprint)
+    path = _cache_file(folder, side, fingerprint)
     path.parent.mkdir(parents=True, exist_ok=True)
     remove_leftovers(path.parent, ".*.tmp")
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
@@ -72,7 +73,7 @@ def save(folder: Path, fingerprint: str, decoded: Decoded) -> None:
         raise OSError(str(error)) from error
     finally:
         temporary.unlink(missing_ok=True)
-    for old in path.parent.glob(f"{_folder_key(folder)}-*.safetensors"):
+    for old in path.parent.glob(f"{_key(folder, side)}-*.safetensors"):
         if old != path:
             old.unlink(missing_ok=True)
 
@@ -85,12 +86,13 @@ def remove_leftovers(folder: Path, pattern: str) -> None:
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
-def _cache_file(folder: Path, fingerprint: str) -> Path:
-    return cache_dir() / "decoded" / f"{_folder_key(folder)}-{fingerprint}.safetensors"
+def _cache_file(folder: Path, side: int, fingerprint: str) -> Path:
+    return cache_dir() / "decoded" / f"{_key(folder, side)}-{fingerprint}.safetensors"
 
 
-def _folder_key(folder: Path) -> str:
-    return hashlib.blake2b(os.fsencode(folder), digest_size=8).hexdigest()
+def _key(folder: Path, side: int) -> str:
+    """What the files of a folder's images of one size begin with. No path holds a zero byte."""
+    return hashlib.blake2b(os.fsencode(folder) + f"\0{side}".encode(), digest_size=8).hexdigest()
 
 
 def _checksums(tensors: dict[str, Tensor]) -> str:

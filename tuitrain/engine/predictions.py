@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from tuitrain.engine.cells import largest_confusions, of_cells
 from tuitrain.engine.data import Split
@@ -17,6 +17,8 @@ SHOWN_SAMPLES = 64
 LARGEST_MATRIX = 100
 """With more classes than this nobody can read a confusion matrix; its largest cells are told in its place."""
 
+PICTURE_SIDE = 32
+"""Pixels, in height and in width, of the pictures that are told."""
 NO_ANSWER = "no number"
 """Stands for the class of a sample to whose scores a NaN belongs: the highest of them says nothing."""
 _UNANSWERED = -1
@@ -161,8 +163,15 @@ def _told(cells: Tensor, counts: Tensor, labels: Tensor, classes: int) -> tuple[
 
 
 def _images(inputs: Tensor, chosen: Tensor) -> list[bytes | None]:
-    """The chosen samples as 32·32·3 bytes, row by row, each pixel's red, green and blue; `None` for each where they are no such images."""
-    if inputs.dtype != torch.uint8 or tuple(inputs.shape[1:]) != (3, 32, 32):
+    """The chosen samples as 32·32·3 bytes, row by row, each pixel's red, green and blue; `None` for each where they are no images."""
+    if inputs.dtype != torch.uint8 or inputs.dim() != 4 or inputs.shape[1] not in (1, 3):
         return [None] * len(chosen)
-    pixels = inputs[chosen].permute(0, 2, 3, 1).contiguous().cpu().numpy()
-    return [image.tobytes() for image in pixels]
+    return [_picture(image).permute(1, 2, 0).contiguous().numpy().tobytes() for image in inputs[chosen].cpu()]
+
+
+def _picture(image: Tensor) -> Tensor:
+    """An image [3 or 1, H, W] as [3, 32, 32]."""
+    if image.shape[1:] != (PICTURE_SIDE, PICTURE_SIDE):
+        sizes = (PICTURE_SIDE, PICTURE_SIDE)
+        image = nn.functional.interpolate(image[None], sizes, mode="bilinear", antialias=True)[0]
+    return image.expand(3, -1, -1)

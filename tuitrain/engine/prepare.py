@@ -15,7 +15,7 @@ import torch
 from torch import nn
 
 from tuitrain import version
-from tuitrain.config import MODELS, ConfigError, RunConfig
+from tuitrain.config import DEFAULTS, MODELS, ConfigError, RunConfig
 from tuitrain.engine import fingerprint
 from tuitrain.engine.batches import Batches
 from tuitrain.engine.control import Control
@@ -200,6 +200,8 @@ def _in_words(dataset: Dataset) -> str:
 
 def check_data(config: RunConfig, dataset: Dataset) -> None:
     """Raises: ConfigError: a field asks for what the data has not."""
+    if config.image_size != DEFAULTS.image_size and dataset.kind != "imagefolder":
+        raise ConfigError(f"image_size: {config.image_size} is for a folder of images, and {dataset.source} is none; leave image_size out.")
     asking = f"augment: {config.augment}" if config.augment != "none" else "tta: true" if config.tta else None
     if asking and (dataset.train.inputs.dim() != 4 or dataset.train.as_rows or config.batch_dim):
         shape = list(batch(dataset.train, slice(0, 1), torch.float32, 0)[0].shape[1:])

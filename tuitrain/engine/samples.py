@@ -28,7 +28,7 @@ class Split:
     """The samples of one part of a data set, all on one device.
 
     Attributes:
-        inputs: [N, 3, 32, 32] uint8 images in channels_last memory unless `contiguous`, or [N, ...] of another shape, uint8 or float.
+        inputs: [N, 3, H, W] uint8 images in channels_last memory unless `contiguous`, or [N, ...] of another shape, uint8 or float.
         labels: [N] int64 class numbers.
         as_rows: the model gets images as sequences of rows.
         contiguous: the model can be trained with contiguous inputs only, and `inputs` are.

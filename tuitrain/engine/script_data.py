@@ -27,7 +27,7 @@ _ALL_FOUR = "train_inputs, train_labels, test_inputs, test_labels"
 def loading(config: RunConfig, kind: DataKind, given: Arguments) -> tuple[str, str]:
     """What the data is called, and the code that loads it; `given`: see `script.header`.
 
-    The code leaves inputs [N, ...], the images among them as bytes [N, 3, 32, 32], and labels [N] in `train_inputs`, `train_labels` and,
+    The code leaves inputs [N, ...], the images among them as bytes [N, 3, H, W], and labels [N] in `train_inputs`, `train_labels` and,
     where there is test data, `test_inputs`, `test_labels`.
     """
     if kind == "synthetic":
@@ -43,7 +43,7 @@ def loading(config: RunConfig, kind: DataKind, given: Arguments) -> tuple[str, s
     if kind == "imagefolder":
         load = _LOAD_IMAGES.format(folder=_literal(config.data), parts=f"({', '.join(map(_literal, TEST_PARTS))})")
         ours = f"{inspect.getsource(mixing_key)}\n\n{inspect.getsource(held_out)}"
-        return "a folder of images", f"\n{ours}\n\n{_formats()}\n\n\n{_IMAGES}\n\n{load}"
+        return "a folder of images", f"\n{ours}\n\nSIDE = {config.image_size}  # pixels\n{_formats()}\n\n\n{_IMAGES}\n\n{load}"
     own = _OWN.format(given=CONFIG if CONFIG in given["data"] else "")
     counts = not is_import_string(config.model) or NUM_CLASSES in given["model"]
     return "your own", own + _COUNTED if counts else own
@@ -90,13 +90,13 @@ if (folder / "cifar-10-batches-py").is_dir():
 """
 
 _IMAGES = '''def read_image(path):
-    """The bytes [32, 32, 3] of an image, or None where the file is damaged."""
+    """The bytes [SIDE, SIDE, 3] of an image, or None where the file is damaged."""
     try:
         with Image.open(path, formats=FORMATS) as image:
-            image.draft(None, (64, 64))
+            image.draft(None, (2 * SIDE, 2 * SIDE))
             if image.mode.startswith("I"):  # greys of 16 bits
                 image = Image.fromarray((np.asarray(image).clip(0, 65535) >> 8).astype(np.uint8))
-            return torch.from_numpy(np.array(image.convert("RGB").resize((32, 32), Image.Resampling.BILINEAR)))
+            return torch.from_numpy(np.array(image.convert("RGB").resize((SIDE, SIDE), Image.Resampling.BILINEAR)))
     except Exception:
         return None
 
@@ -112,7 +112,7 @@ def image_files(folder, part, classes):
 
 
 def load_images(folder, files):
-    """Images [N, 3, 32, 32] of bytes and labels [N]."""
+    """Images [N, 3, SIDE, SIDE] of bytes and labels [N]."""
     images = [(read_image(folder / name), label) for name, label in files]
     images = [(image, label) for image, label in images if image is not None]
     inputs = torch.stack([image for image, _ in images]).permute(0, 3, 1, 2)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from tuitrain import paths
-from tuitrain.config import DATA, MODELS, RECIPES, ConfigError, RunConfig, choices, with_changes, written
+from tuitrain.config import DATA, DEFAULTS, MODELS, RECIPES, ConfigError, RunConfig, choices, with_changes, written
 from tuitrain.device_names import short
 from tuitrain.recipes import command_line, load_recipe, recipe_of, recipe_summary, recipe_text
 from tuitrain.tui.launch.disk import Disk, Folder
@@ -47,6 +47,7 @@ FURTHER = (
     Field("weight_decay", "weight decay"),
     Field("lr_schedule", "schedule"),
     Field("shuffle", "shuffle"),
+    Field("image_size", "image size"),
     Field("augment", "augment"),
     Field("label_smoothing", "smooth labels"),
     Field("dropout", "dropout"),
@@ -128,6 +129,9 @@ class Form:
             return self._take_recipe(text)
         if field == "optimizer":
             return self._take_optimizer(text)
+        if field == "data" and text in DATA:
+            # Only a folder has images of another size.
+            return self._change(field, {field: text, "image_size": written(DEFAULTS.image_size)})
         return self._change(field, {field: text})
 
     def choose_devices(self, names: tuple[str, ...], strategy: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tuitrain.config import MODELS, RunConfig
+from tuitrain.config import DATA, MODELS, RunConfig
 from tuitrain.tui.launch.hints import Hint
 
 _SCHEDULES = {"none": "the rate stays as it is", "cosine": "falls to 0 at the end", "triangle": "rises for 23 % of the steps, then falls"}
@@ -17,6 +17,9 @@ def further_hint(field: str, config: RunConfig) -> Hint:
         return Hint(_SCHEDULES[config.lr_schedule])
     if field == "augment":
         return Hint(_AUGMENTS[config.augment])
+    if field == "image_size":
+        without = config.data in DATA
+        return Hint("of a folder of images only" if without else "pixels in height and width", idle=without)
     if field == "dropout":
         without = config.model in MODELS and config.model not in ("rnn", "transformer")
         return Hint("of rnn and transformer only" if without else "", idle=without)

@@ -169,14 +169,15 @@ class FormPane(Pane):
         # What is wrong within a recipe's file is no value of this row.
         note = hint.text if not error else _SEE if field.name == "recipe" else _allowed(error)
         mark = "✗ " if error else "! " if hint.bad else ""
-        needs, room = cell_len(text) + 4 * arrows, width - row.width - 1 - cell_len(mark + note)
-        # What stands beside a short value may begin earlier than in other rows, so that nothing of it is cut.
-        cells = min(max(needs, VALUE) if field.name in LONG else VALUE, max(room, min(needs, VALUE)))
+        needs, room = cell_len(text) + 4 * arrows, width - row.width - 1
+        # What stands beside a short value may begin earlier than in other rows, so that nothing of it is cut, but not below its editor.
+        least = VALUE if here and self.editing else min(needs, VALUE)
+        if error and cell_len(mark + note) > room - least:
+            note = _SEE
+        cells = min(max(needs, VALUE) if field.name in LONG else VALUE, max(room - cell_len(mark + note), least))
         if field.name in PATHS:
             text = end_of(text, cells - 4 * arrows)
         row.left(f"‹ {text} ›" if arrows else text, cells, style).add(" ")
-        if error and cell_len(note) > width - row.width - 2:
-            note = _SEE
         return row.add(mark + note, palette.bad if error else palette.warn if hint.bad else palette.dim).strip(width)
 
     def _summary(self, width: int) -> list[Strip]:

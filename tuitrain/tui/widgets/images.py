@@ -18,7 +18,7 @@ from tuitrain.tui.widgets.lines import Pane
 from tuitrain.tui.widgets.strips import PLAIN, Row, apart, cell_width, end_of, fit
 from tuitrain.tui.widgets.wrap import wrap
 
-NO_PICTURES = "These samples are not images of 32×32 pixels, so they are listed."
+NO_PICTURES = "These samples are not images of whole numbers (uint8), so they are listed."
 _BELOW = 2
 """Rows of a card below its picture: the caption, and a blank one before the next."""
 _MOST_GAP = 6

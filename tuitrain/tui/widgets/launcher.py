@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _NEVER_EMPTY = ("data", "device")
 _DIGITS = "0123456789"
-_WHOLE = ("epochs", "max_steps", "batch_size", "seed", "keep_checkpoints")
+_WHOLE = ("epochs", "max_steps", "batch_size", "seed", "image_size", "keep_checkpoints")
 _PARTS = ("lr", "momentum", "weight_decay", "label_smoothing", "dropout", "target_accuracy", "checkpoint_every_minutes")
 _BEGINS = {**dict.fromkeys(PATHS, "/~."), **dict.fromkeys(_WHOLE, _DIGITS), **dict.fromkeys(_PARTS, f"{_DIGITS}.")}
 """The characters with which one begins to type a row's value."""
