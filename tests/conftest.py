@@ -23,6 +23,10 @@ os.environ.setdefault("GOMP_SPINCOUNT", "2000")
 os.environ["XDG_RUNTIME_DIR"] = tempfile.mkdtemp(prefix="t-")
 atexit.register(shutil.rmtree, os.environ["XDG_RUNTIME_DIR"], ignore_errors=True)
 
+# Images that the tests decode are kept beside nobody's own.
+os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="t-cache-")
+atexit.register(shutil.rmtree, os.environ["XDG_CACHE_HOME"], ignore_errors=True)
+
 # A shell without job control ignores them for what it starts in the background, and so would all that the tests start.
 for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGQUIT, signal.SIG_DFL)):
     if signal.getsignal(number) is signal.SIG_IGN:

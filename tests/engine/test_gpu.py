@@ -7,13 +7,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import engine_small
+import msgspec
 import pytest
 import torch
 from engine_small import FakeControl, losses_of, of, run, small_config
 
 from tuitrain.devices.samples import DeviceSample, ProcessSample
 from tuitrain.devices.split import OwnMemory, split_memory
-from tuitrain.events import Replicas, RunEnded, TensorMemory
+from tuitrain.events import Predictions, Replicas, RunEnded, TensorMemory
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an NVIDIA GPU")]
 
@@ -22,6 +24,18 @@ def test_a_gpu_learns_what_the_cpu_learns(tmp_path: Path) -> None:
     on_cpu = losses_of(run(small_config(precision="fp64"), FakeControl(tmp_path / "cpu")))
     on_gpu = losses_of(run(small_config(precision="fp64", device="cuda:0"), FakeControl(tmp_path / "gpu")))
     assert on_gpu == pytest.approx(on_cpu, rel=1e-9)
+
+
+def test_what_a_file_gives_it_begins_with_there_too(tmp_path: Path) -> None:
+    torch.manual_seed(40)
+    torch.save(engine_small.make_net(None).state_dict(), tmp_path / "given.pt")
+    config = small_config(precision="fp64", weights=str(tmp_path / "given.pt"))
+    on_cpu = run(config, FakeControl(tmp_path / "cpu"))
+    on_gpu = run(msgspec.structs.replace(config, device="cuda:0"), FakeControl(tmp_path / "gpu"))
+    assert losses_of(on_gpu) == pytest.approx(losses_of(on_cpu), rel=1e-9)
+    pictures = [{one.index: one.image for one in of(Predictions, events)[-1].samples} for events in (on_cpu, on_gpu)]
+    assert pictures[0] == pictures[1]
+    assert None not in pictures[0].values()
 
 
 def test_the_same_seed_gives_the_same_losses_bit_for_bit(tmp_path: Path) -> None:
