@@ -28,6 +28,8 @@ CHECKPOINTS = "checkpoints"
 """What a run's folder holds, the last two being folders."""
 MANIFEST = "manifest.json"
 """In the folder of a checkpoint that is whole."""
+MODEL_TENSORS = "model.safetensors"
+"""There: the model's weights, with which another run may begin."""
 BEST = "best"
 """Beside the checkpoints: the name of the best one."""
 WEIGHTS = (".pt", ".pth", ".safetensors")

@@ -22,7 +22,7 @@ from tuitrain.engine.placement import cuda_devices
 from tuitrain.engine.tensor_file import pieces
 from tuitrain.events import CheckpointKind
 from tuitrain.files import sweep, sync_folder, write_durably
-from tuitrain.paths import BEST, MANIFEST
+from tuitrain.paths import BEST, MANIFEST, MODEL_TENSORS
 
 REPLACED = ".replaced-"
 """Before the name of a checkpoint that another one of the same step takes the place of, for a moment."""
@@ -52,7 +52,7 @@ class Snapshot:
             "origin": self.origin,
         }
         return {
-            "model.safetensors": pieces(self.model),
+            MODEL_TENSORS: pieces(self.model),
             "optimizer.safetensors": pieces(self.optimizer),
             "random.safetensors": pieces(self.generators),
             **({AVERAGING: pieces(self.averaging)} if self.averaging else {}),

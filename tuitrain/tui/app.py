@@ -16,7 +16,7 @@ from textual.filter import LineFilter
 from textual.screen import Screen
 
 from tuitrain.capture import Capture
-from tuitrain.config import RunConfig
+from tuitrain.config import ConfigError, RunConfig
 from tuitrain.events import Event
 from tuitrain.runs.logtail import LogTail
 from tuitrain.text import clean
@@ -28,7 +28,7 @@ from tuitrain.tui.hosts.outside import OtherProcesses, Outside
 from tuitrain.tui.launch.fetch import Download, Fetch
 from tuitrain.tui.leaving import Leaving
 from tuitrain.tui.look import DARK, LIGHT, for_terminal
-from tuitrain.tui.messages import GoOn, Launched, OpenRun, RunChanged, StartBeside
+from tuitrain.tui.messages import GoOn, Launched, NewLike, OpenRun, RunChanged, StartBeside
 from tuitrain.tui.navigation import NavigatedApp
 from tuitrain.tui.run_view import RunView
 from tuitrain.tui.screens.base import PaneScreen
@@ -249,6 +249,22 @@ class TuitrainApp(NavigatedApp):
     def on_go_on(self, message: GoOn) -> None:
         """Go on with a kept run, or one that is paused."""
         self.run_worker(self.beside.go_on(message.path), exit_on_error=False)
+
+    def on_new_like(self, message: NewLike) -> None:
+        """Fill in the launcher with what another run had."""
+        self.run_worker(self._fill_in(message), exit_on_error=False)
+
+    async def _fill_in(self, message: NewLike) -> None:
+        from tuitrain.tui.browse.new_like import new_like
+
+        try:
+            found = await in_thread(partial(new_like, message.path, weights=message.weights))
+        except ConfigError as error:
+            self.say(clean(error.reason), wrong=True)
+            return
+        self.action_launcher()
+        self.main.propose(found.config)
+        self.say(clean(found.sentence))
 
     def say(self, sentence: str, *, wrong: bool = False) -> None:
         """Tell the person."""

@@ -52,6 +52,15 @@ class GoOn(Message):
         self.path = path
 
 
+class NewLike(Message):
+    """The person wants to start a run like the one in folder `path`, or one that begins with its `weights` too."""
+
+    def __init__(self, path: Path, *, weights: bool) -> None:
+        super().__init__()
+        self.path = path
+        self.weights = weights
+
+
 class Launched(Message):
     """A person starts what the launcher holds, here or in the background; `file` is that of the chosen recipe, where that is their own."""
 

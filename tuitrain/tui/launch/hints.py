@@ -249,11 +249,12 @@ def _lr(config: RunConfig) -> Hint:
 def _seed(config: RunConfig) -> Hint:
     if not config.deterministic:
         return Hint("losses still vary: not deterministic")
+    weights = "the weights" if config.weights is None else "weights without a file"
     if config.data == "random":
-        return Hint("the weights, and the random samples")
+        return Hint(f"{weights}, and the random samples")
     if config.shuffle or config.augment != "none":
-        return Hint("the weights, and the random order")
-    return Hint("the weights; the order is fixed")
+        return Hint(f"{weights}, and the random order")
+    return Hint(f"{weights}; the order is fixed")
 
 
 def _precision(config: RunConfig, machine: Machine) -> Hint:

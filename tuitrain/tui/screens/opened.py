@@ -19,7 +19,7 @@ from tuitrain.tui.browse.steering import Steering, steering, why_apart, why_late
 from tuitrain.tui.curve.chart import load as load_plotext
 from tuitrain.tui.curve.later import Ahead
 from tuitrain.tui.hosts.attachment import Attachment
-from tuitrain.tui.messages import GoOn, News
+from tuitrain.tui.messages import GoOn, NewLike, News
 from tuitrain.tui.own_memory import OwnCards
 from tuitrain.tui.run_view import StoredView, log_of
 from tuitrain.tui.screens.base import Help, PaneScreen
@@ -65,6 +65,7 @@ class OpenedScreen(PaneScreen):
     KEYS: ClassVar[Help] = (
         ("space  x  c", "pause or go on, stop or take out of the queue, write a checkpoint: of a live run"),
         ("R", "go on with an ended run, or one that is paused"),
+        ("u  U", "a new run with its settings; one that begins with its weights too"),
         ("s", "settings, environment and checkpoints in full"),
         ("y", "copy the equal tuitrain run line"),
         ("r", "the runs"),
@@ -79,6 +80,8 @@ class OpenedScreen(PaneScreen):
         Binding("c", "tell('checkpoint')", "Checkpoint"),
         Binding("R", "resume", "Resume", tooltip="Go on with this run"),
         Binding("R", "say_why_not", show=False),
+        Binding("u", "new_like(False)", "New like it", tooltip="A new run with the settings of this one"),
+        Binding("U", "new_like(True)", "New from it", tooltip="A new run that begins with the weights of this one"),
         Binding("s", "settings", "Settings"),
         Binding("y", "copy", "Copy command"),
         Binding("escape", "leave", "Close"),
@@ -275,7 +278,7 @@ class OpenedScreen(PaneScreen):
         can = self._steering
         if action == "tell":
             return can.takes(cast("Command", parameters[0]))
-        works = {"take_out": can.leaves_queue, "resume": can.goes_on, "settings": can.read, "copy": can.read}
+        works = {"take_out": can.leaves_queue, "resume": can.goes_on, "settings": can.read, "copy": can.read, "new_like": can.read}
         works["say_why_not"] = can.read and not can.goes_on
         return works.get(action, True)
 
@@ -305,6 +308,10 @@ class OpenedScreen(PaneScreen):
     def action_resume(self) -> None:
         """Go on with the run."""
         self.post_message(GoOn(self.opened.path))
+
+    def action_new_like(self, weights: bool) -> None:
+        """Fill in the launcher for a new run."""
+        self.post_message(NewLike(self.opened.path, weights=weights))
 
     def action_say_why_not(self) -> None:
         """Going on with a run that trains, waits or was never saved is refused with a sentence."""

@@ -20,7 +20,7 @@ from tuitrain.tui.browse.run_changes import Outcome
 from tuitrain.tui.browse.run_list import RunList
 from tuitrain.tui.browse.run_rows import RunRow, as_it_is
 from tuitrain.tui.browse.runs_reader import Reading, RunsReader, Wish, Wishes
-from tuitrain.tui.messages import GoOn, OpenRun
+from tuitrain.tui.messages import GoOn, NewLike, OpenRun
 from tuitrain.tui.run_view import RunLike
 from tuitrain.tui.screens.base import Help, PaneScreen
 from tuitrain.tui.widgets.run_detail import RunDetail, rows_in
@@ -58,6 +58,7 @@ class RunsScreen(PaneScreen):
         ("e  a", "another name, a note"),
         ("o  w  p  i", "open its log, parameters, predictions, analysis"),
         ("R", "go on with it, in the background while one trains here"),
+        ("u  U", "a new run with its settings; one that begins with its weights too"),
         ("x", "stop it (asks), or take it out of the queue"),
         ("D", "delete it or all marked (asks)"),
         ("y", "copy the equal tuitrain run line"),
@@ -66,6 +67,8 @@ class RunsScreen(PaneScreen):
         Binding("v", "overlay", "Overlay"),
         Binding("R", "resume", "Resume", tooltip="Go on with this run"),
         Binding("R", "say_why_not", show=False),
+        Binding("u", "new_like(False)", "New like it", tooltip="A new run with the settings of this one"),
+        Binding("U", "new_like(True)", "New from it", tooltip="A new run that begins with the weights of this one"),
         Binding("x", "take_out", "Take out", tooltip="Take this run out of the queue"),
         Binding("x", "stop", "Stop", tooltip="Stop this run, with a checkpoint"),
         Binding("x", "say_why_no_stop", show=False),
@@ -210,7 +213,7 @@ class RunsScreen(PaneScreen):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """What needs a run needs one; nothing but typing while something is typed."""
         row = self._table.list.selected
-        if action in ("overlay", "look", "edit", "copy"):
+        if action in ("overlay", "look", "edit", "copy", "new_like"):
             return row is not None and not self._typing
         if action in ("delete", "say_why_kept"):
             return row is not None and self._trains(row) == (action == "say_why_kept") and not self._typing
@@ -263,6 +266,11 @@ class RunsScreen(PaneScreen):
     def action_say_why_kept(self) -> None:
         """Deleting a run that trains is refused with a sentence."""
         self.action_delete()
+
+    def action_new_like(self, weights: bool) -> None:
+        """Fill in the launcher for a new run."""
+        if (row := self._table.list.selected) is not None:
+            self.post_message(NewLike(row.summary.path, weights=weights))
 
     def action_overlay(self) -> None:
         """Lay the curves of the marked runs over each other."""

@@ -303,6 +303,10 @@ class TrainingScreen(PaneScreen):
         """Show the last launch in the launcher."""
         self._launcher.use_last_launch()
 
+    def propose(self, config: RunConfig) -> None:
+        """Have the launcher hold a configuration."""
+        self._launcher.hold(config)
+
     def action_further(self) -> None:
         """Show the launcher's further rows, or put them away."""
         self._launcher.toggle_further()

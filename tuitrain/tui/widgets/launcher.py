@@ -295,8 +295,12 @@ class Launcher(FormPane, can_focus=True):
     def use_last_launch(self) -> None:
         """Take over the last launch."""
         if self.last_launch is not None:
-            self.form.take(self.last_launch.config)
-            self._changed()
+            self.hold(self.last_launch.config)
+
+    def hold(self, config: RunConfig) -> None:
+        """Have this configuration in the place of what is there."""
+        self.form.take(config)
+        self._changed()
 
     def launched(self, config: RunConfig) -> None:
         """Remember a launch, for this app and, in a thread, for the next one."""
