@@ -254,8 +254,8 @@ class Parameters(Event, frozen=True, kw_only=True, tag="parameters"):
 class Prediction(msgspec.Struct, frozen=True, kw_only=True):
     """What the network says of one test sample. `truth` and `predicted` are class numbers, `confidence` is 0 to 1.
 
-    `image`: 32·32·3 bytes, row by row, red, green and blue of each pixel, of an image of another size as that is when it is brought to this
-    one; `None` where samples are not images of bytes.
+    `image`: 32·32·3 bytes, row by row, red, green and blue of each pixel; images of another size are brought to this one; `None` where
+    samples are not images of bytes.
     `file`: the path of the image in the data folder, as "test/deer/0123.jpg"; `None` where samples are not files.
     """
 

@@ -37,8 +37,8 @@ def check(config: RunConfig) -> None:
         data = rows_of(data) if takes_rows(config) else data
         check_data(config, data)
     model = build_model(config, _UNKNOWN_CLASSES if data is None else len(data.classes))
-    # A person's own model that is meant for a GPU may not be able to do without.
     if given is not None:
         given.fit(model)
+    # A person's own model that is meant for a GPU may not be able to do without.
     if data is not None and (config.model in MODELS or all(device.type == "cpu" for device in devices)):
         tried(model.to(model_dtype(config)), data, config, torch.device("cpu"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -79,7 +80,7 @@ def given_weights(value: str) -> GivenWeights:
     try:
         content: Any
         if path.suffix == ".safetensors":
-            content = tensors_in(bytearray(path.read_bytes()))
+            content = tensors_in(_bytes_of(path))
         elif torch.__version__ < TorchVersion(_SAFE_TORCH):
             reason = f"is read with torch {_SAFE_TORCH} or newer only: before, such a file could run code (CVE-2026-24747), and this is"
             raise ConfigError(f"weights: {shown} {reason} torch {torch.__version__}; a .safetensors file is read with any.")
@@ -117,8 +118,7 @@ def state_dicts(content: Any) -> Iterator[dict[str, Tensor]]:
         found = {str(name): value for name, value in items if isinstance(value, Tensor)}
         while found:
             yield found
-            wrappers = {name.partition(".")[0] for name in found if "." in name}
-            if len(wrappers) != 1 or not all("." in name for name in found):
+            if not all("." in name for name in found) or len({name.partition(".")[0] for name in found}) > 1:
                 break
             found = {name.partition(".")[2]: value for name, value in found.items()}
 
@@ -126,6 +126,14 @@ def state_dicts(content: Any) -> Iterator[dict[str, Tensor]]:
 def fitting(found: Mapping[str, Tensor], own: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Those of `found` that have the name and the shape of one of a network's `own`."""
     return {name: value for name, value in found.items() if name in own and value.shape == own[name].shape}
+
+
+def _bytes_of(path: Path) -> bytearray:
+    """The content of a file, once in memory."""
+    with path.open("rb") as file:
+        content = bytearray(os.fstat(file.fileno()).st_size)
+        file.readinto(content)
+    return content
 
 
 def _why_nothing(there: Mapping[str, Tensor], own: Mapping[str, Tensor]) -> str:
