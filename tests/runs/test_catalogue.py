@@ -262,6 +262,12 @@ def test_what_was_changed_from_the_recipe_has_a_column_where_there_is_anything(r
     assert "\nchanged " not in plain
 
 
+def test_of_what_was_changed_the_path_of_the_weights_is_last(runs_dir):
+    changed = with_changes(load_recipe("seed-cnn"), {"weights": "/tmp/best.pt", "data": "/tmp/of it", "max_steps": 9, "lr": 0.03})
+    make_run(runs_dir, changed)
+    assert report.runs(runs_dir, as_json=False).endswith("  lr=0.03 data=/tmp/of it max_steps=9 weights=/tmp/best.pt")
+
+
 @pytest.mark.parametrize(("width", "ends"), [(84, "  lr=0.03 seed=4"), (83, "  lr=0.03 …"), (80, "  lr=0.03 seed=4")])
 def test_of_what_was_changed_a_narrow_terminal_shows_no_half_a_number(runs_dir, width, ends):
     changed = with_changes(load_recipe("seed-cnn"), {"lr": 0.03, "seed": 4})

@@ -23,8 +23,8 @@ _UNTELLING = ("name", "note")
 _IN_WORDS = ("model", "data", "loss", "optimizer", "precision", "lr_schedule", "averaging", "augment")
 """The fields whose values say by themselves what they are of."""
 _SAY_NOTHING = (NONE, "auto")
-_TOLD_ELSEWHERE = ("data", "weights", "device", "output_device", "strategy", "epochs", "max_steps")
-"""What columns of the list of runs say more or less, and what is long."""
+_TOLD_ELSEWHERE = ("data", "device", "output_device", "strategy", "epochs", "max_steps", "weights")
+"""What columns of the list of runs say more or less, and what is long: a path may leave no room for what comes after it."""
 
 
 def read_settings(folder: Path) -> Settings:
@@ -70,7 +70,8 @@ def changes(settings: Settings) -> Settings:
 
 def telling(fields: Iterable[str]) -> list[str]:
     """Those that decide something, the most telling first."""
-    return sorted((field for field in fields if field not in _UNTELLING), key=lambda field: field in _TOLD_ELSEWHERE)
+    order = {field: place for place, field in enumerate(_TOLD_ELSEWHERE, 1)}
+    return sorted((field for field in fields if field not in _UNTELLING), key=lambda field: order.get(field, 0))
 
 
 def _differing(settings: Settings, *, left_open: bool) -> list[str]:
