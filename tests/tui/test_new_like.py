@@ -78,16 +78,19 @@ async def test_a_run_without_weights_or_settings_says_so(app: TuitrainApp, runs:
         assert launcher(app).form.config == seed_cnn()
 
 
-async def test_what_was_not_right_in_the_launcher_is_gone(app: TuitrainApp, session: FakeSession, runs: Path) -> None:
+async def test_what_was_typed_in_the_launcher_is_gone(app: TuitrainApp, runs: Path) -> None:
     keep(runs, RUN, config=changed(lr=0.3))
     async with app.run_test(size=(80, 24)) as pilot:
         await until_shown(pilot, "Enter trains")
-        await pilot.press("slash", "x", "r", "escape", "r")
+        await pilot.press("end", "up", "up", "up", *"7x")
+        await until_shown(pilot, "lr: '7x' is not allowed")
+        # As from the palette, whose keys a field leaves to it.
+        await app.run_action("runs")
         await until_shown(pilot, RUN)
         await pilot.press("u")
         await until_told(pilot, "The settings are those of")
-        assert launcher(app).form.drafts == {}
-        assert launcher(app).form.config.lr == 0.3
+        assert not launcher(app).editing
+        assert (launcher(app).form.drafts, launcher(app).form.config) == ({}, changed(lr=0.3))
 
 
 async def test_seed_says_what_it_draws(app: TuitrainApp) -> None:

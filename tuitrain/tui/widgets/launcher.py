@@ -298,7 +298,8 @@ class Launcher(FormPane, can_focus=True):
             self.hold(self.last_launch.config)
 
     def hold(self, config: RunConfig) -> None:
-        """Have this configuration in the place of what is there."""
+        """Have this configuration in the place of what is there, and of what is being typed."""
+        self._close_editor()
         self.form.take(config)
         self._changed()
 
