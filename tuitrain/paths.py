@@ -190,21 +190,15 @@ def data_folder(value: str) -> Path | None:
     """
     if value in DATA:
         return None
-    folder = Path(os.path.abspath(os.path.expanduser(value)))
+    folder, mode = _looked_at("data", value)
     shown = clean(str(folder))
-    try:
-        mode = folder.stat().st_mode
-    except PermissionError as error:
-        raise ConfigError(f"data: {shown} cannot be read: {error.strerror}.") from None
-    except (OSError, ValueError):
-        if is_import_string(value):
-            return None
-    else:
+    if mode is not None:
         if stat.S_ISDIR(mode):
-            # Of a relative one the rest comes from the working directory, and run.toml gets all of it.
-            return Path(check_field("data", str(folder)))
+            return folder
         hint = " Unpack it, and give the folder that comes out." if is_archive(folder.name) else ""
         raise ConfigError(f"data: {shown} is a file; it must be {allowed('data')}.{hint}")
+    if is_import_string(value):
+        return None
     if os.sep in value or value.startswith(("~", ".")):
         raise NoSuchFolder(f"data: the folder {shown} does not exist.{_neighbour(folder)}")
     known = ", ".join(DATA)
@@ -220,18 +214,31 @@ def weights_file(value: str) -> Path:
     Raises:
         ConfigError: there is none, or it cannot be looked at.
     """
-    path = Path(os.path.abspath(os.path.expanduser(value)))
+    path, mode = _looked_at("weights", value)
     shown = clean(str(path))
-    try:
-        mode = path.stat().st_mode
-    except PermissionError as error:
-        raise ConfigError(f"weights: {shown} cannot be read: {error.strerror}.") from None
-    except (OSError, ValueError):
-        raise ConfigError(f"weights: the file {shown} does not exist.{_neighbour(path, WEIGHTS)}") from None
+    if mode is None:
+        raise ConfigError(f"weights: the file {shown} does not exist.{_neighbour(path, WEIGHTS)}")
     if not stat.S_ISREG(mode):
         what = "a folder" if stat.S_ISDIR(mode) else "no file"
         raise ConfigError(f"weights: {shown} is {what}; it must be {allowed('weights')}.")
     return path
+
+
+def _looked_at(field: str, value: str) -> tuple[Path, int | None]:
+    """The absolute path that a value of `field` names, and the kind of what is there; `None` where nothing is.
+
+    Raises:
+        ConfigError: it may not be looked at; or there is something, and no run.toml could name it: of a relative path the rest comes from
+            the working directory.
+    """
+    path = Path(os.path.abspath(os.path.expanduser(value)))
+    try:
+        mode = path.stat().st_mode
+    except PermissionError as error:
+        raise ConfigError(f"{field}: {clean(str(path))} cannot be read: {error.strerror}.") from None
+    except (OSError, ValueError):
+        return path, None
+    return Path(check_field(field, str(path))), mode
 
 
 def _neighbour(path: Path, ends: tuple[str, ...] = ("",)) -> str:

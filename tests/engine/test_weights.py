@@ -224,6 +224,14 @@ def test_a_file_that_is_not_there_is_a_sentence(tmp_path: Path, file: Path) -> N
     assert f"{tmp_path / 'pipe.pt'} is no file; it must be" in refusal(tmp_path, weights=str(tmp_path / "pipe.pt"))
 
 
+def test_a_place_that_no_run_could_name_is_a_sentence(tmp_path: Path, weights: Weights, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "odd\x1bplace").mkdir()
+    monkeypatch.chdir(tmp_path / "odd\x1bplace")
+    torch.save(weights, "given.pt")
+    sentence = f"weights: '{tmp_path}/odd·place/given.pt' holds control characters; it must be"
+    assert refusal(tmp_path, weights="given.pt").startswith(sentence)
+
+
 def test_a_network_that_refuses_its_weights_is_a_sentence(tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*given: Any, **named: Any) -> None:
         raise RuntimeError("not now")
