@@ -100,6 +100,12 @@ def columns_of(text: str) -> int:
     return cell_len(text)
 
 
+def first_few(names: Sequence[str], most: int = 3) -> str:
+    """Names for a sentence: the first ones, and how many more there are."""
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
 def plural(noun: str, count: int) -> str:
     """The noun as it stands behind the number."""
     return noun if count == 1 else f"{noun}s"

@@ -51,7 +51,7 @@ async def test_a_new_run_has_the_settings_of_another_one(app: TuitrainApp, sessi
 async def test_a_new_run_begins_with_the_weights_of_another_one(app: TuitrainApp, runs: Path, best: bool) -> None:
     checkpoints = keep(runs, RUN, steps=40) / "checkpoints"
     (checkpoints / "step-00000020").mkdir()
-    (checkpoints / "step-00000020" / "model.safetensors").touch()
+    (checkpoints / "step-00000020" / "manifest.json").write_text('{"step": 20, "kind": "epoch"}')
     (checkpoints / "step-00000060").mkdir()  # which is being removed
     if best:
         (checkpoints / "best").write_text("step-00000020")

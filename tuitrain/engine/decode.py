@@ -19,13 +19,12 @@ from tuitrain.engine.decoded import Decoded
 from tuitrain.engine.file_names import FileNames
 from tuitrain.engine.samples import ImageFile, Interrupted
 from tuitrain.events import Notice, Progress
-from tuitrain.text import clean, plural
+from tuitrain.text import clean, first_few, plural
 
 # A name that ends in .png or .jpg often holds one of the others; what runs another program to decode (EPS) stays out.
 FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP")
 _GREY_MODES = ("1", "L", "LA", "La")
 _CHUNK = 64
-_NAMED = 3
 
 Pixels = np.ndarray[tuple[int, ...], np.dtype[np.uint8]]
 
@@ -193,6 +192,4 @@ def _images(number: int, kind: str = "") -> str:
 
 def _names(positions: Sequence[int], files: Sequence[ImageFile]) -> str:
     """The first few files by name, and how many more."""
-    names = sorted(files[position].name for position in positions)
-    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
-    return clean(", ".join(names[:_NAMED]) + more)
+    return clean(first_few(sorted(files[position].name for position in positions)))

@@ -166,12 +166,8 @@ def _images(inputs: Tensor, chosen: Tensor) -> list[bytes | None]:
     """The chosen samples as 32·32·3 bytes, row by row, each pixel's red, green and blue; `None` for each where they are no images."""
     if inputs.dtype != torch.uint8 or inputs.dim() != 4 or inputs.shape[1] not in (1, 3):
         return [None] * len(chosen)
-    return [_picture(image).permute(1, 2, 0).contiguous().numpy().tobytes() for image in inputs[chosen].cpu()]
-
-
-def _picture(image: Tensor) -> Tensor:
-    """An image [3 or 1, H, W] as [3, 32, 32]."""
-    if image.shape[1:] != (PICTURE_SIDE, PICTURE_SIDE):
-        sizes = (PICTURE_SIDE, PICTURE_SIDE)
-        image = nn.functional.interpolate(image[None], sizes, mode="bilinear", antialias=True)[0]
-    return image.expand(3, -1, -1)
+    pixels = inputs[chosen].cpu()
+    if pixels.shape[2:] != (PICTURE_SIDE, PICTURE_SIDE):
+        pixels = nn.functional.interpolate(pixels, (PICTURE_SIDE, PICTURE_SIDE), mode="bilinear", antialias=True)
+    pixels = pixels.expand(-1, 3, -1, -1).permute(0, 2, 3, 1).contiguous()
+    return [image.tobytes() for image in pixels.numpy()]

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from tuitrain.config import RunConfig
-from tuitrain.engine.weights import fitting, matching, named_tensors, state_dicts
+from tuitrain.engine.weights import fitting, is_safetensors, matching, named_tensors, state_dicts
 
 
 def reads_safetensors(config: RunConfig) -> bool:
     """Whether the script needs `load_file` of safetensors."""
-    return config.weights is not None and config.weights.endswith(".safetensors")
+    return config.weights is not None and is_safetensors(config.weights)
 
 
 def weights_functions(config: RunConfig) -> tuple[Callable[..., Any], ...]:

@@ -18,13 +18,11 @@ from tuitrain.engine.failures import first_line
 from tuitrain.engine.tensor_file import tensors_in
 from tuitrain.events import Notice
 from tuitrain.paths import weights_file
-from tuitrain.text import clean
+from tuitrain.text import clean, first_few
 
 _SAFE_TORCH = "2.10"
 """Before it a file could make `torch.load` run code, with `weights_only` too (CVE-2026-24747)."""
 _MUST_BE = "it must be what torch.save(model.state_dict(), …) or safetensors writes"
-_NAMED = 3
-"""How many tensors a sentence names."""
 
 
 @dataclass(frozen=True)
@@ -53,16 +51,17 @@ class GivenWeights:
             ConfigError: nothing for any parameter.
         """
         own = model.state_dict()
-        taken, there = matching(self.content, own), named_tensors(self.content, own)
+        there = named_tensors(self.content, own)
+        taken = fitting(there, own)
         if not any(name in taken for name, _ in model.named_parameters()):
             raise ConfigError(f"weights: {self._shown} {_why_nothing(there, own)}")
         left = [f"{clean(name)} ({_instead(name, tensor, there)})" for name, tensor in own.items() if name not in taken]
         strange = [clean(name) for name in there if name not in own]
-        rest = f" It has {len(strange):,} besides that the model has not: {_some(strange)}." if strange else ""
+        rest = f" It has {len(strange):,} besides that the model has not: {first_few(strange)}." if strange else ""
         if not left:
             return Notice(text=f"The model begins with the weights of {self._shown}.{rest}")
         text = f"The model begins with {len(taken):,} of its {len(own):,} tensors as in {self._shown}, and with these as drawn"
-        return Notice(level="warning", text=f"{text}: {_some(left)}.{rest}")
+        return Notice(level="warning", text=f"{text}: {first_few(left)}.{rest}")
 
     @property
     def _shown(self) -> str:
@@ -76,23 +75,22 @@ def given_weights(value: str) -> GivenWeights:
         ConfigError: there is no such file, or it is none of weights.
     """
     path = weights_file(value)
-    shown = clean(str(path))
+    shown, safe = clean(str(path)), is_safetensors(path.name)
+    if not safe and torch.__version__ < TorchVersion(_SAFE_TORCH):
+        reason = f"is read with torch {_SAFE_TORCH} or newer only: before, such a file could run code (CVE-2026-24747), and this is"
+        raise ConfigError(f"weights: {shown} {reason} torch {torch.__version__}; a .safetensors file is read with any.")
     try:
-        content: Any
-        if path.suffix == ".safetensors":
-            content = tensors_in(_bytes_of(path))
-        elif torch.__version__ < TorchVersion(_SAFE_TORCH):
-            reason = f"is read with torch {_SAFE_TORCH} or newer only: before, such a file could run code (CVE-2026-24747), and this is"
-            raise ConfigError(f"weights: {shown} {reason} torch {torch.__version__}; a .safetensors file is read with any.")
-        else:
-            content = torch.load(path, map_location="cpu", weights_only=True)
-    except ConfigError:
-        raise
+        content = tensors_in(_bytes_of(path)) if safe else torch.load(path, map_location="cpu", weights_only=True)
     except OSError as error:
         raise ConfigError(f"weights: {shown} cannot be read: {error.strerror or error}.") from error
     except Exception as error:  # whatever reading says of a file that somebody else made
         raise ConfigError(f"weights: {shown} {_why_unread(error)}") from error
     return GivenWeights(path, content)
+
+
+def is_safetensors(name: str) -> bool:
+    """Whether a file of this name is in the format of safetensors."""
+    return name.endswith(".safetensors")
 
 
 def matching(content: Any, own: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -153,8 +151,3 @@ def _why_unread(error: Exception) -> str:
 
 def _instead(name: str, tensor: Tensor, there: Mapping[str, Tensor]) -> str:
     return f"{list(tensor.shape)}, there {list(there[name].shape)}" if name in there else "not there"
-
-
-def _some(names: list[str]) -> str:
-    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + more

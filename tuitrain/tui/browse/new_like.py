@@ -6,8 +6,9 @@ from pathlib import Path
 
 import msgspec
 
-from tuitrain.config import ConfigError, RunConfig
-from tuitrain.paths import CHECKPOINTS, MODEL_TENSORS, best_name, saved_folders
+from tuitrain.config import ConfigError, RunConfig, with_changes
+from tuitrain.paths import CHECKPOINTS, MODEL_TENSORS
+from tuitrain.runs.checkpoints import checkpoints
 from tuitrain.runs.made_with import config_of
 
 
@@ -31,11 +32,10 @@ def new_like(path: Path, *, weights: bool) -> Proposal:
     settings = f"The settings are those of {path.name}"
     if not weights:
         return Proposal(config, f"{settings}.")
-    kept = [folder for folder in saved_folders(path / CHECKPOINTS) if (folder / MODEL_TENSORS).is_file()]
+    kept = checkpoints(path)
     if not kept:
         raise ConfigError(f"{path.name} has kept no weights with which a new run could begin.")
-    noted = best_name(path / CHECKPOINTS)
-    folder = next((folder for folder in kept if folder.name == noted), kept[-1])
-    which = "best" if folder.name == noted else "newest"
-    config = msgspec.structs.replace(config, weights=str(folder / MODEL_TENSORS))
-    return Proposal(config, f"{settings}, and so are the weights to begin with, the {which}: {folder.name}.")
+    best = next((one for one in kept if one["kind"] == "best"), None)
+    folder = path / CHECKPOINTS / Path((best or kept[-1])["path"]).name
+    config = with_changes(config, {"weights": str(folder / MODEL_TENSORS)})
+    return Proposal(config, f"{settings}, and so are the weights to begin with, the {'best' if best else 'newest'}: {folder.name}.")
