@@ -64,6 +64,22 @@ async def test_a_new_run_begins_with_the_weights_of_another_one(app: TuitrainApp
         assert launcher(app).form.config.weights == str(checkpoints / name / "model.safetensors")
 
 
+async def test_a_run_of_the_app_itself_is_one_too(app: TuitrainApp, session: FakeSession, runs: Path) -> None:
+    path = keep(runs, RUN, config=changed(lr=0.3))
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.press("enter")
+        session.begin()
+        await pilot.press("u")
+        await pilot.pause()
+        assert app.main.view == "run", "it has no folder yet"
+        assert session.record is not None
+        session.record.path = path
+        await pilot.press("U")
+        await until_told(pilot, f"those of {RUN}, and so are the weights to begin with, the newest: step-00000040.")
+        assert app.main.view == "launch"
+        assert launcher(app).form.config.lr == 0.3
+
+
 async def test_a_run_without_weights_or_settings_says_so(app: TuitrainApp, runs: Path) -> None:
     path = keep(runs, RUN, steps=0)
     async with app.run_test(size=(80, 24)) as pilot:

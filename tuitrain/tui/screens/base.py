@@ -8,13 +8,14 @@ from typing import ClassVar
 
 from textual import events
 from textual.app import ComposeResult
-from textual.binding import ActiveBinding
+from textual.binding import ActiveBinding, Binding
 from textual.widget import Widget
 from textual.worker import Worker, WorkerState
 
 from tuitrain.config import RunConfig
 from tuitrain.text import first_line
 from tuitrain.tui.layout import fits
+from tuitrain.tui.messages import NewLike
 from tuitrain.tui.run_view import RunLike
 from tuitrain.tui.screens.late_clicks import LateClicks
 from tuitrain.tui.terminal.clipboard import hand_to_tmux
@@ -27,6 +28,13 @@ from tuitrain.tui.widgets.too_small import TooSmall
 
 Help = tuple[tuple[str, str], ...]
 """Lines of `?` as (keys, what they do); a line without keys is a heading."""
+
+NEW_LIKE = (
+    Binding("u", "new_like(False)", "New like it", tooltip="A new run with the settings of this one"),
+    Binding("U", "new_like(True)", "New from it", tooltip="A new run that begins with the weights of this one"),
+)
+"""Keys of a screen that is about a run with a folder, and below their line of `?`."""
+NEW_LIKE_KEYS = ("u  U", "a new run with its settings; one that begins with its weights too")
 
 BEAT_SECONDS = 1.0
 """Where training uses every core, each redraw is taken from it."""
@@ -64,6 +72,11 @@ class PaneScreen(LateClicks[None]):
         """What one looks at: the folder of a run, the configuration of one that has no folder yet, or nothing."""
         record = self.run.record
         return None if record is None else record.path or record.config
+
+    def action_new_like(self, weights: bool) -> None:
+        """Fill in the launcher for a new run like the one that one looks at, which begins with the `weights` of that one too."""
+        if isinstance(run := self.shown_run(), Path):
+            self.post_message(NewLike(run, weights=weights))
 
     def panes(self) -> Iterable[Widget]:
         """The widgets between header and keys; asked once."""

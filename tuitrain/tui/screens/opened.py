@@ -19,10 +19,10 @@ from tuitrain.tui.browse.steering import Steering, steering, why_apart, why_late
 from tuitrain.tui.curve.chart import load as load_plotext
 from tuitrain.tui.curve.later import Ahead
 from tuitrain.tui.hosts.attachment import Attachment
-from tuitrain.tui.messages import GoOn, NewLike, News
+from tuitrain.tui.messages import GoOn, News
 from tuitrain.tui.own_memory import OwnCards
 from tuitrain.tui.run_view import StoredView, log_of
-from tuitrain.tui.screens.base import Help, PaneScreen
+from tuitrain.tui.screens.base import NEW_LIKE, NEW_LIKE_KEYS, Help, PaneScreen
 from tuitrain.tui.terminal.glyphs import draws_ascii
 from tuitrain.tui.widgets.curve import Curve
 from tuitrain.tui.widgets.devices import Devices
@@ -65,7 +65,7 @@ class OpenedScreen(PaneScreen):
     KEYS: ClassVar[Help] = (
         ("space  x  c", "pause or go on, stop or take out of the queue, write a checkpoint: of a live run"),
         ("R", "go on with an ended run, or one that is paused"),
-        ("u  U", "a new run with its settings; one that begins with its weights too"),
+        NEW_LIKE_KEYS,
         ("s", "settings, environment and checkpoints in full"),
         ("y", "copy the equal tuitrain run line"),
         ("r", "the runs"),
@@ -80,8 +80,7 @@ class OpenedScreen(PaneScreen):
         Binding("c", "tell('checkpoint')", "Checkpoint"),
         Binding("R", "resume", "Resume", tooltip="Go on with this run"),
         Binding("R", "say_why_not", show=False),
-        Binding("u", "new_like(False)", "New like it", tooltip="A new run with the settings of this one"),
-        Binding("U", "new_like(True)", "New from it", tooltip="A new run that begins with the weights of this one"),
+        *NEW_LIKE,
         Binding("s", "settings", "Settings"),
         Binding("y", "copy", "Copy command"),
         Binding("escape", "leave", "Close"),
@@ -308,10 +307,6 @@ class OpenedScreen(PaneScreen):
     def action_resume(self) -> None:
         """Go on with the run."""
         self.post_message(GoOn(self.opened.path))
-
-    def action_new_like(self, weights: bool) -> None:
-        """Fill in the launcher for a new run."""
-        self.post_message(NewLike(self.opened.path, weights=weights))
 
     def action_say_why_not(self) -> None:
         """Going on with a run that trains, waits or was never saved is refused with a sentence."""

@@ -20,9 +20,9 @@ from tuitrain.tui.browse.run_changes import Outcome
 from tuitrain.tui.browse.run_list import RunList
 from tuitrain.tui.browse.run_rows import RunRow, as_it_is
 from tuitrain.tui.browse.runs_reader import Reading, RunsReader, Wish, Wishes
-from tuitrain.tui.messages import GoOn, NewLike, OpenRun
+from tuitrain.tui.messages import GoOn, OpenRun
 from tuitrain.tui.run_view import RunLike
-from tuitrain.tui.screens.base import Help, PaneScreen
+from tuitrain.tui.screens.base import NEW_LIKE, NEW_LIKE_KEYS, Help, PaneScreen
 from tuitrain.tui.widgets.run_detail import RunDetail, rows_in
 from tuitrain.tui.widgets.runs_table import RunsTable
 
@@ -58,7 +58,7 @@ class RunsScreen(PaneScreen):
         ("e  a", "another name, a note"),
         ("o  w  p  i", "open its log, parameters, predictions, analysis"),
         ("R", "go on with it, in the background while one trains here"),
-        ("u  U", "a new run with its settings; one that begins with its weights too"),
+        NEW_LIKE_KEYS,
         ("x", "stop it (asks), or take it out of the queue"),
         ("D", "delete it or all marked (asks)"),
         ("y", "copy the equal tuitrain run line"),
@@ -67,8 +67,7 @@ class RunsScreen(PaneScreen):
         Binding("v", "overlay", "Overlay"),
         Binding("R", "resume", "Resume", tooltip="Go on with this run"),
         Binding("R", "say_why_not", show=False),
-        Binding("u", "new_like(False)", "New like it", tooltip="A new run with the settings of this one"),
-        Binding("U", "new_like(True)", "New from it", tooltip="A new run that begins with the weights of this one"),
+        *NEW_LIKE,
         Binding("x", "take_out", "Take out", tooltip="Take this run out of the queue"),
         Binding("x", "stop", "Stop", tooltip="Stop this run, with a checkpoint"),
         Binding("x", "say_why_no_stop", show=False),
@@ -266,11 +265,6 @@ class RunsScreen(PaneScreen):
     def action_say_why_kept(self) -> None:
         """Deleting a run that trains is refused with a sentence."""
         self.action_delete()
-
-    def action_new_like(self, weights: bool) -> None:
-        """Fill in the launcher for a new run."""
-        if (row := self._table.list.selected) is not None:
-            self.post_message(NewLike(row.summary.path, weights=weights))
 
     def action_overlay(self) -> None:
         """Lay the curves of the marked runs over each other."""

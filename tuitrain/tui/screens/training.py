@@ -22,7 +22,7 @@ from tuitrain.tui.layout import View
 from tuitrain.tui.messages import GoOn, Launched, StartBeside
 from tuitrain.tui.own_memory import OwnCards
 from tuitrain.tui.run_view import RunView
-from tuitrain.tui.screens.base import Help, PaneScreen
+from tuitrain.tui.screens.base import NEW_LIKE, Help, PaneScreen
 from tuitrain.tui.widgets.body import Body
 from tuitrain.tui.widgets.choices import Choices
 from tuitrain.tui.widgets.curve import Curve
@@ -67,8 +67,8 @@ class TrainingScreen(PaneScreen):
     )
     TRAINING: ClassVar[Help] = (
         ("", "Training"),
-        ("space  c", "pause or go on, write a checkpoint now"),
-        ("x  R", "stop at the next step, with a checkpoint; go on with it"),
+        ("space  c  x", "pause or go on, write a checkpoint, stop with one"),
+        ("R  u  U", "go on with it; a new run like it, or from its weights"),
         *Curve.KEYS,
     )
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -88,6 +88,7 @@ class TrainingScreen(PaneScreen):
         Binding("m", "further", "Settings", tooltip="Show more settings, such as the optimizer, or put them away"),
         Binding("p", "preflight", "Preflight", tooltip="Measure what more devices would bring"),
         Binding("y", "copy", "Copy command"),
+        *NEW_LIKE,
     ]
 
     def __init__(
@@ -190,6 +191,7 @@ class TrainingScreen(PaneScreen):
             "strategy": choosing and self._strategy.several_fit,
             "last_launch": not run and self._launcher.last_launch is not None,
             "further": choosing,
+            "new_like": isinstance(self.shown_run(), Path),
             "log_scale": run and self._curve.check_action("log_scale", ()) is True,
         }
         return works.get(action, True)
