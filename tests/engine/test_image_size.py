@@ -132,7 +132,7 @@ def test_data_that_is_no_folder_of_images_is_a_sentence(tmp_path: Path, monkeypa
 
 
 def test_more_images_than_there_is_memory_for_are_a_sentence(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=2**20))
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(total=2**30, available=2**20))
     sentence = "16 images of 1024×1024 pixels take up to 96 MiB of memory while they are read, and 1.0 MiB are free"
     with pytest.raises(ConfigError, match=rf"^image_size: {sentence}; it must be smaller, or the images fewer\.$"):
         loaded(folder, 1024)

@@ -1,13 +1,15 @@
-"""The CPU and the memory of the machine."""
+"""The CPU and the memory of the machine, or what a container or a batch job has of them."""
 
 from __future__ import annotations
 
 import os
 import platform
 import re
+import time
 
 import msgspec
 
+from tuitrain.allowance import Allowance, Memory
 from tuitrain.devices.samples import HostSample
 from tuitrain.text import clean
 
@@ -17,9 +19,13 @@ _MODEL = re.compile(rb"^(?:model name|Hardware|Model)\s*:\s*(\S.*)$", re.MULTILI
 class HostReader:
     """Reads the host; `read` belongs to one thread, because CPU percent is counted from its last call."""
 
-    def __init__(self) -> None:
-        self._fixed = HostSample(name=_cpu_name(), cores=_cores(), cpu_percent=None, ram_used=None, ram_total=_ram_total())
+    def __init__(self, allowance: Allowance | None = None) -> None:
+        self._allowance = allowance or Allowance()
+        total = _ram_total()
+        most = None if total is None else self._allowance.memory(Memory(0, total)).total
+        self._fixed = HostSample(name=_cpu_name(), cores=self._allowance.processors(), cpu_percent=None, ram_used=None, ram_total=most)
         self._counting = False
+        self._busy: tuple[float, float] | None = None
 
     def at_once(self) -> HostSample:
         """What takes no time to learn: name, cores and size of the memory."""
@@ -30,21 +36,20 @@ class HostReader:
         # psutil takes longer to import than the first frame may wait for it.
         import psutil
 
-        memory = psutil.virtual_memory()
-        percent = psutil.cpu_percent(None)
+        machine = psutil.virtual_memory()
+        memory = self._allowance.memory(Memory(machine.total - machine.available, machine.total))
+        percent = psutil.cpu_percent(None) if self._allowance.quota is None else self._percent_of_quota(self._allowance.quota)
         known, self._counting = self._counting, True
-        return msgspec.structs.replace(
-            self._fixed,
-            cpu_percent=percent if known else None,
-            ram_used=memory.total - memory.available,
-            ram_total=memory.total,
-        )
+        return msgspec.structs.replace(self._fixed, cpu_percent=percent if known else None, ram_used=memory.used, ram_total=memory.total)
 
-
-def _cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    def _percent_of_quota(self, quota: float) -> float | None:
+        busy, before = self._allowance.busy_seconds(), self._busy
+        if busy is None:
+            return None
+        self._busy = now = (busy, time.monotonic())
+        if before is None or now[1] <= before[1]:
+            return None
+        return max(0.0, min(100.0, 100 * (now[0] - before[0]) / (quota * (now[1] - before[1]))))
 
 
 def _cpu_name() -> str:

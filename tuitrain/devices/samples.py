@@ -163,7 +163,10 @@ class CardsSample(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HostSample(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """CPU and memory of the machine. `cores` are those this process may use; `cpu_percent` is over all of the machine's cores."""
+    """CPU and memory of the machine, or of the container or job, where one limits them.
+
+    `cores` are those this process may use at once; `cpu_percent` is of all of the machine's cores, or of the quota.
+    """
 
     name: str
     cores: int

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 import warnings
 from collections.abc import Callable, Generator, Sequence
@@ -14,6 +13,7 @@ import numpy as np
 import torch
 from PIL import Image
 
+from tuitrain.allowance import Allowance
 from tuitrain.config import ConfigError
 from tuitrain.engine.decoded import Decoded
 from tuitrain.engine.file_names import FileNames
@@ -112,7 +112,7 @@ def _decode_all(folder: Path, files: Sequence[ImageFile], pixels: Pixels, ending
     counts = _Counts()
     chunks = [range(first, min(first + _CHUNK, len(files))) for first in range(0, len(files), _CHUNK)]
     # More threads than these only queue for the interpreter: Pillow reads the headers in Python.
-    pool = ThreadPoolExecutor(min(4, os.cpu_count() or 1), thread_name_prefix="decode")
+    pool = ThreadPoolExecutor(min(4, Allowance().processors()), thread_name_prefix="decode")
     done, said = 0, 0.0
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", module=r"PIL\.")

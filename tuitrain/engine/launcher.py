@@ -20,6 +20,7 @@ from torch.distributed.elastic.agent.server.local_elastic_agent import LocalElas
 from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs, SignalException, Std
 from torch.distributed.elastic.rendezvous.api import RendezvousClosedError, RendezvousError, RendezvousTimeoutError
 
+from tuitrain.allowance import Allowance
 from tuitrain.config import machines
 from tuitrain.engine.interfaces import interface_of, own_address_towards
 from tuitrain.engine.meeting import JOIN_SECONDS, Meeting
@@ -154,5 +155,4 @@ def _first(failures: dict[int, Any]) -> tuple[int, int]:
 def threads_for(ranks: int) -> int:
     """How many CPU threads one of `ranks` processes gets of those that this process may use."""
     chosen = os.environ.get("OMP_NUM_THREADS", "")
-    mine = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
-    return max(1, (int(chosen) if chosen.isdigit() else mine) // ranks)
+    return max(1, (int(chosen) if chosen.isdigit() else Allowance().processors()) // ranks)

@@ -13,11 +13,15 @@ from typing import Any
 import numpy as np
 import torch
 
+from tuitrain.allowance import Allowance
 from tuitrain.config import RunConfig
 from tuitrain.engine import own_modules
 from tuitrain.engine.allocator import kept_memory
 from tuitrain.engine.failures import empty_frames, reaching
 from tuitrain.engine.spinning import sleeping_where_crowded
+
+_THREAD_CHOICES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
+"""Variables by which a person chooses how many threads compute."""
 
 
 def _deterministic() -> tuple[bool, bool]:
@@ -91,6 +95,7 @@ def run_settings(config: RunConfig, devices: Sequence[torch.device], *, alone: b
     products = _in_tf32() if config.precision == "tf32" and gives_back else nullcontext()
     try:
         with ExitStack() as settings:
+            _keep_to_allowance(threads)
             with reaching(devices[:1]):
                 settings.enter_context(current)
             settings.enter_context(products)
@@ -106,6 +111,12 @@ def run_settings(config: RunConfig, devices: Sequence[torch.device], *, alone: b
         _set_again(others)
         if gives_back:
             _give_memory_back()
+
+
+def _keep_to_allowance(threads: int) -> None:
+    """No more threads than may run at once; torch counts the machine's processors. Who has chosen a number has it."""
+    if (allowed := Allowance().processors()) < threads and not any(name in os.environ for name in _THREAD_CHOICES):
+        torch.set_num_threads(allowed)
 
 
 @contextmanager
