@@ -23,6 +23,7 @@ from tuitrain.events import END_STATES, RunStarted
 from tuitrain.files import sweep, sync_folder, write_atomically
 from tuitrain.paths import ANOTHER_RUNS_DIR, CHECKPOINTS, CONFIG, LOG, METRICS, STATE, TENSORBOARD
 from tuitrain.recipes import TRAINED_BEFORE, load_environment, to_toml
+from tuitrain.runs.gone import memory_kills
 from tuitrain.runs.logtail import LogLine, LogTail
 from tuitrain.runs.network import PARAMETERS, PREDICTIONS
 from tuitrain.runs.process import this_process
@@ -160,6 +161,7 @@ class RunFolder:
         Raises:
             OSError: it cannot be written; the old one is as it was.
         """
+        status = msgspec.structs.replace(status, memory_kills=memory_kills())
         write_atomically(self.path / STATE, msgspec.json.encode(status))
         self.status = status
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tuitrain.events import State
 from tuitrain.paths import METRICS
+from tuitrain.runs.gone import why_lost
 from tuitrain.runs.logtail import LOG_LINES
 from tuitrain.runs.reader import MetricsReader
 from tuitrain.runs.record import RunRecord
@@ -38,8 +39,9 @@ def load_record(path: Path, status: RunStatus | None = None) -> RunRecord:
     record.devices = stored.devices()
     record.parameters, record.predictions = stored.parameters.get(), stored.predictions.get()
     record.log = stored.log()
-    record.state = "lost" if is_lost(status, time.time()) else status.state
-    record.error = status.error
+    now = time.time()
+    record.state = "lost" if is_lost(status, now) else status.state
+    record.error = status.error or (why_lost(status, now) if record.state == "lost" else None)
     record.stalled_seconds = (status.stalled_seconds or 0.0) if record.state == "running" else 0.0
     return record
 

@@ -78,6 +78,8 @@ class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
     pid_started: float | None = None
     boot_id: str | None = None
     pid_namespace: int | None = None
+    memory_kills: int | None = None
+    """What `gone.memory_kills` said at the heartbeat."""
     stalled_seconds: float | None = None
     """How long no step has come where several should have; `None` as long as they come."""
     error: str | None = None

@@ -11,6 +11,7 @@ import msgspec
 
 from tuitrain.events import LIVE_STATES, RunState
 from tuitrain.runs.errors import RunError
+from tuitrain.runs.gone import why_lost
 from tuitrain.runs.label import read_label
 from tuitrain.runs.process import host_name
 from tuitrain.runs.status import InQueue, RunStatus, has_process, is_lost, read_status
@@ -132,7 +133,7 @@ def row_of(folder: Path, status: RunStatus, now: float) -> RunSummary:
         host=status.host,
         pid=None if queue is not None and not has_process(status, now) else status.pid or None,
         note=status.note,
-        error=status.error,
+        error=status.error or (why_lost(status, now) if state == "lost" else None),
         queue=queue,
     )
 

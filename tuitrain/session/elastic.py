@@ -15,10 +15,10 @@ import msgspec
 from tuitrain.config import ConfigError, RunConfig
 from tuitrain.events import EndState, Event, Notice, Progress, Request, RunEnded, RunStarted, State, Stays, reached
 from tuitrain.session.control import Control
+from tuitrain.session.deaths import Deaths
 from tuitrain.session.rank_output import LOGS, RankOutput
 from tuitrain.session.rank_silence import Bounds, Silence
 from tuitrain.session.ranks import Peer, Ranks
-from tuitrain.signals import signal_name
 from tuitrain.wire import (
     LOST_PEER,
     Alive,
@@ -90,6 +90,7 @@ class _Group:
         self._restarted: str | None = None
         self._failed: str | None = None
         self._output = RankOutput()
+        self._deaths = Deaths()
 
     def events(self) -> Iterator[Event]:
         """Everything until the run has ended."""
@@ -216,7 +217,7 @@ class _Group:
             yield from self._heard_out()
             return
         self._group_ends()
-        what = self._silence.killed or f"rank {message.rank} ({self._devices[message.rank]}) died ({_how(message.exitcode)})"
+        what = self._silence.killed or f"rank {message.rank} ({self._devices[message.rank]}) died ({self._deaths.how(message.exitcode)})"
         if self._several and message.exitcode == LOST_PEER:
             what = "A rank on another machine has gone"
         self._silence.killed = None
@@ -273,7 +274,7 @@ class _Group:
             return
         self._ranks.read_rest()
         self.keep_output()
-        how = _how(self._ranks.process.returncode)
+        how = self._deaths.how(self._ranks.process.returncode)
         text = f"the launcher of the processes died ({how})"
         if self._started:
             yield self._end("failed", f"{text}; the ranks were ended.")
@@ -304,11 +305,3 @@ class _Group:
 
 def _end_state(request: Request) -> EndState:
     return "interrupted" if request == "interrupt" else "stopped"
-
-
-def _how(exitcode: int) -> str:
-    if exitcode == LOST_PEER:
-        return "it lost its connection to the others"
-    if exitcode >= 0:
-        return f"exit code {exitcode}"
-    return signal_name(-exitcode)

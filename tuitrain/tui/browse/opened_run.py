@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from tuitrain.runs.record import RunRecord
 
 
-GONE = "The process that trained it is gone; what it had written is kept."
-
-
 class KeptCheckpoint(msgspec.Struct, frozen=True):
     """A checkpoint on disk: bytes of all its files, when it was written (Unix seconds), and where, seen from the run's folder."""
 
@@ -98,8 +95,6 @@ class OpenedRun(StoredView):
         try:
             status = read_status(self.path)
             record = load_record(self.path, status)
-            if record.state == "lost" and record.error is None:
-                record.error = GONE
             found = row_of(self.path, status, time.time())
             if found.waits and found.queue is not None:
                 record.phase = Progress(phase="nobody waits for its turn" if found.left else found.queue.words)

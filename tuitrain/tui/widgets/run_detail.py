@@ -11,7 +11,6 @@ from textual.strip import Strip
 
 from tuitrain import words
 from tuitrain.device_names import in_words
-from tuitrain.tui.browse.opened_run import GONE
 from tuitrain.tui.browse.run_rows import RunRow, Sketch
 from tuitrain.tui.look import state_look
 from tuitrain.tui.widgets.line_editor import LineEditor
@@ -200,7 +199,7 @@ class RunDetail(Pane):
         palette, kept = self.palette, run.summary
         glyph, style = state_look(run.state, palette)
         words_ = f"{glyph} {run.state_words}"
-        reason = kept.error or kept.broken or (GONE if run.state == "lost" else _waits(run))
+        reason = kept.error or kept.broken or _waits(run)
         if not reason and run.step:
             reason = f"epoch {kept.epoch}, step {run.step:,}"
             if run.stalled_seconds:
