@@ -89,6 +89,16 @@ class Allowance:
                 yield kind[0], kind[2].split(","), fields[3], self._root / fields[4].lstrip("/")
 
 
+def free_memory() -> int:
+    """Bytes that this process could still take, as far as that is known."""
+    # psutil takes longer to import than a list of runs.
+    import psutil
+
+    machine = psutil.virtual_memory()
+    memory = Allowance().memory(Memory(machine.total - machine.available, machine.total))
+    return memory.total - memory.used
+
+
 def _quota(folder: Path) -> float | None:
     """In processors."""
     quota, _, period = _text(folder / "cpu.max").partition(" ")

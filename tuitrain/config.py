@@ -59,7 +59,8 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     weights: Annotated[str | None, Meta(description="a file of weights (.pt, .pth or .safetensors), or none")] = None
     """What the model begins with in the place of what `seed` draws; of another network's only what fits, by name and shape."""
     data: str = "auto"
-    """A built-in data set, a folder, or an import string: `make_data(config) -> ((inputs, labels), (inputs, labels) | None)`."""
+    """A built-in data set, a folder, or an import string: `make_data(config) -> (train, test | None)`, each `(inputs, labels)` or a torch
+    `Dataset`."""
     image_size: Annotated[int, Meta(ge=8, le=1024, description="a whole number from 8 to 1024")] = 32
     """To how many pixels, in height and in width, the images of a folder are brought."""
     device: str = "auto"

@@ -277,13 +277,8 @@ Y = "torch.zeros(4, dtype=torch.long)"
         (f"{X}, None", "the train part is a Tensor; it must be (inputs, labels)"),
         ("([1, 2], [0, 1]), None", "the train inputs are a list of 2; they must be a torch tensor, as torch.as_tensor makes one."),
         (
-            f"torch.utils.data.TensorDataset({X}, {Y}), None",
-            "the train part is a TensorDataset; it must be (inputs, labels), for which torch.stack([x for x, _ in dataset]) and "
-            "torch.tensor([y for _, y in dataset]) serve.",
-        ),
-        (
             f"({X}, {Y}), torch.utils.data.DataLoader(torch.utils.data.TensorDataset({X}, {Y}))",
-            "the test part is a DataLoader; it must be (inputs, labels), for which torch.stack([x for x, _ in loader.dataset])",
+            "the test part is a DataLoader; it must be (inputs, labels) or a torch Dataset, such as the loader's `dataset`.",
         ),
         (f"({X}, [0, 1, 0, 1]), None", "the train labels are a list of 4"),
         (f"({X}, torch.zeros(4)), None", "labels are torch.float32; they must be whole numbers"),

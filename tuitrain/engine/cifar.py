@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from tuitrain.config import ConfigError
-from tuitrain.engine.imports import one_line
+from tuitrain.engine.places import one_line
 from tuitrain.engine.samples import Dataset, Split, images
 from tuitrain.paths import CIFAR10_BATCHES
 from tuitrain.text import clean

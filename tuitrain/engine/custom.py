@@ -2,29 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Generator
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils import data as torch_data
+from torch.utils.data import DataLoader, IterableDataset
 
 from tuitrain.config import ConfigError, RunConfig
-from tuitrain.engine.imports import called, import_string, one_line
+from tuitrain.engine import torch_dataset
+from tuitrain.engine.imports import called, import_string
+from tuitrain.engine.places import one_line
 from tuitrain.engine.samples import Dataset, Split
+from tuitrain.events import Notice, Progress
 
 # A class number above this is a mistake (an identifier, a regression target), and a name for each would fill the memory.
 MAX_CLASSES = 1_000_000
+_PART = "(inputs, labels) or a torch Dataset"
 
 
-def load_custom(config: RunConfig) -> Dataset:
+def load_custom(config: RunConfig, ending: Callable[[], bool]) -> Generator[Notice | Progress, None, Dataset]:
     """What the function named by `config.data` returns, checked.
 
     The function is called with the `RunConfig`, or with nothing where it takes nothing. It returns
     `((train_inputs, train_labels), (test_inputs, test_labels))`, with `None` in the second place when there is no test set. Inputs are
-    uint8 (divided by 255 for the model) or float tensors [N, ...], labels tensors [N] of whole numbers, class numbers from 0.
+    uint8 (divided by 255 for the model) or float tensors [N, ...], labels tensors [N] of whole numbers, class numbers from 0. In the place
+    of such a pair may be a torch `Dataset`, see `torch_dataset.read`.
+
+    Args:
+        ending: asked now and then; `True` ends it.
 
     Raises:
         ConfigError: the function cannot be imported, raises, or returns something else.
+        Interrupted: `ending` said so.
     """
     where = f"data: {config.data!r}"
     function = import_string("data", config.data)
@@ -33,9 +43,9 @@ def load_custom(config: RunConfig) -> Dataset:
     except BaseException as error:
         raise ConfigError(f"{where} raised {one_line(error)}.") from error
     if not isinstance(result, (tuple, list)) or len(result) != 2:
-        raise ConfigError(f"{where} returned {_described(result)}; it must return ((inputs, labels), (inputs, labels) or None).")
-    train = _split(where, "train", result[0])
-    test = None if result[1] is None else _split(where, "test", result[1])
+        raise ConfigError(f"{where} returned {_described(result)}; it must return the training part and the test part or None, {_PART}.")
+    train = yield from _split(where, "train", result[0], ending)
+    test = None if result[1] is None else (yield from _split(where, "test", result[1], ending))
     if test is not None and test.inputs.shape[1:] != train.inputs.shape[1:]:
         shapes = f"{list(test.inputs.shape[1:])} and the train samples {list(train.inputs.shape[1:])}"
         raise ConfigError(f"{where}: the test samples have the shape {shapes}; they must be alike.")
@@ -44,21 +54,29 @@ def load_custom(config: RunConfig) -> Dataset:
             f"{where}: the test inputs are {test.inputs.dtype} and the train inputs {train.inputs.dtype}; they must be alike."
         )
     highest = max(int(split.labels.max()) for split in (train, test) if split is not None)
-    return Dataset("custom", config.data, train, test, tuple(str(number) for number in range(highest + 1)))
+    names = torch_dataset.class_names(result[0])
+    if len(names) <= highest:
+        names = tuple(map(str, range(highest + 1)))
+    return Dataset("custom", config.data, train, test, names[: highest + 1])
 
 
-def _split(where: str, part: str, pair: Any) -> Split:
+def _split(where: str, part: str, pair: Any, ending: Callable[[], bool]) -> Generator[Notice | Progress, None, Split]:
+    told = f"{where}: the {part}"
+    if torch_dataset.is_readable(pair):
+
+        def check(inputs: Tensor, labels: Tensor) -> None:
+            _checked_labels(told, labels, _checked_inputs(told, inputs))
+
+        pair = yield from torch_dataset.read(where, part, pair, ending, check)
     if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-        raise ConfigError(f"{where}: the {part} part is {_described(pair)}; it must be (inputs, labels){_way_out(pair)}.")
+        raise ConfigError(f"{told} part is {_described(pair)}; it must be {_PART}{_way_out(pair)}.")
     inputs, labels = pair
     for name, value in (("inputs", inputs), ("labels", labels)):
         if not isinstance(value, Tensor):
-            raise ConfigError(
-                f"{where}: the {part} {name} are {_described(value)}; they must be a torch tensor, as torch.as_tensor makes one."
-            )
+            raise ConfigError(f"{told} {name} are {_described(value)}; they must be a torch tensor, as torch.as_tensor makes one.")
         if kind := _special_kind(value):
-            raise ConfigError(f"{where}: the {part} {name} are {kind} tensor; they must be an ordinary one, with a value in each place.")
-    return Split(_checked_inputs(f"{where}: the {part}", inputs), _checked_labels(f"{where}: the {part}", labels, inputs))
+            raise ConfigError(f"{told} {name} are {kind} tensor; they must be an ordinary one, with a value in each place.")
+    return Split(_checked_inputs(told, inputs), _checked_labels(told, labels, inputs))
 
 
 def _checked_inputs(where: str, inputs: Tensor) -> Tensor:
@@ -103,12 +121,10 @@ def _trainable(tensor: Tensor) -> Tensor:
 
 
 def _way_out(part: Any) -> str:
-    """Where the two tensors come from, as the end of a sentence, of what most training scripts have in their place."""
-    samples = {torch_data.Dataset: "dataset", torch_data.DataLoader: "loader.dataset"}
-    source = next((words for kind, words in samples.items() if isinstance(part, kind)), None)
-    if source is None:
-        return ""
-    return f", for which torch.stack([x for x, _ in {source}]) and torch.tensor([y for _, y in {source}]) serve"
+    """What serves in the place of what most training scripts have there, as the end of a sentence."""
+    if isinstance(part, DataLoader):
+        return ", such as the loader's `dataset`"
+    return " with a length" if isinstance(part, IterableDataset) else ""
 
 
 def _described(value: Any) -> str:

@@ -42,7 +42,7 @@ def load_data(config: RunConfig, ending: Callable[[], bool]) -> Generator[Notice
     own = data_folder(config.data)
     if own is None:
         yield Progress(phase=f"calling {config.data}")
-        return load_custom(config)
+        return (yield from load_custom(config, ending))
     batches = batches_folder(own)
     if batches is not None:
         return read_cifar10(batches, str(own))

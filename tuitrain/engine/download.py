@@ -17,7 +17,7 @@ from typing import Any
 
 from tuitrain.config import ConfigError
 from tuitrain.engine.decoded import remove_leftovers
-from tuitrain.engine.imports import one_line
+from tuitrain.engine.places import one_line
 from tuitrain.engine.samples import Interrupted
 from tuitrain.engine.vision import import_torchvision
 from tuitrain.events import BYTES, Progress

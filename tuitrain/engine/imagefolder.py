@@ -10,10 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import psutil
-
 from tuitrain import words
-from tuitrain.allowance import Allowance, Memory
+from tuitrain.allowance import free_memory
 from tuitrain.config import ConfigError
 from tuitrain.engine import decoded
 from tuitrain.engine.file_names import FileNames
@@ -142,16 +140,10 @@ def _check_memory(count: int, side: int) -> None:
         ConfigError: there is not.
     """
     # Whoever keeps them for the next start has a part of them twice.
-    needed, free = 2 * count * side * side * 3, _free_memory()
+    needed, free = 2 * count * side * side * 3, free_memory()
     if needed > free:
         takes = f"{count:,} images of {side}×{side} pixels take up to {words.size(needed)} of memory while they are read"
         raise ConfigError(f"image_size: {takes}, and {words.size(free)} are free; it must be smaller, or the images fewer.")
-
-
-def _free_memory() -> int:
-    machine = psutil.virtual_memory()
-    memory = Allowance().memory(Memory(machine.total - machine.available, machine.total))
-    return memory.total - memory.used
 
 
 def scan(folder: Path, ending: Callable[[], bool]) -> Contents:

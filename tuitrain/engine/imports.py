@@ -13,7 +13,8 @@ from typing import Any, TypeAlias
 
 from tuitrain.config import ConfigError, RunConfig, own_functions
 from tuitrain.engine import own_modules
-from tuitrain.engine.places import own_place
+from tuitrain.engine.places import one_line
+from tuitrain.engine.vision import imported
 from tuitrain.python import no_module
 from tuitrain.text import clean, nearest
 
@@ -92,14 +93,6 @@ def _noted(field: str) -> str:
     return f"{field}_called_with"
 
 
-def one_line(error: BaseException) -> str:
-    """What went wrong in code that is not ours, as `ValueError: text (nets.py, line 3)` on one line, without a full stop at its end."""
-    first = str(error).strip().partition("\n")[0].rstrip(".")
-    # A SyntaxError says it by itself.
-    where = "" if isinstance(error, SyntaxError) else own_place(error)
-    return clean(f"{type(error).__name__}{f': {first}' if first else ''}{f' ({where})' if where else ''}")
-
-
 def _import_module(field: str, value: str, module_name: str) -> ModuleType:
     here = str(Path.cwd())
     if here not in sys.path and "" not in sys.path:
@@ -108,7 +101,7 @@ def _import_module(field: str, value: str, module_name: str) -> ModuleType:
     # A module that was written a moment ago is not in the finder's cached folder listing.
     importlib.invalidate_caches()
     try:
-        return importlib.import_module(module_name)
+        return imported(module_name)
     except ModuleNotFoundError as error:
         if error.name and (module_name == error.name or module_name.startswith(f"{error.name}.")):
             _check_not_hidden(field, value, module_name)

@@ -13,7 +13,8 @@ from torch.nn.parameter import is_lazy
 
 from tuitrain.config import ConfigError, RunConfig
 from tuitrain.engine import own_modules
-from tuitrain.engine.imports import called, import_string, one_line
+from tuitrain.engine.imports import called, import_string
+from tuitrain.engine.places import one_line
 from tuitrain.engine.seeding import seed_everything
 from tuitrain.engine.sequences import Rnn, Transformer
 from tuitrain.engine.speedrun import SpeedrunNet

@@ -31,6 +31,14 @@ def place(error: BaseException) -> str:
     return _words(frames[-1].filename, frames[-1].lineno or 0) if frames else ""
 
 
+def one_line(error: BaseException) -> str:
+    """What went wrong in code that is not ours, as `ValueError: text (nets.py, line 3)` on one line, without a full stop at its end."""
+    first = str(error).strip().partition("\n")[0].rstrip(".")
+    # A SyntaxError says it by itself.
+    where = "" if isinstance(error, SyntaxError) else own_place(error)
+    return clean(f"{type(error).__name__}{f': {first}' if first else ''}{f' ({where})' if where else ''}")
+
+
 def _words(file: str, line: int) -> str:
     return f"{clean(Path(file).name)}, line {line}"
 

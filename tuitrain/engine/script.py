@@ -207,7 +207,8 @@ def _in_channels_last(*, own: bool) -> list[str]:
 
 def _imports(config: RunConfig, kind: DataKind, given: Arguments) -> list[str]:
     own_model, given_weights = is_import_string(config.model), config.weights is not None
-    standard, others = set[str](), {"import torch", f"from torch import {'Tensor, nn' if own_model or given_weights else 'nn'}"}
+    typed = own_model or given_weights or kind == "custom"
+    standard, others = set[str](), {"import torch", f"from torch import {'Tensor, nn' if typed else 'nn'}"}
     others |= {"from safetensors.torch import load_file"} if reads_safetensors(config) else set()
     standard |= data.STANDARD_IMPORTS.get(kind, frozenset())
     others |= data.OTHER_IMPORTS.get(kind, frozenset())
@@ -225,7 +226,7 @@ def _imports(config: RunConfig, kind: DataKind, given: Arguments) -> list[str]:
         others |= {"import torch.distributed as dist", "from torch.nn.parallel import DistributedDataParallel"}
     kinds = [*(["Callable"] if config.tta else []), *(["Iterator", "Mapping"] if own_model or given_weights else [])]
     standard |= {f"from collections.abc import {', '.join(kinds)}"} if kinds else set()
-    standard |= {"from typing import Any"} if own_model or given_weights else set()
+    standard |= {"from typing import Any"} if typed else set()
     if own_functions(config):
         standard |= {"import random"} | ({"from types import SimpleNamespace"} if _asks_for_config(given) else set())
         others |= {"import numpy as np"}

@@ -11,6 +11,7 @@ from tuitrain.engine.decode import FORMATS
 from tuitrain.engine.imagefolder import mixing_key
 from tuitrain.engine.imports import CONFIG, NUM_CLASSES, Arguments
 from tuitrain.engine.synthetic import random_samples, synthetic_images
+from tuitrain.engine.torch_dataset import as_tensor
 from tuitrain.events import DataKind
 from tuitrain.image_folders import SUFFIXES, TEST_PARTS, held_out
 
@@ -19,7 +20,10 @@ STANDARD_IMPORTS: dict[DataKind, frozenset[str]] = {
     "imagefolder": frozenset({"import hashlib", "import os", "import warnings", "from pathlib import Path"}),
 }
 """What loading takes from Python's own library."""
-OTHER_IMPORTS: dict[DataKind, frozenset[str]] = {"imagefolder": frozenset({"import numpy as np", "from PIL import Image"})}
+OTHER_IMPORTS: dict[DataKind, frozenset[str]] = {
+    "imagefolder": frozenset({"import numpy as np", "from PIL import Image"}),
+    "custom": frozenset({"import numpy as np"}),
+}
 """What it takes from others."""
 _ALL_FOUR = "train_inputs, train_labels, test_inputs, test_labels"
 
@@ -44,7 +48,8 @@ def loading(config: RunConfig, kind: DataKind, given: Arguments) -> tuple[str, s
         load = _LOAD_IMAGES.format(folder=_literal(config.data), parts=f"({', '.join(map(_literal, TEST_PARTS))})")
         ours = f"{inspect.getsource(mixing_key)}\n\n{inspect.getsource(held_out)}"
         return "a folder of images", f"\n{ours}\n\nSIDE = {config.image_size}  # pixels\n{_formats()}\n\n\n{_IMAGES}\n\n{load}"
-    own = _OWN.format(given=CONFIG if CONFIG in given["data"] else "")
+    given_config = CONFIG if CONFIG in given["data"] else ""
+    own = f"\n{inspect.getsource(as_tensor)}\n\n{_OWN.format(given=given_config)}"
     counts = not is_import_string(config.model) or NUM_CLASSES in given["model"]
     return "your own", own + _COUNTED if counts else own
 
@@ -134,11 +139,19 @@ train_inputs, train_labels = load_images(folder, train_files)
 test_inputs, test_labels = load_images(folder, test_files)
 """
 
-_OWN = """(train_inputs, train_labels), test = make_data({given})
-train_labels = train_labels.long()
+_OWN = '''def in_memory(part):
+    """Inputs [N, ...] and labels [N] of a part, which may be a torch Dataset."""
+    if isinstance(part, (tuple, list)):
+        return part[0], part[1].long()
+    samples = [part[index] for index in range(len(part))]
+    return torch.stack([as_tensor(value) for value, _ in samples]), torch.tensor([int(label) for _, label in samples])
+
+
+train, test = make_data({given})
+train_inputs, train_labels = in_memory(train)
 if test is not None:
-    test_inputs, test_labels = test[0], test[1].long()
-"""
+    test_inputs, test_labels = in_memory(test)
+'''
 
 _COUNTED = """all_labels = train_labels if test is None else torch.cat([train_labels, test_labels])
 num_classes = int(all_labels.max()) + 1

@@ -10,7 +10,7 @@ from types import ModuleType
 import torch
 
 from tuitrain.config import ConfigError
-from tuitrain.engine.imports import one_line
+from tuitrain.engine.places import one_line
 
 # What torchvision's Python code asks to be declared while it is imported. Its data sets and models call none of them.
 _DECLARED = {
@@ -19,11 +19,23 @@ _DECLARED = {
 }
 
 
-def import_torchvision(needed_by: str) -> ModuleType:
-    """torchvision with its data sets and models, also beside a torch that its compiled part does not fit.
+def imported(name: str) -> ModuleType:
+    """The module `name`, whether it is torchvision or imports it, also beside a torch that torchvision's compiled part does not fit.
 
     torchvision built for CUDA next to a torch for the CPU cannot load its compiled operators, and its import then ends in
     "operator torchvision::nms does not exist". Declaring the operators is enough for everything that does not call them.
+    """
+    try:
+        return importlib.import_module(name)
+    except RuntimeError as error:
+        if "operator torchvision::" not in str(error):
+            raise
+        _declare_operators()
+        return importlib.import_module(name)
+
+
+def import_torchvision(needed_by: str) -> ModuleType:
+    """torchvision with its data sets and models, see `imported`.
 
     Args:
         needed_by: what needs it, as the subject of the sentence when it is missing.
@@ -34,13 +46,7 @@ def import_torchvision(needed_by: str) -> ModuleType:
     if importlib.util.find_spec("torchvision") is None:
         raise ConfigError(f"{needed_by} needs torchvision, which is not installed: pip install 'tuitrain[vision]'.")
     try:
-        try:
-            return importlib.import_module("torchvision")
-        except RuntimeError as error:
-            if "torchvision::" not in str(error):
-                raise
-            _declare_operators()
-            return importlib.import_module("torchvision")
+        return imported("torchvision")
     except Exception as error:
         reason = one_line(error)
         raise ConfigError(
