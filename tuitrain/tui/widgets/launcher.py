@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
-from textual import events
+from textual import events, work
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
@@ -242,8 +242,9 @@ class Launcher(FormPane, can_focus=True):
         if self.form.follows_file:
             self.look_at_disk()
         if self._neighbours.due:
-            self.run_worker(self._look_around(), exit_on_error=False, group="neighbours")
+            self._look_around()
 
+    @work(exit_on_error=False, group="neighbours")
     async def _look_around(self) -> None:
         await self._neighbours.look()
         self.redraw()
