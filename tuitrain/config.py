@@ -39,6 +39,7 @@ LARGEST = 1e38
 """What an optimizer multiplies with must be a number in fp32 too."""
 PositiveInt = Annotated[int, Meta(ge=1, le=2**53, description="a whole number of 1 or more")]
 Accuracy = Annotated[float, Meta(gt=0, le=1)]
+GradNorm = Annotated[float, Meta(gt=0, le=LARGEST)]
 
 
 class ConfigError(Exception):
@@ -81,9 +82,13 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     momentum: Annotated[float, Meta(ge=0, lt=1, description="a number from 0 up to, not including, 1")] = 0.0
     nesterov: bool = False
     weight_decay: Annotated[float, Meta(ge=0, le=LARGEST, description="a number of 0 or more")] = 0.0
+    max_grad_norm: Annotated[GradNorm | None, Meta(description="a number above 0, or none")] = None
+    """Where the gradients of all parameters together, as one vector, are longer than that, they are scaled down to it."""
     lr_schedule: Literal["none", "cosine", "triangle"] = "none"
     """Over the planned steps. cosine: from `lr` down to 0, along half a cosine; triangle: from 0.2 times `lr` up to `lr` at 23 % of them,
     and down to 0.07 times `lr` after the last one."""
+    warmup_steps: Annotated[int, Meta(ge=0, le=2**53, description="a whole number of 0 or more")] = 0
+    """In so many steps the learning rate rises on a straight line up to `lr`; a schedule is over those that are left."""
     averaging: Literal["none", "lookahead"] = "none"
     """lookahead: from epoch 4 on, every fifth step, and at each epoch's end, the weights become a moving average of themselves."""
     shuffle: bool = False
@@ -349,6 +354,9 @@ def _check_together(config: RunConfig) -> None:
         raise ConfigError(f"momentum: {config.momentum} is for the optimizer sgd; with {config.optimizer} it must be 0.")
     if config.nesterov and not config.momentum:
         raise ConfigError("nesterov: true needs a momentum above 0; set momentum, or leave nesterov out.")
+    if config.warmup_steps and config.lr_schedule == "triangle":
+        rises = "does not go with lr_schedule triangle, which rises by itself"
+        raise ConfigError(f"warmup_steps: {config.warmup_steps} {rises}; it must be 0.")
     if config.label_smoothing and config.loss != "cross_entropy":
         raise ConfigError(f"label_smoothing: {config.label_smoothing} is for the loss cross_entropy; with {config.loss} it must be 0.")
 

@@ -19,9 +19,9 @@ from tuitrain.text import clean, clean_lines
 
 CONTRACT_FIELDS = (
     "recipe model weights data image_size device output_device strategy epochs max_steps batch_size loss label_smoothing optimizer lr "
-    "momentum nesterov weight_decay lr_schedule averaging shuffle augment tta target_accuracy dropout seed deterministic precision "
-    "compile batch_dim even_split log_every_steps checkpoint_every_steps checkpoint_every_minutes keep_checkpoints max_restarts "
-    "nnodes rdzv_endpoint name note on_end"
+    "momentum nesterov weight_decay max_grad_norm lr_schedule warmup_steps averaging shuffle augment tta target_accuracy dropout seed "
+    "deterministic precision compile batch_dim even_split log_every_steps checkpoint_every_steps checkpoint_every_minutes "
+    "keep_checkpoints max_restarts nnodes rdzv_endpoint name note on_end"
 ).split()
 
 
@@ -233,6 +233,7 @@ def test_a_wrong_value_gets_one_sentence(field: str, text: str, expected: str) -
         ({"rdzv_endpoint": "box:2a"}, ["rdzv_endpoint", "HOST:PORT"]),
         ({"optimizer": "adam", "momentum": "0.9"}, ["momentum", "0.9", "sgd"]),
         ({"momentum": "0", "nesterov": "true"}, ["nesterov: true", "momentum"]),
+        ({"warmup_steps": "5", "lr_schedule": "triangle"}, ["warmup_steps", "5", "triangle", "0"]),
         ({"loss": "nll", "label_smoothing": "0.1"}, ["label_smoothing", "0.1", "cross_entropy", "nll"]),
         ({"model": "seedcnn"}, ["model", "seedcnn", "Did you mean 'seed-cnn'?"]),
     ],
@@ -259,6 +260,7 @@ def test_what_does_not_go_together_is_refused_with_both_names(changes: dict[str,
         {"device": "cpu,cpu", "strategy": "split", "compile": "true"},
         {"nnodes": "1:2", "rdzv_endpoint": "box:29500", "strategy": "ddp"},
         {"nnodes": "2", "rdzv_endpoint": "box:29500", "strategy": "ddp"},
+        {"warmup_steps": "5", "lr_schedule": "cosine", "max_grad_norm": "1.0"},
         {"momentum": "0.9", "nesterov": "true", "label_smoothing": "0.1"},
     ],
 )

@@ -88,7 +88,11 @@ def test_the_speed_run_replayed_is_the_one_that_is_not(tmp_path: Path, monkeypat
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
-@pytest.mark.parametrize("changes", [{"shuffle": True, "augment": "crop-flip"}, {"lr_schedule": "triangle"}], ids=["augmented", "schedule"])
+@pytest.mark.parametrize(
+    "changes",
+    [{"shuffle": True, "augment": "crop-flip"}, {"lr_schedule": "triangle"}, {"warmup_steps": 3, "max_grad_norm": 0.05, "lr": 0.1}],
+    ids=["augmented", "schedule", "clipped"],
+)
 def test_the_same_in_less_than_double_precision(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, replays: list[str], precision: str, changes: dict[str, Any]
 ) -> None:
@@ -115,8 +119,13 @@ def test_dropout_draws_the_same_replayed_or_not_and_when_a_run_goes_on(
 
 @pytest.mark.parametrize(
     "changes",
-    [{}, {"shuffle": True, "augment": "crop-flip", "momentum": 0.9}, {"optimizer": "adam", "precision": "bf16"}],
-    ids=["plain", "augmented", "bf16"],
+    [
+        {},
+        {"shuffle": True, "augment": "crop-flip", "momentum": 0.9},
+        {"optimizer": "adam", "precision": "bf16"},
+        {"warmup_steps": 20, "max_grad_norm": 0.05},
+    ],
+    ids=["plain", "augmented", "bf16", "clipped"],
 )
 def test_no_step_waits_for_the_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, replays: list[str], changes: dict[str, Any]) -> None:
     step = train_module._step

@@ -105,6 +105,17 @@ def test_an_update_whose_numbers_change_is_not_replayed(
     assert update <= 2
 
 
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+def test_clipped_gradients_are_replayed_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recorders: list[FakeRecorder], optimizer: str
+) -> None:
+    changes: dict[str, Any] = {"epochs": 3, "optimizer": optimizer, "max_grad_norm": 0.05, "lr": 0.5}
+    plain = losses_of(eager(monkeypatch, tmp_path / "plain", **changes))
+    assert losses_of(run(small_config(**changes), FakeControl(tmp_path / "replayed"))) == plain
+    assert recorders[0].replays == [3 * WHOLE - WARM_UP] * 3
+    assert losses_of(eager(monkeypatch, tmp_path / "free", **{**changes, "max_grad_norm": None})) != plain
+
+
 def test_an_update_that_is_not_fused_is_never_recorded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recorders: list[FakeRecorder]
 ) -> None:

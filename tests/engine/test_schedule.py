@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 import torch
 from engine_small import FakeControl, go_on, losses_of, of, run, small_config
+from safetensors.torch import load_file
 from test_export_script import compare, executed, exported
 
-from tuitrain.events import Step
+from tuitrain.events import Notice, Step
 
 
 def torchs(lr: float, steps: int) -> list[float]:
@@ -42,3 +45,61 @@ def test_a_cosine_as_a_script(tmp_path: Path) -> None:
     text, losses, evals = exported(small_config(precision="fp64", lr=0.1, lr_schedule="cosine"), tmp_path)
     compare(executed(text), losses, evals, 1e-9, 0.0)
     assert "import tuitrain" not in text
+
+
+# -- warm-up ------------------------------------------------------------------------------------------------------------
+
+
+def warmed(lr: float, steps: int, warmup: int, rest: Sequence[float]) -> list[float]:
+    return [*(lr * step / warmup for step in range(1, warmup + 1)), *rest][:steps]
+
+
+@pytest.mark.parametrize("warmup", [1, 5, 14, 20])
+@pytest.mark.parametrize("schedule", ["none", "cosine"])
+def test_a_warm_up_is_a_straight_line_and_the_schedule_has_the_rest(tmp_path: Path, schedule: str, warmup: int) -> None:
+    events = of(Step, run(small_config(lr=0.05, lr_schedule=schedule, warmup_steps=warmup, epochs=2), FakeControl(tmp_path)))
+    left = max(0, 14 - warmup)
+    rest = torchs(0.05, left) if schedule == "cosine" else [0.05] * left
+    assert [event.lr for event in events] == pytest.approx(warmed(0.05, 14, warmup, rest), abs=1e-9)
+
+
+def test_a_warm_up_that_is_longer_than_the_run_is_warned_of(tmp_path: Path) -> None:
+    config = small_config(lr=0.05, warmup_steps=1500, epochs=2)
+    text = "warmup_steps is 1,500, and the run has 14 steps: the learning rate does not reach 0.05."
+    assert text in [notice.text for notice in of(Notice, run(config, FakeControl(tmp_path)))]
+
+
+def test_a_run_that_warms_up_goes_on_bit_for_bit(tmp_path: Path) -> None:
+    config = small_config(lr_schedule="cosine", warmup_steps=8, max_grad_norm=0.5)
+    unbroken = losses_of(run(config, FakeControl(tmp_path / "unbroken")))
+    run(config, FakeControl(tmp_path / "broken", {6: ["stop"]}))
+    assert losses_of(go_on(config, FakeControl(tmp_path / "broken"))) == {step: loss for step, loss in unbroken.items() if step > 6}
+
+
+# -- clipped gradients --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("device", "strategy"), [("cpu", "single"), ("cpu,cpu", "split")])
+@pytest.mark.parametrize("schedule", ["none", "cosine"])
+def test_clipped_and_warmed_up_as_a_script(tmp_path: Path, device: str, strategy: str, schedule: str) -> None:
+    changes = {"lr": 0.5, "warmup_steps": 3, "lr_schedule": schedule, "max_grad_norm": 0.05, "device": device, "strategy": strategy}
+    text, losses, evals = exported(small_config(precision="fp64", **changes), tmp_path)
+    compare(executed(text), losses, evals, 1e-9, 0.0)
+    assert "clip_grad_norm_" in text
+
+
+def test_gradients_are_no_longer_than_asked_for(tmp_path: Path) -> None:
+    """Without momentum an update is the learning rate times the gradient, so no step moves the weights by more."""
+
+    def moved(**changes: object) -> list[float]:
+        config = small_config(lr=0.5, epochs=1, checkpoint_every_steps=1, keep_checkpoints=99, **changes)
+        folder = tmp_path / str(len(changes))
+        run(config, FakeControl(folder))
+        saved = sorted((folder / "checkpoints").glob("step-*"))
+        weights = [torch.cat([one.flatten() for one in load_file(each / "model.safetensors").values()]) for each in saved]
+        return [float((after - before).norm()) for before, after in pairwise(weights)]
+
+    free, clipped = moved(), moved(max_grad_norm=0.05)
+    assert len(free) == len(clipped) == 6
+    assert max(free) > 0.5 * 0.05
+    assert max(clipped) <= 0.5 * 0.05 * (1 + 1e-5)

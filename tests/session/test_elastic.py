@@ -58,7 +58,7 @@ def test_ranks_learn_what_one_device_learns_with_an_uneven_batch_and_an_idle_ran
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "mine"), prepend=os.pathsep)
     monkeypatch.chdir(tmp_path)
     # 100 samples in batches of 9 over two ranks: 5 and 4, and the last batch 1 and nothing.
-    changes = {"batch_size": 9, "epochs": 3, "shuffle": True}
+    changes = {"batch_size": 9, "epochs": 3, "shuffle": True, "max_grad_norm": 0.2, "warmup_steps": 4}
     folder, control, events, there = tmp_path / "run", quiet_control(), list[Event](), list[tuple[int, list[str]]]()
     control.recorded = lambda: there.append((max(losses_of(events)), [path.name for path in checkpoints(folder / CHECKPOINTS)]))
     for event in spread()(small_run(2, checkpoint_every_steps=5, keep_checkpoints=20, model="forking:make", **changes), control):

@@ -23,7 +23,7 @@ async def go_to(pilot: Pilot[None], field: str) -> None:
     await pilot.pause()
 
 
-@pytest.mark.parametrize(("size", "count"), [((80, 24), 11), ((80, 23), 11), ((120, 40), 29), ((200, 60), 29)])
+@pytest.mark.parametrize(("size", "count"), [((80, 24), 11), ((80, 23), 11), ((120, 40), 31), ((200, 60), 31)])
 async def test_m_shows_further_rows_and_puts_them_away(
     session: FakeSession, sampler: FakeSampler, size: tuple[int, int], count: int
 ) -> None:
@@ -31,11 +31,11 @@ async def test_m_shows_further_rows_and_puts_them_away(
     async with app.run_test(size=size) as pilot:
         await looked(pilot)
         assert "m Settings" in screen_text(app).splitlines()[-1]
-        assert "of 29" not in screen_text(app)
+        assert "of 31" not in screen_text(app)
         await pilot.press("m")
         await pilot.pause()
         assert row(app, "optimizer").startswith("optimizer      ‹ sgd ›")
-        assert (f"12–{11 + count} of 29" in screen_text(app)) == (count < 29)
+        assert (f"12–{11 + count} of 31" in screen_text(app)) == (count < 31)
         for index, field in enumerate((*FIELDS, *FURTHER)):
             await go_to(pilot, field.name)
             assert row(app, field.label)
@@ -59,7 +59,9 @@ async def test_what_further_rows_hold_is_trained(session: FakeSession, sampler: 
         for field, keys in {
             "optimizer": ("left",),
             "weight_decay": (".", "0", "5", "tab"),
+            "max_grad_norm": ("1", "down"),
             "lr_schedule": ("space",),
+            "warmup_steps": ("5", "0", "up"),
             "shuffle": ("right",),
             "augment": ("right",),
             "label_smoothing": ("0", ".", "1", "down"),
@@ -77,7 +79,8 @@ async def test_what_further_rows_hold_is_trained(session: FakeSession, sampler: 
         await pilot.pause()
         assert session.started == [
             changed(
-                **{"optimizer": "adamw", "weight_decay": 0.05, "lr_schedule": "cosine", "shuffle": True, "augment": "crop-flip"},
+                **{"optimizer": "adamw", "weight_decay": 0.05, "max_grad_norm": 1.0, "lr_schedule": "cosine", "warmup_steps": 50},
+                **{"shuffle": True, "augment": "crop-flip"},
                 **{"label_smoothing": 0.1, "target_accuracy": 0.9, "compile": True, "deterministic": False},
                 **{"checkpoint_every_minutes": 5.0, "keep_checkpoints": 9, "note": "none", "on_end": "echo m"},
             )
@@ -109,17 +112,17 @@ async def test_pages_and_ends_are_a_key_away(session: FakeSession, sampler: Fake
         await looked(pilot)
         await pilot.press("m")
         for key, field, seen in (
-            ("pagedown", "weights", "12–22"),
-            ("pagedown", "on_end", "19–29"),
+            ("pagedown", "label_smoothing", "12–22"),
+            ("pagedown", "on_end", "21–31"),
             ("home", "recipe", "1–11"),
             ("pagedown", "name", "1–11"),
-            ("end", "on_end", "19–29"),
-            ("pageup", "augment", "19–29"),
-            ("up", "image_size", "18–28"),
+            ("end", "on_end", "21–31"),
+            ("pageup", "augment", "21–31"),
+            ("up", "image_size", "20–30"),
         ):
             await pilot.press(key)
             await pilot.pause()
-            assert (launcher(app).field, f"{seen} of 29" in screen_text(app)) == (field, True), key
+            assert (launcher(app).field, f"{seen} of 31" in screen_text(app)) == (field, True), key
         # In a field they belong to its text.
         await go_to(pilot, "note")
         await pilot.press("space", *"bc", "home", "a", "end", "d", "down")
@@ -257,12 +260,15 @@ def test_what_only_sgd_has_goes_and_comes_back_with_it() -> None:
 def test_every_further_row_has_a_value_and_choices_go_round() -> None:
     form = Form(seed_cnn())
     assert {field.name: form.text(field.name) for field in FURTHER} == {
-        **{"optimizer": "sgd", "momentum": "0.0", "nesterov": "false", "weight_decay": "0.0", "lr_schedule": "none", "shuffle": "false"},
+        **{"optimizer": "sgd", "momentum": "0.0", "nesterov": "false", "weight_decay": "0.0", "max_grad_norm": "none"},
+        **{"lr_schedule": "none", "warmup_steps": "0", "shuffle": "false"},
         **{"image_size": "32", "augment": "none", "label_smoothing": "0.0", "dropout": "0.1", "weights": "none", "target_accuracy": "none"},
         **{"compile": "false", "deterministic": "true", "checkpoint_every_minutes": "1.0", "keep_checkpoints": "3"},
         **{"note": "", "on_end": "none"},
     }
     assert [form.cycle("lr_schedule", by) for by in (1, -1)] == ["cosine", "triangle"]
+    assert form.set_text("lr_schedule", "triangle")
+    assert form.hint("warmup_steps", None).idle  # type: ignore[arg-type]
     assert [form.cycle("shuffle", by) for by in (1, -1)] == ["true", "true"]
     assert form.hint("dropout", None).idle  # type: ignore[arg-type]
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.nn.utils import clip_grad_norm_
 
 from tuitrain.config import RunConfig
 from tuitrain.engine.speedrun import SpeedrunNet
@@ -62,13 +63,19 @@ def _has_no_gaps(tensor: torch.Tensor) -> bool:
     return tensor.is_contiguous() or (tensor.dim() == 4 and tensor.is_contiguous(memory_format=torch.channels_last))
 
 
-def update(optimizer: torch.optim.Optimizer) -> Callable[[], None]:
-    """What `optimizer.step` and `zero_grad` do, without the wrappers around them: they import torch's compiler, see `uncompiled`."""
+def update(optimizer: torch.optim.Optimizer, max_grad_norm: float | None = None) -> Callable[[], None]:
+    """What `optimizer.step` and `zero_grad` do, without the wrappers around them: they import torch's compiler, see `uncompiled`.
+
+    Args:
+        max_grad_norm: the gradients are clipped to it first, as torch's `clip_grad_norm_` does, which makes no device wait.
+    """
     step = inspect.unwrap(type(optimizer).step)
     parameters = [one for group in optimizer.param_groups for one in group["params"]]
 
     def run() -> None:
         with torch.no_grad():
+            if max_grad_norm is not None:
+                clip_grad_norm_(parameters, max_grad_norm)
             _begin_momentum(optimizer)
             step(optimizer)
         for one in parameters:

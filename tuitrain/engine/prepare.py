@@ -153,6 +153,9 @@ def prepare(
     batches = Batches(dataset.train, config)
     total = min(config.epochs * batches.per_epoch, config.max_steps or 2**63)
     check_even(config, count, batches.sizes(total))
+    if config.warmup_steps > total:
+        text = f"warmup_steps is {config.warmup_steps:,}, and the run has {total:,} steps: the learning rate does not reach {config.lr:g}."
+        yield Notice(level="warning", text=text)
     if config.model not in MODELS:
         yield Progress(phase=f"calling {config.model}")
     model = build_model(config, len(dataset.classes))

@@ -30,7 +30,8 @@ _EVERYWHERE = ("torch", "planned_steps")
 
 DECIDING = (
     *("model", "data", "image_size", "batch_size", "loss", "label_smoothing", "optimizer", "lr", "momentum", "nesterov", "weight_decay"),
-    *("lr_schedule", "averaging", "shuffle", "augment", "dropout", "seed", "deterministic", "precision", "compile", "batch_dim"),
+    *("max_grad_norm", "lr_schedule", "warmup_steps", "averaging", "shuffle", "augment", "dropout", "seed", "deterministic", "precision"),
+    *("compile", "batch_dim"),
 )
 """Fields that a run keeps when it goes on. A checkpoint has them too, so that a run.toml that was damaged or edited does not go unseen."""
 

@@ -51,7 +51,7 @@ class Run:
         self.optimizer = make_optimizer(config, trained_parameters(config, model), fused=may_fuse(model))
         self._set_rates = make_schedule(config, self.optimizer, prepared.total_steps)
         self._averaging = Lookahead(model, prepared.total_steps) if config.averaging == "lookahead" else None
-        self.update = update(self.optimizer)
+        self.update = update(self.optimizer, config.max_grad_norm)
         criterion = make_criterion(config)
         modules = prepared.trained
         self.strategy: Strategy = make_strategy(config, devices, modules, criterion, prepared.group)

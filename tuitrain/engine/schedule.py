@@ -23,6 +23,12 @@ def cosine(done: int, total: int) -> float:
     return (1 + math.cos(math.pi * done / total)) / 2
 
 
+def after_warm_up(factor: Callable[[int, int], float], step: int, total: int, warmup: int) -> float:
+    """By how much the learning rate is multiplied in `step`, from 1: more and more up to 1 in step `warmup`, then as `factor` says over the
+    steps that are left."""
+    return step / warmup if step <= warmup else factor(step - 1 - warmup, total - warmup)
+
+
 SCHEDULES = {"triangle": triangle, "cosine": cosine}
 """By what `lr_schedule` calls them."""
 
@@ -40,9 +46,12 @@ def make_schedule(config: RunConfig, optimizer: torch.optim.Optimizer, total_ste
     Args:
         total_steps: those that are planned; the schedule spans them.
     """
+    warmup = config.warmup_steps
     if config.lr_schedule != "none":
         factor = SCHEDULES[config.lr_schedule]
-        return lambda step, epoch: set_rates(optimizer, factor(step - 1, total_steps), epoch)
+        return lambda step, epoch: set_rates(optimizer, after_warm_up(factor, step, total_steps, warmup), epoch)
+    if warmup:
+        return lambda step, epoch: set_rates(optimizer, min(1.0, step / warmup), epoch)
     if any("until_epoch" in group for group in optimizer.param_groups):
         return lambda step, epoch: set_rates(optimizer, 1.0, epoch)
     return lambda step, epoch: None

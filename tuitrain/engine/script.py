@@ -169,7 +169,7 @@ def _epoch(config: RunConfig, *, contiguous: bool) -> list[str]:
         lines += ranks.step_lines(config, _forward(config, " " * 8))
     else:
         lines += [*_forward(config, " " * 8), "", *_UPDATE]
-    lines += speedrun.update_lines(config)
+    lines = [*speedrun.clipped(config, lines), *speedrun.update_lines(config)]
     return [*lines, "        if step == max_steps:", "            break"] if config.max_steps is not None else lines
 
 
@@ -224,7 +224,10 @@ def _imports(config: RunConfig, kind: DataKind, given: Arguments) -> list[str]:
         standard |= {"import os"} if ranks.needs_environment(config) else set()
         standard |= {"import hashlib"} if ranks.draws(config) else set()
         others |= {"import torch.distributed as dist", "from torch.nn.parallel import DistributedDataParallel"}
-    kinds = [*(["Callable"] if config.tta else []), *(["Iterator", "Mapping"] if own_model or given_weights else [])]
+    kinds = [
+        *(["Callable"] if config.tta or speedrun.warms_up_to_schedule(config) else []),
+        *(["Iterator", "Mapping"] if own_model or given_weights else []),
+    ]
     standard |= {f"from collections.abc import {', '.join(kinds)}"} if kinds else set()
     standard |= {"from typing import Any"} if typed else set()
     if own_functions(config):

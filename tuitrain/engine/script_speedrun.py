@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Sequence
 
 from tuitrain.config import RunConfig
 from tuitrain.engine.augment import flip_shift, moves
 from tuitrain.engine.averaging import Lookahead
-from tuitrain.engine.schedule import SCHEDULES, set_rates
+from tuitrain.engine.schedule import SCHEDULES, after_warm_up, set_rates
 from tuitrain.engine.views import six_views
 from tuitrain.engine.warm_up import FIT_SAMPLES
 
@@ -34,6 +35,7 @@ def functions(config: RunConfig) -> list[str]:
     wanted: list[object] = []
     wanted += [moves, flip_shift] if config.augment == "flip-shift" else []
     wanted += [SCHEDULES[config.lr_schedule]] if config.lr_schedule != "none" else []
+    wanted += [after_warm_up] if warms_up_to_schedule(config) else []
     wanted += [set_rates] if _sets_rates(config) else []
     wanted += [Lookahead] if config.averaging == "lookahead" else []
     wanted += [six_views] if config.tta else []
@@ -66,7 +68,10 @@ def step_lines(config: RunConfig) -> list[str]:
     """Between a batch that is ready and what is done with it."""
     if not _sets_rates(config):
         return []
-    factor = f"{config.lr_schedule}(step - 1, total_steps)" if config.lr_schedule != "none" else "1.0"
+    schedule, warmup = config.lr_schedule, config.warmup_steps
+    factor = f"{schedule}(step - 1, total_steps)" if schedule != "none" else "1.0"
+    if warmup:
+        factor = f"after_warm_up({schedule}, step, total_steps, {warmup})" if schedule != "none" else f"min(1.0, step / {warmup})"
     return [f"        set_rates(optimizer, {factor}, epoch)"]
 
 
@@ -75,10 +80,23 @@ def update_lines(config: RunConfig) -> list[str]:
     return ["        lookahead.after_step(step, epoch)"] if config.averaging == "lookahead" else []
 
 
+def clipped(config: RunConfig, lines: Sequence[str]) -> list[str]:
+    """The lines of a step, with its gradients clipped before the update where that is asked for."""
+    if config.max_grad_norm is None:
+        return list(lines)
+    clip = f"        nn.utils.clip_grad_norm_(model.parameters(), {config.max_grad_norm})"
+    return [each for line in lines for each in ((clip, line) if line.strip() == "optimizer.step()" else (line,))]
+
+
 def end_lines(config: RunConfig) -> list[str]:
     """After the last step of an epoch."""
     return ["    lookahead.go_back()"] if config.averaging == "lookahead" else []
 
 
+def warms_up_to_schedule(config: RunConfig) -> bool:
+    """Whether a schedule follows a warm-up."""
+    return config.lr_schedule != "none" and config.warmup_steps > 0
+
+
 def _sets_rates(config: RunConfig) -> bool:
-    return config.lr_schedule != "none" or is_fitted(config)
+    return config.lr_schedule != "none" or config.warmup_steps > 0 or is_fitted(config)

@@ -15,6 +15,11 @@ def further_hint(field: str, config: RunConfig) -> Hint:
         return _of_sgd(field, config)
     if field == "lr_schedule":
         return Hint(_SCHEDULES[config.lr_schedule])
+    if field == "max_grad_norm":
+        return Hint("none: gradients as they are" if config.max_grad_norm is None else "longer gradients are scaled down")
+    if field == "warmup_steps":
+        rises = config.lr_schedule == "triangle"
+        return Hint("triangle rises by itself" if rises else "steps in which the rate rises", idle=rises)
     if field == "augment":
         return Hint(_AUGMENTS[config.augment])
     if field == "image_size":

@@ -33,7 +33,7 @@ LONG = ("recipe", "data", "device", "name", "weights", "note", "on_end")
 """Fields whose values may be longer than their column."""
 PATHS = ("data", "weights")
 """Fields whose values may be paths."""
-_GROUPS_END_AFTER = ("data", "strategy", "batch_size", "precision", "name", "lr_schedule", "weights", "deterministic", "keep_checkpoints")
+_GROUPS_END_AFTER = ("data", "strategy", "batch_size", "precision", "name", "warmup_steps", "weights", "deterministic", "keep_checkpoints")
 _MOVING = (("↑↓", "move"), ("space", "change"))
 _ON_PATH = (("/", "a path"), ("space", "change"))
 _EDITING = (("↑↓", "keeps it"), ("Esc", "undoes it"))

@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
 _NEVER_EMPTY = ("data", "device")
 _DIGITS = "0123456789"
-_WHOLE = ("epochs", "max_steps", "batch_size", "seed", "image_size", "keep_checkpoints")
-_PARTS = ("lr", "momentum", "weight_decay", "label_smoothing", "dropout", "target_accuracy", "checkpoint_every_minutes")
+_WHOLE = ("epochs", "max_steps", "batch_size", "seed", "image_size", "warmup_steps", "keep_checkpoints")
+_PARTS = ("lr", "momentum", "weight_decay", "max_grad_norm", "label_smoothing", "dropout", "target_accuracy", "checkpoint_every_minutes")
 _BEGINS = {**dict.fromkeys(PATHS, "/~."), **dict.fromkeys(_WHOLE, _DIGITS), **dict.fromkeys(_PARTS, f"{_DIGITS}.")}
 """The characters with which one begins to type a row's value."""
 _TEXTS = ("name", "note", "on_end")
 """Fields that take any text."""
-_MAY_BE_NONE = ("max_steps", "target_accuracy", "weights", "on_end")
+_MAY_BE_NONE = ("max_steps", "max_grad_norm", "target_accuracy", "weights", "on_end")
 _PATH = "/~"
 _DATA_ROW = next(row for row, field in enumerate(FIELDS) if field.name == "data")
 
