@@ -78,10 +78,6 @@ def make_net() -> nn.Module:
     return nn.Sequential(nn.Flatten(), nn.Linear(3 * 32 * 32, 3))
 
 
-def make_linear() -> nn.Module:
-    return nn.Linear(4, 60)
-
-
 def loaded(train: Any, test: Any = None, ending: Callable[[], bool] = lambda: False) -> tuple[Loaded, list[Event]]:
     PARTS.update(train=train, test=test)
     steps, events = load_data(small_config(data="test_torch_dataset:make_data"), ending), list[Event]()
@@ -264,31 +260,3 @@ def test_as_tensor_takes_what_numpy_has_of_an_image() -> None:
     assert torch.equal(as_tensor(image), torch.from_numpy(np.array(image)).permute(2, 0, 1))
     kept: Tensor = torch.ones(2)
     assert as_tensor(kept) is kept
-
-
-# -- class after class --------------------------------------------------------------------------------------------------
-
-
-def labels(*values: int) -> Tensor:
-    return torch.tensor(values).repeat_interleave(20)
-
-
-@pytest.mark.parametrize(
-    ("given", "changes", "said"),
-    [
-        (labels(0, 1, 2), {}, True),
-        (labels(2, 0), {}, True),
-        (labels(0, 1, 2), {"shuffle": True}, False),
-        (labels(0, 1, 2), {"batch_size": 60}, False),
-        (labels(0, 1, 0), {}, False),
-        (labels(1), {}, False),
-        (torch.arange(60), {}, False),
-        (torch.arange(60) % 3, {}, False),
-    ],
-)
-def test_samples_that_come_class_after_class_are_warned_of(tmp_path: Path, given: Tensor, changes: dict[str, Any], said: bool) -> None:
-    PARTS.update(train=(torch.rand(len(given), 4), given), test=None)
-    own = {"data": "test_torch_dataset:make_data", "model": "test_torch_dataset:make_linear"}
-    config = small_config(**{**own, "batch_size": 8, "max_steps": 1, **changes})
-    notices = [notice.text for notice in of(Notice, run(config, FakeControl(tmp_path)))]
-    assert any(text.startswith("The training samples come class after class, and shuffle is false") for text in notices) == said

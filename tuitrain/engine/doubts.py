@@ -1,29 +1,13 @@
-"""Data and scores that can be trained with, and that teach nothing."""
+"""Scores that the loss can be computed of, and makes nothing of."""
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
 from tuitrain.config import RunConfig
 
 # Of what a sum of probabilities misses 1 by where half precision has rounded them.
 _ROUNDED = 0.01
-_MANY = 8
-"""So many samples of a class in the mean do not lie side by side by chance."""
-
-
-def doubt_of_order(config: RunConfig, labels: Tensor) -> str | None:
-    """One sentence on training samples with these `labels` [N] that a run takes one class after the other, as they lie in folders."""
-    if config.shuffle or len(labels) <= config.batch_size:
-        return None
-    classes, stretches = len(torch.unique(labels)), 1 + int((labels[1:] != labels[:-1]).sum())
-    if classes == 1 or stretches > classes or len(labels) < _MANY * classes:
-        return None
-    return (
-        "The training samples come class after class, and shuffle is false: a step sees one class, and the network forgets the others. "
-        "With shuffle=true they are mixed."
-    )
 
 
 def doubt(config: RunConfig, scores: Tensor) -> str | None:

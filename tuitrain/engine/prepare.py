@@ -20,7 +20,8 @@ from tuitrain.engine import fingerprint
 from tuitrain.engine.batches import Batches
 from tuitrain.engine.control import Control
 from tuitrain.engine.data import Dataset, Interrupted, batch, load_data, rows_of, to_device
-from tuitrain.engine.doubts import doubt, doubt_of_order
+from tuitrain.engine.data_doubts import data_doubts
+from tuitrain.engine.doubts import doubt
 from tuitrain.engine.failures import describe, is_out_of_memory, reaching
 from tuitrain.engine.group import Group
 from tuitrain.engine.imports import noted_arguments
@@ -187,12 +188,7 @@ def _load(config: RunConfig, control: Control) -> Generator[Event, None, Dataset
     if takes_rows(config):
         dataset = rows_of(dataset)
     check_data(config, dataset)
-    if dataset.kind == "custom" and dataset.train.inputs.dtype == torch.uint8 and dataset.train.inputs.dim() == 2:
-        yield Notice(level="warning", text="The inputs are uint8, so they are divided by 255 as pixels are; token numbers go as floats.")
-    if wrong := doubt_of_order(config, dataset.train.labels):
-        yield Notice(level="warning", text=wrong)
-    if len(dataset.classes) == 1:
-        text = f"The data has one class only, {dataset.classes[0]!r}: there is nothing to tell apart, and every answer is right."
+    for text in data_doubts(config, dataset):
         yield Notice(level="warning", text=text)
     return dataset
 
