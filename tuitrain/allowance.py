@@ -60,9 +60,8 @@ class Allowance:
 
     def _levels(self, controller: str) -> Iterator[Path]:
         """The group's folder for a controller, of either version, and those around it, the innermost first."""
-        paths = self._paths()
-        for version, controllers, inside, mounted in self._mounts():
-            path = paths.get("" if version == "cgroup2" else controller)
+        for version, controllers, inside, mounted in self._mounts:
+            path = self._paths.get("" if version == "cgroup2" else controller)
             if path is None or (version == "cgroup" and controller not in controllers):
                 continue
             # What is mounted may begin at a group further in than the one that /proc counts from, or not hold it at all.
@@ -71,6 +70,7 @@ class Allowance:
             for length in range(0 if ".." in parts else len(parts), -1, -1):
                 yield mounted.joinpath(*parts[:length])
 
+    @cached_property
     def _paths(self) -> dict[str, str]:
         """By controller, and by nothing for version 2, the path of the group."""
         found: dict[str, str] = {}
@@ -80,13 +80,16 @@ class Allowance:
             found |= dict.fromkeys(controllers.split(","), path)
         return found
 
-    def _mounts(self) -> Iterator[tuple[str, list[str], str, Path]]:
+    @cached_property
+    def _mounts(self) -> list[tuple[str, list[str], str, Path]]:
         """Of each tree of groups: its version, its controllers, which of its groups is mounted, and where."""
+        found = []
         for line in _text(self._root / "proc/self/mountinfo").splitlines():
             here, _, there = line.partition(" - ")
             fields, kind = here.split(), there.split()
             if len(fields) > 4 and len(kind) > 2 and kind[0] in ("cgroup", "cgroup2"):
-                yield kind[0], kind[2].split(","), fields[3], self._root / fields[4].lstrip("/")
+                found.append((kind[0], kind[2].split(","), fields[3], self._root / fields[4].lstrip("/")))
+        return found
 
 
 def free_memory() -> int:
