@@ -121,7 +121,7 @@ def test_the_device_list_tells_of_the_container(tmp_path: Path, monkeypatch: pyt
     clock = [100.0]
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])
     reader = HostReader(machine(tmp_path, "0::/\n", MOUNTED_V2.format(inside="/"), files))
-    assert (reader.at_once().cores, reader.at_once().ram_total) == (4, limit)
+    assert (reader.at_once().cores, reader.at_once().quota, reader.at_once().ram_total) == (4, 4.0, limit)
     first = reader.read()
     assert (first.cpu_percent, first.ram_used, first.ram_total) == (None, limit // 4, limit)
     clock[0] += 2

@@ -197,6 +197,16 @@ def test_the_facts_of_a_card() -> None:
     assert [fact.label for fact in facts.facts(host, cpu_sampler().latest())] == ["usable cores", "CPU", "RAM"]
 
 
+@pytest.mark.parametrize(
+    ("cores", "quota", "told"), [(1, 1.5, "1, by a quota of 1.5"), (4, 4.0, "4, by a quota of 4"), (2, 64.0, "2"), (2, None, "2")]
+)
+def test_a_quota_that_limits_the_cores_is_told(cores: int, quota: float | None, told: str) -> None:
+    latest = cpu_sampler().latest()
+    host = msgspec.structs.replace(latest.host, cores=cores, quota=quota)
+    limited = facts.facts(rows_of(latest)[0], msgspec.structs.replace(latest, host=host))
+    assert limited[0].value == told
+
+
 def gone(seconds_ago: float | None, *, watched: int = 3600) -> dict[str, facts.Fact]:
     """The facts of a lost card, which was well until then."""
     lost = DeviceSample(nvml_index=1, cuda_index=1, uuid="GPU-1", name="NVIDIA H100", status="lost", reason="it is gone")

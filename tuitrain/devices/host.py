@@ -23,7 +23,8 @@ class HostReader:
         self._allowance = allowance or Allowance()
         total = _ram_total()
         most = None if total is None else self._allowance.memory(Memory(0, total)).total
-        self._fixed = HostSample(name=_cpu_name(), cores=self._allowance.processors(), cpu_percent=None, ram_used=None, ram_total=most)
+        cores, quota = self._allowance.processors(), self._allowance.quota
+        self._fixed = HostSample(name=_cpu_name(), cores=cores, cpu_percent=None, ram_used=None, ram_total=most, quota=quota)
         self._counting = False
         self._busy: tuple[float, float] | None = None
 

@@ -173,6 +173,8 @@ class HostSample(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     cpu_percent: float | None
     ram_used: int | None
     ram_total: int | None
+    quota: float | None = None
+    """How many cores' time the container or job may use, where that is limited."""
 
 
 class DeviceSnapshot(msgspec.Struct, frozen=True, kw_only=True):

@@ -130,8 +130,10 @@ def _software(snapshot: DeviceSnapshot) -> Fact:
 
 def _host_facts(snapshot: DeviceSnapshot) -> list[Fact]:
     host = snapshot.host
+    # A larger one limits nothing: other processors are not this process's.
+    limit = f", by a quota of {host.quota:g}" if host.quota is not None and host.quota < host.cores + 1 else ""
     return [
-        Fact("usable cores", f"{host.cores:,}"),
+        Fact("usable cores", f"{host.cores:,}{limit}"),
         Fact("CPU", words.percent(host.cpu_percent)),
         Fact("RAM", words.filled(host.ram_used, host.ram_total)),
     ]
