@@ -139,6 +139,15 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 FIELDS: tuple[str, ...] = RunConfig.__struct_fields__
 DEFAULTS = RunConfig()
+CALLED_ELSEWHERE = {
+    **{"learning_rate": "lr", "bs": "batch_size", "wd": "weight_decay", "decay": "weight_decay", "random_seed": "seed"},
+    **dict.fromkeys(("clip", "grad_clip", "gradient_clip_val", "clip_grad_norm", "max_norm"), "max_grad_norm"),
+    **dict.fromkeys(("amp", "dtype", "mixed_precision"), "precision"),
+    **dict.fromkeys(("net", "network", "arch"), "model"),
+    **{"gpu": "device", "gpus": "device", "pretrained": "weights", "criterion": "loss"},
+    **{"log_interval": "log_every_steps", "save_every": "checkpoint_every_steps"},
+}
+"""Fields by what other programs call them, where that is not alike enough to be guessed."""
 
 
 def with_changes(config: RunConfig, changes: Mapping[str, Any], *, from_text: bool = False) -> RunConfig:
@@ -166,7 +175,7 @@ def check_field(field: str, value: Any, *, from_text: bool = False) -> Any:
     if not field:
         raise ConfigError(f"{clean(f'={value}')!r} names no field; it must be FIELD=VALUE, like lr=0.01.")
     if field not in FIELDS:
-        meant = nearest(field, FIELDS) or f" It must be one of {', '.join(FIELDS)}."
+        meant = _field_meant(field) or nearest(field, FIELDS) or f" It must be one of {', '.join(FIELDS)}."
         raise ConfigError(f"{clean(field)}: there is no such field.{meant}")
     hint = _hint(field)
     if from_text and isinstance(value, str) and field not in ("name", "note"):
@@ -192,6 +201,11 @@ def check_field(field: str, value: Any, *, from_text: bool = False) -> Any:
     if field == "device":
         return _without_ranges(result)
     return _cuda_name(result) if field == "output_device" else result
+
+
+def _field_meant(word: str) -> str:
+    meant = CALLED_ELSEWHERE.get(word.casefold().replace("-", "_"))
+    return f" Did you mean {meant!r}?" if meant else ""
 
 
 def allowed(field: str) -> str:

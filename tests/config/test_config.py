@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tuitrain.cli.training import run
-from tuitrain.config import DEFAULTS, FIELDS, RECIPES, ConfigError, RunConfig, allowed, parse_device, with_changes
+from tuitrain.config import CALLED_ELSEWHERE, DEFAULTS, FIELDS, RECIPES, ConfigError, RunConfig, allowed, parse_device, with_changes
 from tuitrain.events import PUBLIC, Step
 from tuitrain.recipes import command_line, load_recipe, recipe_summary, recipe_text, to_toml
 from tuitrain.text import clean, clean_lines
@@ -27,6 +27,11 @@ CONTRACT_FIELDS = (
 
 def test_the_fields_are_those_of_the_contract() -> None:
     assert list(FIELDS) == CONTRACT_FIELDS
+
+
+def test_what_other_programs_call_a_field_is_none_here() -> None:
+    assert set(CALLED_ELSEWHERE.values()) <= set(FIELDS)
+    assert not set(CALLED_ELSEWHERE) & set(FIELDS)
 
 
 def test_the_readme_tells_what_every_field_allows_and_is_without_it() -> None:
@@ -189,6 +194,8 @@ def test_a_typed_value_becomes_the_fields_type(field: str, text: str, value: obj
         ("shuffle", "yes", "shuffle: 'yes' is not allowed; it must be true or false."),
         ("optimizer", "adm", "optimizer: 'adm' is not allowed; it must be one of sgd, adam, adamw. Did you mean 'adam'?"),
         ("lerning_rate", "1", f"lerning_rate: there is no such field. It must be one of {', '.join(FIELDS)}."),
+        ("learning_rate", "1", "learning_rate: there is no such field. Did you mean 'lr'?"),
+        ("Grad-Clip", "1", "Grad-Clip: there is no such field. Did you mean 'max_grad_norm'?"),
         ("epoch", "1", "epoch: there is no such field. Did you mean 'epochs'?"),
         ("", "1", "'=1' names no field; it must be FIELD=VALUE, like lr=0.01."),
         ("", "\x1b", "'=·' names no field; it must be FIELD=VALUE, like lr=0.01."),

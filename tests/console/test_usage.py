@@ -13,7 +13,7 @@ import pytest
 
 from tuitrain.cli import program
 from tuitrain.cli.app import open_app
-from tuitrain.cli.machine import recipes
+from tuitrain.cli.machine import gpus, recipes
 from tuitrain.cli.training import resume, run
 from tuitrain.cli.usage import sentence_of
 from tuitrain.config import RECIPES
@@ -50,6 +50,10 @@ def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
         (run, "--model", "It is a field: --set model=VALUE."),
         (run, "--checkpoint-every-steps", "It is a field: --set checkpoint_every_steps=VALUE."),
         (run, "--batch_size", "Did you mean '--batch-size'?"),
+        (run, "--learning-rate", "Did you mean '--lr'?"),
+        (run, "--bs", "Did you mean '--batch-size'?"),
+        (run, "--gradient_clip_val", "It is the field max_grad_norm: --set max_grad_norm=VALUE."),
+        (gpus, "--gpus", "It must be one of --json, --help."),
         (resume, "--epoch", "Did you mean '--epochs'?"),
         (resume, "--max_steps", "Did you mean '--max-steps'?"),
         (resume, "--queue", "It must be one of --device, --strategy, --epochs, --max-steps, --runs-dir, --json, --tui, --detach, --help."),
@@ -57,7 +61,7 @@ def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
 )
 def test_a_field_that_is_no_option_is_told_how_it_is_set(command: click.Command, option: str, words: str) -> None:
     with pytest.raises(click.NoSuchOption) as refused:
-        command.make_context(command.name, ["last", option, "0.9"])
+        command.make_context(command.name, [*(["last"] if command.name != "gpus" else []), option, "0.9"])
     assert sentence_of(refused.value).startswith(f"{option}: there is no such option. {words}")
 
 

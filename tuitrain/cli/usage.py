@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import click
 
@@ -44,8 +45,19 @@ def _no_such_option(error: click.NoSuchOption) -> str:
         return f"{clean(error.option_name)}: there is no such option. It is a field: --set {field}=VALUE."
     if error.ctx and isinstance(error.ctx.command, click.Group) and (having := _commands_with(error.option_name, error.ctx)):
         return f"{error.option_name} stands behind the command that it is for, one of {', '.join(having)}."
-    hint = nearest(error.option_name, names) or f" It must be one of {', '.join(names)}."
+    hint = _as_elsewhere(error.option_name, names) or nearest(error.option_name, names) or f" It must be one of {', '.join(names)}."
     return f"{clean(error.option_name)}: there is no such option.{hint}"
+
+
+def _as_elsewhere(option: str, names: Sequence[str]) -> str:
+    """What an option is called here that other programs call so, as the end of a sentence; empty where nothing is."""
+    from tuitrain.config import CALLED_ELSEWHERE  # not for every command
+
+    field = CALLED_ELSEWHERE.get(_as_field(option))
+    if field is None or "--set" not in names:
+        return ""
+    ours = f"--{field.replace('_', '-')}"
+    return f" Did you mean {ours!r}?" if ours in names else f" It is the field {field}: --set {field}=VALUE."
 
 
 def _commands_with(option: str, ctx: click.Context) -> list[str]:
@@ -73,8 +85,12 @@ def _field(option: str) -> str:
     """The field of the configuration that an option is called like; empty where there is none."""
     from tuitrain.config import FIELDS  # not for every command
 
-    name = option.lstrip("-").replace("-", "_").lower()
+    name = _as_field(option)
     return name if name in FIELDS else ""
+
+
+def _as_field(option: str) -> str:
+    return option.lstrip("-").replace("-", "_").lower()
 
 
 def _missing(error: click.MissingParameter) -> str:
