@@ -10,7 +10,7 @@ from pathlib import Path
 from tuitrain.paths import ANOTHER_RUNS_DIR, CONFIG, STATE
 from tuitrain.runs.errors import RunError
 from tuitrain.runs.summary import RunSummary, started_of, summarize
-from tuitrain.text import clean, nearest
+from tuitrain.text import clean, first_few, nearest
 
 _SHOWN_CANDIDATES = 5
 _SHORTEST_PART = 3
@@ -91,9 +91,8 @@ def find_each(runs_dir: Path, refs: Sequence[str]) -> list[RunSummary]:
 
 def in_words(runs: Sequence[RunSummary]) -> str:
     """Runs for a sentence: the id of one, the number of several with the first ids."""
-    shown = ", ".join(run.run for run in runs[:_SHOWN_CANDIDATES])
-    more = f" and {len(runs) - _SHOWN_CANDIDATES} more" if len(runs) > _SHOWN_CANDIDATES else ""
-    return shown if len(runs) == 1 else f"{len(runs)} runs: {shown}{more}"
+    shown = first_few([run.run for run in runs], _SHOWN_CANDIDATES)
+    return shown if len(runs) == 1 else f"{len(runs):,} runs: {shown}"
 
 
 def _named(runs: Sequence[RunSummary], ref: str) -> RunSummary:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from tuitrain.text import plural
+from tuitrain.text import first_few, plural
 from tuitrain.tui.browse.run_changes import Outcome, check_deletable, delete, outcome
 
 if TYPE_CHECKING:
@@ -76,5 +76,4 @@ def delete_each(runs: Sequence[RunSummary], outside: Outside, wait: Wait, ends: 
 
 
 def _named(runs: Sequence[RunSummary]) -> str:
-    more = f" and {len(runs) - _NAMED} more" if len(runs) > _NAMED else ""
-    return ", ".join(run.name or run.run for run in runs[:_NAMED]) + more
+    return first_few([run.name or run.run for run in runs], _NAMED)
