@@ -86,14 +86,16 @@ def test_labels_that_count_from_1(tmp_path: Path, train: Tensor, test: Tensor | 
         (torch.arange(256.0).repeat(60)[: 20 * 192].view(20, 3, 8, 8) - 128, False),
         (torch.arange(256.0).repeat(60)[: 20 * 192].view(20, 3, 8, 8).byte(), False),
         (100 * torch.arange(256.0).repeat(60)[: 20 * 192].view(20, 3, 8, 8), False),
+        (200 * torch.rand(20, 3, 8, 8), False),
+        (torch.rand(20, 3, 8, 8).to(torch.float8_e4m3fn), False),
         (200 * torch.rand(20, 4), False),
     ],
-    ids=["pixels", "scaled", "around 0", "bytes", "no pixels", "no images"],
+    ids=["pixels", "scaled", "around 0", "bytes", "no pixels", "no whole numbers", "8 bits", "no images"],
 )
 def test_pixels_that_were_not_scaled(tmp_path: Path, inputs: Tensor, said: bool) -> None:
     text = (
-        "The inputs are pixels up to 255 as torch.float32, and floats are taken as they are: few networks learn from such numbers. Divide "
-        "them by 255, or give uint8, which is."
+        "The inputs look like pixels up to 255 as torch.float32, and floats are taken as they are: few networks learn from such numbers. "
+        "Divide them by 255, or give uint8, which is."
     )
     assert warnings(tmp_path, (inputs, torch.arange(20) % 3)) == [text] * said
 

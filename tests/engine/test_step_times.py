@@ -90,11 +90,12 @@ def test_the_phases_add_up_to_the_steps(tmp_path: Path, changes: dict[str, Any])
 
 
 def test_replicas_that_take_turns_fill_forward_and_backward(tmp_path: Path) -> None:
-    events = run(small_config(device="cpu,cpu", strategy="split"), FakeControl(tmp_path))
-    for event in of(StepTimes, events):
-        assert len(event.replicas) == 2
-        assert sum(part.forward for part in event.replicas) == pytest.approx(event.phases.forward, rel=0.2)
-        assert sum(part.backward for part in event.replicas) == pytest.approx(event.phases.backward, rel=0.2)
+    # Of a few steps the moment in which another process has the processor may be the most.
+    times = of(StepTimes, run(small_config(device="cpu,cpu", strategy="split", epochs=60), FakeControl(tmp_path)))
+    assert {len(event.replicas) for event in times} == {2}
+    for name in ("forward", "backward"):
+        parts = sum(getattr(part, name) for event in times for part in event.replicas)
+        assert parts == pytest.approx(sum(getattr(event.phases, name) for event in times), rel=0.2)
 
 
 # -- by the test's clock --------------------------------------------------------------------------------------------------

@@ -22,10 +22,10 @@ def data_doubts(config: RunConfig, data: Dataset) -> Iterator[str]:
     inputs = data.train.inputs
     if data.kind == "custom" and inputs.dtype == torch.uint8 and inputs.dim() == 2:
         yield "The inputs are uint8, so they are divided by 255 as pixels are; token numbers go as floats."
-    if _are_raw_pixels(data.train):
+    if (most := _raw_pixels(data.train)) is not None:
         yield (
-            f"The inputs are pixels up to {float(inputs[:_LOOKED_AT].max()):g} as {inputs.dtype}, and floats are taken as they are: few "
-            "networks learn from such numbers. Divide them by 255, or give uint8, which is."
+            f"The inputs look like pixels up to {most:g} as {inputs.dtype}, and floats are taken as they are: few networks learn from such "
+            "numbers. Divide them by 255, or give uint8, which is."
         )
     if not config.shuffle and len(data.train) > config.batch_size and _lie_class_after_class(data.train):
         yield (
@@ -39,12 +39,13 @@ def data_doubts(config: RunConfig, data: Dataset) -> Iterator[str]:
         yield f"No sample is of class 0: labels count from 0, and these from 1. {scores}"
 
 
-def _are_raw_pixels(split: Split) -> bool:
-    """Whether they are images [N, C, H, W] of floats that were not scaled."""
+def _raw_pixels(split: Split) -> float | None:
+    """The greatest of what seem to be pixels [N, C, H, W] that are floats and were not scaled; `None` where they are something else."""
     if not split.inputs.is_floating_point() or split.inputs.dim() != 4:
-        return False
-    least, most = torch.aminmax(split.inputs[:_LOOKED_AT])
-    return float(least) >= 0 and _SCALED < float(most) <= 255
+        return None
+    first = split.inputs[:_LOOKED_AT].float()  # of types with 8 bits torch tells nothing
+    least, most = map(float, torch.aminmax(first))
+    return most if least >= 0 and _SCALED < most <= 255 and bool((first == first.round()).all()) else None
 
 
 def _lie_class_after_class(split: Split) -> bool:
