@@ -97,7 +97,18 @@ def made_for(config: RunConfig, sample: Sequence[int]) -> str | None:
     sizes = ", ".join("HW"[axis - 1] if size is None else str(size) for axis, size in enumerate(built_in.sample))
     # As arrays of images from elsewhere often are.
     turned = len(sample) == 3 and built_in.fits((sample[2], *sample[:2]))
-    return f"it is made for [N, {sizes}]{'; inputs.permute(0, 3, 1, 2) are these' if turned else ''}"
+    way = "; inputs.permute(0, 3, 1, 2) are these" if turned else _way_for_images(built_in, sample)
+    return f"it is made for [N, {sizes}]{way}"
+
+
+def _way_for_images(built_in: BuiltIn, sample: Sequence[int]) -> str:
+    """What makes images of the shape `sample` fit, as the end of a sentence; empty where nothing of torchvision's does."""
+    if len(sample) != 3 or len(built_in.sample) != 3 or sample[0] not in (1, 3):
+        return ""
+    colours = ["Grayscale(3)"] if sample[0] == 1 else []
+    side = built_in.sample[1]
+    transforms = [*colours, *([f"Resize(({side}, {side}))"] if side is not None and tuple(sample[1:]) != (side, side) else [])]
+    return f"; images become that by torchvision's {' and '.join(transforms)}" if transforms else ""
 
 
 def build_model(config: RunConfig, num_classes: int | None = None) -> nn.Module:
