@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tuitrain import words
-from tuitrain.runs.process import is_of_earlier_boot, is_out_of_sight, this_process
+from tuitrain.runs.process import is_of_earlier_boot, is_of_this_boot, is_out_of_sight
 
 if TYPE_CHECKING:
     from tuitrain.runs.status import RunStatus
@@ -32,14 +31,13 @@ def more_kills(before: int | None, now: int | None) -> bool:
     return before is not None and now is not None and now > before
 
 
-def why_lost(status: RunStatus, now: float) -> str:
-    """What became of the process that trained a run which is lost, in a sentence; `now` is Unix seconds."""
+def why_lost(status: RunStatus) -> str:
+    """What became of the process that trained a run which is lost, in a sentence that stays true: a list keeps it."""
     process = status.process
     if is_of_earlier_boot(process, status.heartbeat):
         return f"{process.host} was started anew while it trained; what it had written is kept."
-    if process.boot_id is not None and process.boot_id == this_process().boot_id and more_kills(status.memory_kills, memory_kills()):
+    if is_of_this_boot(process) and more_kills(status.memory_kills, memory_kills()):
         return "Its process is gone, perhaps for want of memory: the system has ended one for that since. What it had written is kept."
     if is_out_of_sight(process):
-        silent = words.lasting(max(0.0, now - status.heartbeat))
-        return f"The process that trained it on {process.host} has given no sign for {silent}; what it had written is kept."
+        return f"The process that trained it on {process.host} has given no sign for more than a minute; what it had written is kept."
     return "The process that trained it is gone; what it had written is kept."

@@ -62,6 +62,11 @@ def is_of_earlier_boot(process: Process, heard: float) -> bool:
     return process.host == host_name() and process.boot_id != _boot_id() and heard < _booted()
 
 
+def is_of_this_boot(process: Process) -> bool:
+    """Whether it is, or was, a process of this machine since it started, of whichever container."""
+    return process.boot_id is not None and process.boot_id == _boot_id()
+
+
 def uptime() -> float:
     """How many seconds ago this machine started."""
     return time.time() - _booted()

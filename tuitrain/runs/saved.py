@@ -39,9 +39,8 @@ def load_record(path: Path, status: RunStatus | None = None) -> RunRecord:
     record.devices = stored.devices()
     record.parameters, record.predictions = stored.parameters.get(), stored.predictions.get()
     record.log = stored.log()
-    now = time.time()
-    record.state = "lost" if is_lost(status, now) else status.state
-    record.error = status.error or (why_lost(status, now) if record.state == "lost" else None)
+    record.state = "lost" if is_lost(status, time.time()) else status.state
+    record.error = status.error or (why_lost(status) if record.state == "lost" else None)
     record.stalled_seconds = (status.stalled_seconds or 0.0) if record.state == "running" else 0.0
     return record
 
