@@ -23,6 +23,11 @@ class Memory(msgspec.Struct, frozen=True):
     used: int
     total: int
 
+    @property
+    def free(self) -> int:
+        """What could still be taken."""
+        return self.total - self.used
+
 
 class Allowance:
     """The limits of the control groups that this process is in; `root` is another tree of files than the system's."""
@@ -33,8 +38,13 @@ class Allowance:
     @cached_property
     def quota(self) -> float | None:
         """How many processors' time the group may use, as 1.5; `None` where only their number limits it."""
-        quotas = [quota for folder in self._levels("cpu") if (quota := _quota(folder)) is not None]
-        return min(quotas, default=None)
+        return self._limited[0] if self._limited is not None else None
+
+    @cached_property
+    def _limited(self) -> tuple[float, Path] | None:
+        """The least quota, and the folder of the outermost group that has it."""
+        found = [(quota, folder) for folder in self._levels("cpu") if (quota := _quota(folder)) is not None]
+        return min(reversed(found), key=lambda each: each[0], default=None)
 
     def processors(self) -> int:
         """How many threads of this process can run at once and go on doing so, 1 or more."""
@@ -43,10 +53,9 @@ class Allowance:
 
     def busy_seconds(self) -> float | None:
         """Processor time that all processes under the quota have had since some moment; `None` without a quota, or where it is not told."""
-        if self.quota is None:
+        if self._limited is None:
             return None
-        limited = [folder for folder in self._levels("cpu") if _quota(folder) == self.quota]
-        if (used := _entry(limited[-1] / "cpu.stat", "usage_usec") if limited else None) is not None:
+        if (used := _entry(self._limited[1] / "cpu.stat", "usage_usec")) is not None:
             return used / 1e6
         for folder in self._levels("cpuacct"):
             if (used := _number(folder / "cpuacct.usage")) is not None:
@@ -56,7 +65,15 @@ class Allowance:
     def memory(self, whole: Memory) -> Memory:
         """What of the machine's memory, `whole`, there is for the group: of all limits the one that leaves least."""
         limits = [limit for folder in self._levels("memory") if (limit := _memory(folder)) is not None and limit.total < whole.total]
-        return min((whole, *limits), key=lambda each: each.total - each.used)
+        return min((whole, *limits), key=lambda each: each.free)
+
+    def memory_now(self) -> Memory:
+        """The same of the memory of this machine."""
+        # psutil takes longer to import than a first frame or a list of runs may wait for it.
+        import psutil
+
+        machine = psutil.virtual_memory()
+        return self.memory(Memory(machine.total - machine.available, machine.total))
 
     def _levels(self, controller: str) -> Iterator[Path]:
         """The group's folder for a controller, of either version, and those around it, the innermost first."""
@@ -94,12 +111,7 @@ class Allowance:
 
 def free_memory() -> int:
     """Bytes that this process could still take, as far as that is known."""
-    # psutil takes longer to import than a list of runs.
-    import psutil
-
-    machine = psutil.virtual_memory()
-    memory = Allowance().memory(Memory(machine.total - machine.available, machine.total))
-    return memory.total - memory.used
+    return Allowance().memory_now().free
 
 
 def _quota(folder: Path) -> float | None:

@@ -175,7 +175,8 @@ def check_field(field: str, value: Any, *, from_text: bool = False) -> Any:
     if not field:
         raise ConfigError(f"{clean(f'={value}')!r} names no field; it must be FIELD=VALUE, like lr=0.01.")
     if field not in FIELDS:
-        meant = _field_meant(field) or nearest(field, FIELDS) or f" It must be one of {', '.join(FIELDS)}."
+        ours = called_elsewhere(field)
+        meant = f" Did you mean {ours!r}?" if ours else nearest(field, FIELDS) or f" It must be one of {', '.join(FIELDS)}."
         raise ConfigError(f"{clean(field)}: there is no such field.{meant}")
     hint = _hint(field)
     if from_text and isinstance(value, str) and field not in ("name", "note"):
@@ -203,9 +204,9 @@ def check_field(field: str, value: Any, *, from_text: bool = False) -> Any:
     return _cuda_name(result) if field == "output_device" else result
 
 
-def _field_meant(word: str) -> str:
-    meant = CALLED_ELSEWHERE.get(word.casefold().replace("-", "_"))
-    return f" Did you mean {meant!r}?" if meant else ""
+def called_elsewhere(word: str) -> str | None:
+    """The field that other programs call `word`, with or without the dashes of an option."""
+    return CALLED_ELSEWHERE.get(word.lstrip("-").replace("-", "_").casefold())
 
 
 def allowed(field: str) -> str:

@@ -51,9 +51,9 @@ def _no_such_option(error: click.NoSuchOption) -> str:
 
 def _as_elsewhere(option: str, names: Sequence[str]) -> str:
     """What an option is called here that other programs call so, as the end of a sentence; empty where nothing is."""
-    from tuitrain.config import CALLED_ELSEWHERE  # not for every command
+    from tuitrain.config import called_elsewhere  # not for every command
 
-    field = CALLED_ELSEWHERE.get(_as_field(option))
+    field = called_elsewhere(option)
     if field is None or "--set" not in names:
         return ""
     ours = f"--{field.replace('_', '-')}"
@@ -85,12 +85,8 @@ def _field(option: str) -> str:
     """The field of the configuration that an option is called like; empty where there is none."""
     from tuitrain.config import FIELDS  # not for every command
 
-    name = _as_field(option)
+    name = option.lstrip("-").replace("-", "_").lower()
     return name if name in FIELDS else ""
-
-
-def _as_field(option: str) -> str:
-    return option.lstrip("-").replace("-", "_").lower()
 
 
 def _missing(error: click.MissingParameter) -> str:

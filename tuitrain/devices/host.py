@@ -37,8 +37,7 @@ class HostReader:
         # psutil takes longer to import than the first frame may wait for it.
         import psutil
 
-        machine = psutil.virtual_memory()
-        memory = self._allowance.memory(Memory(machine.total - machine.available, machine.total))
+        memory = self._allowance.memory_now()
         percent = psutil.cpu_percent(None) if self._allowance.quota is None else self._percent_of_quota(self._allowance.quota)
         known, self._counting = self._counting, True
         return msgspec.structs.replace(self._fixed, cpu_percent=percent if known else None, ram_used=memory.used, ram_total=memory.total)

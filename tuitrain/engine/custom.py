@@ -13,7 +13,7 @@ from tuitrain.config import ConfigError, RunConfig
 from tuitrain.engine import torch_dataset
 from tuitrain.engine.imports import called, import_string
 from tuitrain.engine.places import one_line
-from tuitrain.engine.samples import Dataset, Split
+from tuitrain.engine.samples import Dataset, Split, special_kind
 from tuitrain.events import Notice, Progress
 
 # A class number above this is a mistake (an identifier, a regression target), and a name for each would fill the memory.
@@ -74,7 +74,7 @@ def _split(where: str, part: str, pair: Any, ending: Callable[[], bool]) -> Gene
     for name, value in (("inputs", inputs), ("labels", labels)):
         if not isinstance(value, Tensor):
             raise ConfigError(f"{told} {name} are {_described(value)}; they must be a torch tensor, as torch.as_tensor makes one.")
-        if kind := _special_kind(value):
+        if kind := special_kind(value):
             raise ConfigError(f"{told} {name} are {kind} tensor; they must be an ordinary one, with a value in each place.")
     return Split(_checked_inputs(told, inputs), _checked_labels(told, labels, inputs))
 
@@ -103,15 +103,6 @@ def _checked_labels(where: str, labels: Tensor, inputs: Tensor) -> Tensor:
         wrong = lowest if lowest < 0 else highest
         raise ConfigError(f"{where} labels hold {wrong}; they must be class numbers from 0 to {MAX_CLASSES - 1:,}.")
     return whole
-
-
-def _special_kind(tensor: Tensor) -> str | None:
-    """What kind of tensor it is that no batch can be cut from."""
-    if tensor.is_nested:
-        return "a nested"
-    if tensor.is_meta:
-        return "a meta"
-    return None if tensor.layout == torch.strided else "a sparse"
 
 
 def _trainable(tensor: Tensor) -> Tensor:

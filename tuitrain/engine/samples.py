@@ -15,6 +15,15 @@ class Interrupted(Exception):
     """A stop was asked for while data was downloaded or decoded; nothing was kept half-done."""
 
 
+def special_kind(tensor: Tensor) -> str | None:
+    """What kind of tensor it is that no batch can be cut from; `None` for an ordinary one."""
+    if tensor.is_nested:
+        return "a nested"
+    if tensor.is_meta:
+        return "a meta"
+    return None if tensor.layout == torch.strided else "a sparse"
+
+
 @dataclass(frozen=True)
 class ImageFile:
     """An image by its path in the data folder ("train/cat/0001.jpg") and its class number."""

@@ -69,9 +69,12 @@ def step_lines(config: RunConfig) -> list[str]:
     if not _sets_rates(config):
         return []
     schedule, warmup = config.lr_schedule, config.warmup_steps
-    factor = f"{schedule}(step - 1, total_steps)" if schedule != "none" else "1.0"
-    if warmup:
-        factor = f"after_warm_up({schedule}, step, total_steps, {warmup})" if schedule != "none" else f"min(1.0, step / {warmup})"
+    if warms_up_to_schedule(config):
+        factor = f"after_warm_up({schedule}, step, total_steps, {warmup})"
+    elif schedule != "none":
+        factor = f"{schedule}(step - 1, total_steps)"
+    else:
+        factor = f"min(1.0, step / {warmup})" if warmup else "1.0"
     return [f"        set_rates(optimizer, {factor}, epoch)"]
 
 

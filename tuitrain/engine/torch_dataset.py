@@ -15,7 +15,7 @@ from tuitrain import words
 from tuitrain.allowance import free_memory
 from tuitrain.config import ConfigError
 from tuitrain.engine.places import one_line
-from tuitrain.engine.samples import Interrupted
+from tuitrain.engine.samples import Interrupted, special_kind
 from tuitrain.events import Notice, Progress
 from tuitrain.text import clean
 
@@ -142,7 +142,7 @@ def as_tensor(value: Any) -> Tensor:
 
 def _ordinary(tensor: Tensor) -> Tensor:
     """Raises: TypeError: it is sparse, nested or without values."""
-    if tensor.layout != torch.strided or tensor.is_nested or tensor.is_meta:
+    if special_kind(tensor):
         raise TypeError("it is a sparse, nested or meta tensor")
     return tensor
 
