@@ -257,6 +257,22 @@ def test_what_only_sgd_has_goes_and_comes_back_with_it() -> None:
     assert form.config.momentum == 0.0
 
 
+def test_a_warm_up_goes_while_the_schedule_rises_by_itself_and_comes_back() -> None:
+    form = Form(changed(warmup_steps=20))
+    assert form.set_text("lr_schedule", "cosine")
+    assert form.set_text("warmup_steps", "30")
+    assert form.set_text("lr_schedule", "triangle")
+    assert (form.config.lr_schedule, form.config.warmup_steps) == ("triangle", 0)
+    assert not form.set_text("warmup_steps", "5")
+    assert form.errors["warmup_steps"] == "5 does not go with lr_schedule triangle, which rises by itself; it must be 0."
+    form.drop_draft("warmup_steps")
+    assert form.set_text("lr_schedule", "none")
+    assert form.config.warmup_steps == 30
+    assert form.set_text("warmup_steps", "40")
+    assert form.set_text("lr_schedule", "cosine")
+    assert form.config.warmup_steps == 40
+
+
 def test_every_further_row_has_a_value_and_choices_go_round() -> None:
     form = Form(seed_cnn())
     assert {field.name: form.text(field.name) for field in FURTHER} == {

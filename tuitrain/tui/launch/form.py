@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -63,7 +63,11 @@ FURTHER = (
     Field("on_end", "on end"),
 )
 """Rows that show when they are asked for."""
-_OF_SGD = ("momentum", "nesterov")
+_GO_WITH: Mapping[str, tuple[tuple[str, ...], Mapping[str, str]]] = {
+    "optimizer": (("sgd",), {"momentum": "0", "nesterov": "false"}),
+    "lr_schedule": (("none", "cosine"), {"warmup_steps": "0"}),
+}
+"""By a row: the choices with which alone other rows have a value, and what those have without."""
 
 
 class Form:
@@ -82,8 +86,8 @@ class Form:
         self._folder: Folder | None = None
         self._first = config
         self._own: dict[str, OwnRecipe] = {}
-        self._sgds: dict[str, str] = {}
-        """What only sgd has, from before another optimizer was chosen."""
+        self._set_aside: dict[str, dict[str, str]] = {}
+        """By a row of `_GO_WITH`, what the others had before a choice without them was made."""
         self._taken: OwnRecipe | None = None
         """The recipe of the person's own that was chosen."""
         self._as_taken = config
@@ -129,8 +133,8 @@ class Form:
         """Take in what was typed or chosen; whether it is allowed. What is not stays as a draft beside its error."""
         if field == "recipe":
             return self._take_recipe(text)
-        if field == "optimizer":
-            return self._take_optimizer(text)
+        if field in _GO_WITH:
+            return self._take_choice(field, text)
         if field == "data" and text in DATA:
             # Only a folder has images of another size.
             return self._change(field, {field: text, "image_size": written(DEFAULTS.image_size)})
@@ -159,7 +163,7 @@ class Form:
     def take(self, config: RunConfig) -> None:
         """Show another configuration."""
         self.config, self._taken = config, None
-        self._sgds = {}
+        self._set_aside = {}
         self.drafts.clear()
         self.errors.clear()
 
@@ -269,13 +273,15 @@ class Form:
         self._taken, self._as_taken = own, self.config
         return True
 
-    def _take_optimizer(self, name: str) -> bool:
-        """What only sgd has goes with it, and comes back with it; whether it is right."""
-        had = {field: self.text(field) for field in _OF_SGD if self.config.optimizer == "sgd"}
-        changes = dict(zip(_OF_SGD, ("0", "false"), strict=True)) if name != "sgd" else self._sgds
-        if not self._change("optimizer", {"optimizer": name} | changes):
+    def _take_choice(self, field: str, choice: str) -> bool:
+        """What only some choices have goes with them, and comes back with them; whether it is right."""
+        having, without = _GO_WITH[field]
+        has, will_have = getattr(self.config, field) in having, choice in having
+        aside = {name: self.text(name) for name in without} if has and not will_have else self._set_aside.get(field, {})
+        changes = {} if has and will_have else aside if will_have else without
+        if not self._change(field, {field: choice, **changes}):
             return False
-        self._sgds = had or self._sgds
+        self._set_aside[field] = aside
         return True
 
     def _before(self) -> RunConfig:
