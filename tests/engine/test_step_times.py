@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from tuitrain.engine import laps as laps_module
 from tuitrain.engine.group import Group
 from tuitrain.engine.laps import CUDA_EVERY, Laps
+from tuitrain.engine.strategies import distributed
 from tuitrain.engine.strategies.distributed import Distributed
 from tuitrain.engine.strategies.single import Single
 from tuitrain.engine.strategies.split import Replica, Split
@@ -161,17 +162,24 @@ class Alone:
 
 
 @pytest.mark.usefixtures("process_group")
-def test_what_a_rank_waits_for_after_its_last_gradient_is_communication(clock: list[float]) -> None:
-    model, group = Slow(clock), cast(Group, Alone(clock))
-    strategy = Distributed(model, nn.CrossEntropyLoss(), CPU, ("cpu",), NO_AUTOCAST, 0, group, may_skip=False)
+@pytest.mark.parametrize("in_memory", [True, False])
+def test_what_a_rank_waits_for_after_its_last_gradient_is_communication(
+    clock: list[float], monkeypatch: pytest.MonkeyPatch, in_memory: bool
+) -> None:
+    def mean(numbers: Tensor) -> None:
+        clock[0] += 7
 
     def reduction(whole, bucket):  # DistributedDataParallel reads annotations, and knows no words for them
-        clock[0] += 7
+        mean(bucket.buffer())
         future: Any = torch.futures.Future()
         future.set_result(bucket.buffer())
         return future
 
-    strategy._parallel.register_comm_hook(None, reduction)
+    monkeypatch.setattr(distributed, "mean_in_memory", lambda group: mean if in_memory else None)
+    model, group = Slow(clock), cast(Group, Alone(clock))
+    strategy = Distributed(model, nn.CrossEntropyLoss(), CPU, ("cpu",), NO_AUTOCAST, 0, group, may_skip=False)
+    if not in_memory:
+        strategy._parallel.register_comm_hook(None, reduction)
     for _ in range(3):
         one_step(strategy, clock, 1)
     times = strategy.times(last=True)

@@ -31,6 +31,10 @@ _NCCLS_OWN = (*_ALSO_OF_A_PEER, "ncclUnhandledCudaError", "ncclInvalidUsage", "n
 _OF_A_CONNECTION = re.compile(r"connect|recv|send|peer", re.IGNORECASE)
 
 
+class LostPeer(RuntimeError):
+    """Another rank has gone."""
+
+
 class Group:
     """The ranks of a run. Every method is called by all ranks, in the same order; torch's process group is open.
 
@@ -44,6 +48,7 @@ class Group:
         size: how many ranks there are.
         devices: those of all ranks; one of another machine than rank 0's has the machine's name before it.
         hosts: the names of all ranks' machines.
+        on_one_machine: all ranks are of the same one.
     """
 
     def __init__(self, device: torch.device, asked: Callable[[], Request | None]) -> None:
@@ -55,6 +60,7 @@ class Group:
         self._talk = dist.new_group(backend="gloo", timeout=_PATIENCE)
         places = self.gather((int(os.environ.get("GROUP_RANK", 0)), clean(socket.gethostname()), str(device)))
         self.hosts: tuple[str, ...] = tuple(host for _, host, _ in places)
+        self.on_one_machine = len({(machine, host) for machine, host, _ in places}) == 1
         self.devices: tuple[str, ...] = tuple(f"{host}/{name}" if machine != places[0][0] else name for machine, host, name in places)
 
     @property
@@ -159,11 +165,11 @@ class Group:
 
 
 def is_lost_peer(error: BaseException) -> bool:
-    """Whether `error` says that another rank has gone, as gloo and NCCL put it."""
+    """Whether `error` says that another rank has gone, as a `LostPeer`, gloo and NCCL put it."""
     nccl = nccl_error(error)
     if nccl is not None and nccl.kind in _NCCLS_OWN:
         return nccl.kind in _ALSO_OF_A_PEER and (nccl.reason is None or _OF_A_CONNECTION.search(nccl.reason) is not None)
-    if isinstance(error, (dist.DistBackendError, dist.DistNetworkError, dist.DistStoreError)):
+    if isinstance(error, (LostPeer, dist.DistBackendError, dist.DistNetworkError, dist.DistStoreError)):
         return True
     text = str(error)
     return isinstance(error, RuntimeError) and ("gloo" in text or "Connection closed by peer" in text or "Connection reset by peer" in text)
