@@ -26,7 +26,7 @@ _LINE = 64
 """Bytes of a processor's cache line: two ranks that count in one take it from each other."""
 _LOOKS = 100
 _AWAKE_SECONDS = 0.0002
-_SHORT_NAP, _LONG_NAP = 0.00005, 0.001
+_SHORT_NAP, _LONG_NAP = 0.00005, 0.005
 
 
 class SharedMean:
@@ -84,7 +84,7 @@ class SharedMean:
                 continue
             self._must_live(rank)
             time.sleep(nap)
-            nap = min(2 * nap, _LONG_NAP)
+            nap = min(1.25 * nap, _LONG_NAP)
 
     def _must_live(self, rank: int) -> None:
         with suppress(BlockingIOError):
