@@ -1,8 +1,7 @@
 """Means over ranks that train on one machine's processors, taken through memory that they share.
 
 gloo sends each gradient through sockets and wakes threads for it, which the processors that train have to run: of a step of seed-cnn with
-two ranks that is a fifth. Here each rank writes its numbers where the others read them, piece by piece, so that the caches still have what
-is read.
+two ranks that is a tenth. Here each rank writes its numbers where the others read them, piece by piece, so that little memory is needed.
 """
 
 from __future__ import annotations
@@ -22,10 +21,12 @@ from torch import Tensor
 from tuitrain.engine.group import Group, LostPeer
 
 _PIECE_BYTES = 4 << 20
+"""The ranks wait for each other at each piece: with 1 MB a step of resnet18 took 7 % longer, and 8 % beside a busy process."""
 _LINE = 64
 """Bytes of a processor's cache line: two ranks that count in one take it from each other."""
 _LOOKS = 100
 _AWAKE_SECONDS = 0.0002
+"""Ranks that compute alike are that close. Where processors are busy, one that waits awake keeps the other from its own."""
 _SHORT_NAP, _LONG_NAP = 0.00005, 0.005
 
 
