@@ -24,6 +24,9 @@ MODELS = ("seed-cnn", "linear", "rnn", "transformer", "resnet18", "speedrun")
 OF_ANY_SIZE = ("resnet18",)
 """Those of them that take images of any size."""
 DATA = ("auto", "cifar10", "synthetic", "random")
+LOSSES = ("cross_entropy", "nll", "mse")
+OF_CLASSES = ("cross_entropy", "nll")
+"""Those of them that compare scores with class numbers."""
 RECIPES = (
     *("seed-cnn", "multi-gpu", "random-linear", "rnn", "rnn-batch-first", "transformer", "transformer-batch-first", "resnet18"),
     "speedrun-94",
@@ -74,7 +77,9 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Counted from the run's first step; the run ends at whichever of `epochs` and `max_steps` comes first."""
     batch_size: PositiveInt = 64
     """The global batch: all replicas together."""
-    loss: Literal["cross_entropy", "nll"] = "cross_entropy"
+    loss: str = "cross_entropy"
+    """A built-in loss or an import string: `loss(outputs, targets) -> mean over the samples`, 0-dim, or a class of such, like
+    `torch.nn:HuberLoss`."""
     label_smoothing: Annotated[float, Meta(ge=0, lt=1, description="a number from 0 up to, not including, 1")] = 0.0
     """How much of each label is shared out over all classes; in the test loss too."""
     optimizer: Literal["sgd", "adam", "adamw"] = "sgd"
@@ -215,6 +220,7 @@ def allowed(field: str) -> str:
         "recipe": f"one of {', '.join(RECIPES)}, or a TOML file",
         "model": f"one of {', '.join(MODELS)}, or an import string like my_package.nets:make_model",
         "data": f"one of {', '.join(DATA)}, a folder, or an import string like my_package.data:make_data",
+        "loss": f"one of {', '.join(LOSSES)}, or an import string like my_package.losses:my_loss",
         "device": "auto, auto:N, auto:all, or one or several of cpu, cuda, cuda:N and cuda:N-M with commas",
         "output_device": "cpu, cuda or cuda:N, or none",
         "rdzv_endpoint": "HOST:PORT, or none",
@@ -278,6 +284,8 @@ def _check_string(field: str, value: str) -> None:
         raise ConfigError(f"{field}: {clean(value)!r} {what}; it must be {allowed(field)}.")
     if field == "model" and value not in MODELS and not _IMPORT_STRING.fullmatch(value):
         raise ConfigError(f"model: {value!r} is not known; it must be {allowed('model')}.{nearest(value, MODELS)}")
+    if field == "loss" and value not in LOSSES and not is_import_string(value):
+        raise ConfigError(f"loss: {value!r} is not known; it must be {allowed('loss')}.{nearest(value, LOSSES)}")
     if field in ("data", "weights", "on_end") and not value.strip():
         raise _not_allowed(field, value)
     if field == "device":
@@ -308,7 +316,7 @@ def is_import_string(value: str) -> bool:
 
 def own_functions(config: RunConfig) -> dict[str, str]:
     """The import strings of a configuration, by their fields; before its data was found, one may be the name of a folder."""
-    return {field: value for field in ("model", "data") if is_import_string(value := getattr(config, field))}
+    return {field: value for field in ("model", "data", "loss") if is_import_string(value := getattr(config, field))}
 
 
 def parse_device(spec: str) -> tuple[str, ...] | int | None:
@@ -374,6 +382,8 @@ def _check_together(config: RunConfig) -> None:
         raise ConfigError(f"warmup_steps: {config.warmup_steps} {rises}; it must be 0.")
     if config.label_smoothing and config.loss != "cross_entropy":
         raise ConfigError(f"label_smoothing: {config.label_smoothing} is for the loss cross_entropy; with {config.loss} it must be 0.")
+    if config.target_accuracy is not None and config.loss == "mse":
+        raise ConfigError(f"target_accuracy: {config.target_accuracy} is of answers that are right or wrong; with mse it must be none.")
 
 
 def _check_image_size(config: RunConfig) -> None:

@@ -14,6 +14,9 @@ import msgspec
 RunState = Literal["queued", "running", "paused", "finished", "stopped", "failed", "interrupted", "lost"]
 EndState = Literal["finished", "stopped", "failed", "interrupted"]
 DataKind = Literal["cifar10", "imagefolder", "synthetic", "random", "custom"]
+Targets = Literal["classes", "positions", "numbers"]
+"""What the network's outputs are compared with: the class of each sample; the class of each of its positions; or other numbers, of which
+none is simply right, so that there is no accuracy."""
 CheckpointKind = Literal["epoch", "last", "best", "manual"]
 Command = Literal["pause", "resume", "stop", "checkpoint"]
 """What a person can tell a live run to do."""
@@ -40,6 +43,7 @@ class RunStarted(Event, frozen=True, kw_only=True, tag="run_started"):
     parameters: int
     train_samples: int
     test_samples: int
+    targets: Targets = "classes"
     resumed_from: int | None = None
     steps_per_epoch: int
     total_steps: int
@@ -156,7 +160,8 @@ class Losses(Event, frozen=True, kw_only=True, tag="losses"):
 
 
 class Eval(Event, frozen=True, kw_only=True, tag="eval"):
-    """`loss`: mean over samples. `loss_sum`: sum over test batches of `batch_size` of their mean losses. `accuracy`: 0 to 1."""
+    """`loss`: mean over samples. `loss_sum`: sum over test batches of `batch_size` of their mean losses. `accuracy`: 0 to 1, of samples or
+    of their positions; NaN where the targets are numbers."""
 
     step: int
     epoch: int

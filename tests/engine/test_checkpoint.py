@@ -20,10 +20,11 @@ from torch import nn
 from tuitrain.engine import checkpoint, keeper, snapshot
 from tuitrain.engine.batches import Batches
 from tuitrain.engine.checkpoint import BadCheckpoint, Position
+from tuitrain.engine.criterion import make_criterion
 from tuitrain.engine.data import load_data
 from tuitrain.engine.keeper import Shelf
 from tuitrain.engine.models import build_model
-from tuitrain.engine.optim import autocast, make_criterion, make_optimizer, update
+from tuitrain.engine.optim import autocast, make_optimizer, update
 from tuitrain.engine.predictions import Answers
 from tuitrain.engine.snapshot import Snapshot
 from tuitrain.engine.strategies.single import Single

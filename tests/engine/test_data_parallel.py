@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import nn
 
+from tuitrain.engine.criterion import OfScores
 from tuitrain.engine.losses import LossLog
 from tuitrain.engine.sequences import Rnn, Transformer
 from tuitrain.engine.strategies import data_parallel
@@ -77,7 +78,7 @@ def made(model: nn.Module, count: int, batch_dim: int, autocast: Any = None) -> 
     def no_autocast() -> Any:
         return torch.autocast("cpu", enabled=False)
 
-    return DataParallel(model, nn.CrossEntropyLoss(), [CPU] * count, CPU, autocast or no_autocast, batch_dim)
+    return DataParallel(model, OfScores(nn.CrossEntropyLoss()), [CPU] * count, CPU, autocast or no_autocast, batch_dim)
 
 
 @pytest.mark.parametrize("kind", [Rnn, Transformer])

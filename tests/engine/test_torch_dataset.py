@@ -186,10 +186,14 @@ BEGINNING = "data: 'test_torch_dataset:make_data'"
         ),
         (
             Changed(lambda index, image, label: (image, "cat")),
-            "train sample 0 is (Image, str), and the input must be a tensor, an array or an image of bytes, and the label a number "
-            "(TypeError: ",
+            "train sample 0 is (Image, str), and the input must be a tensor, an array or an image of bytes, and the label a number, "
+            "a tensor, an array or an image (TypeError: ",
         ),
-        (Changed(lambda index, image, label: (image, [0, 1])), "(ValueError: [2] numbers are no class number)."),
+        (
+            Changed(lambda index, image, label: (image, one(index, [0, 1], 0))),
+            "train sample 4 has a label that is [2] of torch.int64, and the first one [] of torch.int64; they must be alike.",
+        ),
+        (Changed(lambda index, image, label: (image, [])), "(ValueError: the label is empty)."),
         (Changed(lambda index, image, label: (image, 2**63)), "train sample 0 is (Image, int), and the input"),
         (Changed(lambda index, image, label: (image.convert("I"), label)), "(TypeError: its pixels, of mode I, are no bytes)."),
         (Changed(lambda index, image, label: (torch.eye(3).to_sparse(), label)), "(TypeError: it is a sparse, nested or meta tensor)."),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import sys
 from collections.abc import Sequence
@@ -217,7 +218,8 @@ def _words(event: Event, started: RunStarted | None, record: RunRecord | None) -
         case Eval():
             mean = None if record is None else record.train_loss(event)
             trained = "" if mean is None else f"train loss {mean:.4f}  "
-            return f"epoch {event.epoch}  {trained}test loss {event.loss:.4f}  accuracy {event.accuracy:.2%}"
+            accuracy = "" if math.isnan(event.accuracy) else f"  accuracy {event.accuracy:.2%}"
+            return f"epoch {event.epoch}  {trained}test loss {event.loss:.4f}{accuracy}"
         case Checkpoint() if event.kind != "best":
             return f"checkpoint {event.path}"
         case State(state="paused"):

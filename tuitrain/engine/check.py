@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from tuitrain.config import MODELS, RunConfig
+from tuitrain.engine.criterion import make_criterion
 from tuitrain.engine.data import rows_of, stand_in
 from tuitrain.engine.imports import import_string
 from tuitrain.engine.models import build_model, model_dtype, takes_rows
@@ -31,12 +32,13 @@ def check(config: RunConfig) -> None:
     resolve(config, devices)
     check_even(config, len(devices), [config.batch_size])
     data = stand_in(config)
+    make_criterion(config)
     if data is None:
         import_string("data", config.data)
     else:
         data = rows_of(data) if takes_rows(config) else data
         check_data(config, data)
-    model = build_model(config, _UNKNOWN_CLASSES if data is None else len(data.classes))
+    model = build_model(config, _UNKNOWN_CLASSES if data is None else data.scores)
     if given is not None:
         given.fit(model)
     # A person's own model that is meant for a GPU may not be able to do without.

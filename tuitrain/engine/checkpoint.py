@@ -60,6 +60,7 @@ class Position:
         batches: batches of that epoch that are done.
         evaluated: whether that epoch is over and its evaluation done.
         best_accuracy: the highest test accuracy of those positions that were saved up to here, 0 to 1.
+        best_loss: the lowest test loss of them, where there is no accuracy.
         seconds, crossed_epoch, crossed_seconds: of the clock, in a run that has a target accuracy; see `target.TargetClock`.
     """
 
@@ -68,9 +69,20 @@ class Position:
     batches: int
     evaluated: bool
     best_accuracy: float | None = None
+    best_loss: float | None = None
     seconds: float = 0.0
     crossed_epoch: int | None = None
     crossed_seconds: float | None = None
+
+    @property
+    def merit(self) -> float | None:
+        """How good the best of those positions is, the more the better; `None` where none was evaluated."""
+        return merit(self.best_accuracy, self.best_loss)
+
+
+def merit(accuracy: float | None, loss: float | None) -> float | None:
+    """How good a model of this test accuracy is, or, where there is none, of this test loss; the more the better."""
+    return accuracy if loss is None else -loss
 
 
 @dataclass(frozen=True)
@@ -160,7 +172,7 @@ def checkpoints(parent: Path) -> list[Path]:
 
 
 def best(parent: Path) -> Path | None:
-    """The checkpoint with the highest test accuracy, where one is noted and still there."""
+    """The checkpoint with the best test result, where one is noted and still there."""
     name = best_name(parent)
     return next((path for path in checkpoints(parent) if path.name == name), None)
 

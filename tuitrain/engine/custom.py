@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, IterableDataset
 
-from tuitrain.config import ConfigError, RunConfig
+from tuitrain.config import OF_CLASSES, ConfigError, RunConfig
 from tuitrain.engine import torch_dataset
 from tuitrain.engine.imports import called, import_string
 from tuitrain.engine.places import one_line
@@ -26,8 +26,9 @@ def load_custom(config: RunConfig, ending: Callable[[], bool]) -> Generator[Noti
 
     The function is called with the `RunConfig`, or with nothing where it takes nothing. It returns
     `((train_inputs, train_labels), (test_inputs, test_labels))`, with `None` in the second place when there is no test set. Inputs are
-    uint8 (divided by 255 for the model) or float tensors [N, ...], labels tensors [N] of whole numbers, class numbers from 0. In the place
-    of such a pair may be a torch `Dataset`, see `torch_dataset.read`.
+    uint8 (divided by 255 for the model) or float tensors [N, ...]. Labels are tensors [N] or [N, ...] of whole numbers, class numbers
+    from 0, for each sample or each of its positions; where `config.loss` is none of classes, they may be floats [N, ...]. In the place of
+    such a pair may be a torch `Dataset`, see `torch_dataset.read`.
 
     Args:
         ending: asked now and then; `True` ends it.
@@ -44,8 +45,8 @@ def load_custom(config: RunConfig, ending: Callable[[], bool]) -> Generator[Noti
         raise ConfigError(f"{where} raised {one_line(error)}.") from error
     if not isinstance(result, (tuple, list)) or len(result) != 2:
         raise ConfigError(f"{where} returned {_described(result)}; it must return the training part and the test part or None, {_PART}.")
-    train = yield from _split(where, "train", result[0], ending)
-    test = None if result[1] is None else (yield from _split(where, "test", result[1], ending))
+    train = yield from _split(where, "train", result[0], config.loss, ending)
+    test = None if result[1] is None else (yield from _split(where, "test", result[1], config.loss, ending))
     if test is not None and test.inputs.shape[1:] != train.inputs.shape[1:]:
         shapes = f"{list(test.inputs.shape[1:])} and the train samples {list(train.inputs.shape[1:])}"
         raise ConfigError(f"{where}: the test samples have the shape {shapes}; they must be alike.")
@@ -53,6 +54,12 @@ def load_custom(config: RunConfig, ending: Callable[[], bool]) -> Generator[Noti
         raise ConfigError(
             f"{where}: the test inputs are {test.inputs.dtype} and the train inputs {train.inputs.dtype}; they must be alike."
         )
+    if test is not None and _kind(test.labels) != _kind(train.labels):
+        raise ConfigError(
+            f"{where}: the test labels are {_kind(test.labels)} and the train labels {_kind(train.labels)}; they must be alike."
+        )
+    if train.labels.is_floating_point():
+        return Dataset("custom", config.data, train, test, ())
     highest = max(int(split.labels.max()) for split in (train, test) if split is not None)
     names = torch_dataset.class_names(result[0])
     if len(names) <= highest:
@@ -60,12 +67,18 @@ def load_custom(config: RunConfig, ending: Callable[[], bool]) -> Generator[Noti
     return Dataset("custom", config.data, train, test, names[: highest + 1])
 
 
-def _split(where: str, part: str, pair: Any, ending: Callable[[], bool]) -> Generator[Notice | Progress, None, Split]:
+def _kind(labels: Tensor) -> str:
+    """What a sample's labels are, in words."""
+    shape = f" of the shape {list(labels.shape[1:])}" if labels.dim() > 1 else ""
+    return f"{'numbers' if labels.is_floating_point() else 'class numbers'}{shape}"
+
+
+def _split(where: str, part: str, pair: Any, loss: str, ending: Callable[[], bool]) -> Generator[Notice | Progress, None, Split]:
     told = f"{where}: the {part}"
     if torch_dataset.is_readable(pair):
 
         def check(inputs: Tensor, labels: Tensor) -> None:
-            _checked_labels(told, labels, _checked_inputs(told, inputs))
+            _checked_labels(told, labels, _checked_inputs(told, inputs), loss)
 
         pair = yield from torch_dataset.read(where, part, pair, ending, check)
     if not isinstance(pair, (tuple, list)) or len(pair) != 2:
@@ -76,7 +89,7 @@ def _split(where: str, part: str, pair: Any, ending: Callable[[], bool]) -> Gene
             raise ConfigError(f"{told} {name} are {_described(value)}; they must be a torch tensor, as torch.as_tensor makes one.")
         if kind := special_kind(value):
             raise ConfigError(f"{told} {name} are {kind} tensor; they must be an ordinary one, with a value in each place.")
-    return Split(_checked_inputs(told, inputs), _checked_labels(told, labels, inputs))
+    return Split(_checked_inputs(told, inputs), _checked_labels(told, labels, inputs, loss))
 
 
 def _checked_inputs(where: str, inputs: Tensor) -> Tensor:
@@ -90,19 +103,33 @@ def _checked_inputs(where: str, inputs: Tensor) -> Tensor:
     return kept.contiguous(memory_format=torch.channels_last) if is_images else kept.contiguous()
 
 
-def _checked_labels(where: str, labels: Tensor, inputs: Tensor) -> Tensor:
-    if labels.dtype.is_floating_point or labels.dtype.is_complex or labels.dtype == torch.bool:
-        raise ConfigError(f"{where} labels are {labels.dtype}; they must be whole numbers, one class number a sample.")
-    if labels.dim() != 1 or len(labels) != len(inputs):
-        shapes = f"the shape {list(labels.shape)} for {len(inputs)} inputs"
-        raise ConfigError(f"{where} labels have {shapes}; they must be one number a sample.")
+def _checked_labels(where: str, labels: Tensor, inputs: Tensor, loss: str) -> Tensor:
+    if labels.dim() == 0 or len(labels) != len(inputs) or labels.numel() == 0:
+        raise ConfigError(f"{where} labels have the shape {list(labels.shape)} for {len(inputs)} inputs; they must be [N] or [N, ...].")
+    if labels.dtype.is_complex:
+        raise ConfigError(f"{where} labels are {labels.dtype}; they must be whole numbers or floats.")
+    plain = _trainable(labels)
+    if loss in OF_CLASSES:
+        _check_classes(where, labels, loss)
+    elif loss == "mse" or plain.is_floating_point() or plain.dtype == torch.bool:
+        return plain if plain.dtype in (torch.float32, torch.float64) else plain.float()
     # Of the larger unsigned types torch knows no minimum.
-    whole = _trainable(labels).to(torch.int64)
+    whole = plain.to(torch.int64)
     lowest, highest = int(whole.min()), int(whole.max())
     if lowest < 0 or highest >= MAX_CLASSES:
         wrong = lowest if lowest < 0 else highest
         raise ConfigError(f"{where} labels hold {wrong}; they must be class numbers from 0 to {MAX_CLASSES - 1:,}.")
     return whole
+
+
+def _check_classes(where: str, labels: Tensor, loss: str) -> None:
+    """Raises: ConfigError: they cannot be class numbers."""
+    if labels.dtype.is_floating_point or labels.dtype == torch.bool:
+        told = f"{where} labels are {labels.dtype}; they must be whole numbers, one class number a sample, for the loss {loss}"
+        raise ConfigError(f"{told}. To come near to numbers is what the loss mse is for.")
+    if labels.dim() == 2 and labels.shape[1] == 1:
+        told = f"{where} labels have the shape {list(labels.shape)} for {len(labels)} inputs"
+        raise ConfigError(f"{told}; they must be one number a sample, as labels.squeeze(1) makes them.")
 
 
 def _trainable(tensor: Tensor) -> Tensor:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from tuitrain.config import RunConfig
+from tuitrain.config import OF_CLASSES, RunConfig
 
 # Of what a sum of probabilities misses 1 by where half precision has rounded them.
 _ROUNDED = 0.01
 
 
 def doubt(config: RunConfig, scores: Tensor) -> str | None:
-    """One sentence on scores [N, classes] that are not what `config.loss` is for, as a model gives them before it is trained.
+    """One sentence on scores [N, classes] or [N, classes, ...] that are not what `config.loss` is for, as an untrained model gives them.
 
     They are probabilities where `cross_entropy`, which puts a softmax before it, is to take them, or no logarithms of probabilities where
     `nll` is to.
     """
+    if config.loss not in OF_CLASSES:
+        return None
     if config.loss == "nll":
         if _sum_to_one(scores.exp()):
             return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager
@@ -22,12 +23,20 @@ PROGRESS_SECONDS = 0.2
 
 @dataclass(frozen=True)
 class Score:
-    """`loss`: mean over samples. `loss_sum`: sum over batches of their mean losses. `accuracy`: 0 to 1. `answers`: of each sample."""
+    """`loss`: mean over samples. `loss_sum`: sum over batches of their mean losses. `accuracy`: 0 to 1, of samples or positions; NaN where
+    the targets are numbers. `answers`: of each sample, where it has a class."""
 
     loss: float
     loss_sum: float
     accuracy: float
-    answers: Answers
+    answers: Answers | None
+
+    @property
+    def result(self) -> tuple[float | None, float | None]:
+        """The accuracy, or else the loss, where that is a finite number: one evaluation is better than another by it."""
+        if not math.isnan(self.accuracy):
+            return self.accuracy, None
+        return None, self.loss if math.isfinite(self.loss) else None
 
 
 @dataclass(frozen=True)
@@ -36,7 +45,7 @@ class Evaluator:
 
     Attributes:
         model: in training mode.
-        criterion: mean loss over samples.
+        criterion: of outputs and labels the mean loss over samples.
         split: test samples, on the model's device.
         batch_size: samples in a batch; it decides what `loss_sum` is a sum of.
         dtype, batch_dim: as in training.
@@ -74,9 +83,9 @@ class Evaluator:
         return next((flaw for flaw in flaws if flaw is not None), None)
 
     def _batches(self) -> Generator[Progress, None, Score | None]:
-        # loss over samples, loss over batches: kept on the device until the end, as the answers are.
-        sums = torch.zeros(2, dtype=torch.float64, device=self.split.labels.device)
-        answers = Answers(self.split)
+        # loss over samples, loss over batches, right positions: kept on the device until the end, as the answers are.
+        sums = torch.zeros(3, dtype=torch.float64, device=self.split.labels.device)
+        answers = Answers(self.split) if self.split.targets == "classes" else None
         total, told = -(-len(self.split) // self.batch_size), 0.0
         for number in range(total):
             if self.ending():
@@ -85,18 +94,29 @@ class Evaluator:
                 told = time.monotonic()
                 yield Progress(phase="evaluating", done=number, total=total, unit="batches")
             sums += self._batch(slice(number * self.batch_size, (number + 1) * self.batch_size), answers)
-        loss, loss_sum, right = torch.cat((sums, answers.right().double()[None])).tolist()
-        return Score(loss / len(self.split), loss_sum, right / len(self.split), answers)
+        if answers is not None:
+            sums[2] = answers.right()
+        loss, loss_sum, right = sums.tolist()
+        accuracy = math.nan if self.split.targets == "numbers" else right / self.split.labels.numel()
+        return Score(loss / len(self.split), loss_sum, accuracy, answers)
 
     @torch.no_grad()
-    def _batch(self, rows: slice, answers: Answers) -> Tensor:
+    def _batch(self, rows: slice, answers: Answers | None) -> Tensor:
         inputs, labels = batch(self.split, rows, self.dtype, self.batch_dim)
-        scores = six_views(self._scores, inputs) if self.tta else self._scores(inputs)
-        loss = self.criterion(scores, labels).double()
-        answers.add(scores)
-        return torch.stack((loss * len(labels), loss))
+        outputs = six_views(lambda views: logits(self._outputs(views)), inputs) if self.tta else self._outputs(inputs)
+        loss = self.criterion(outputs, labels).double()
+        right = torch.zeros_like(loss)
+        if answers is not None:
+            answers.add(logits(outputs))
+        elif self.split.targets == "positions":
+            right = _right(logits(outputs), labels)
+        return torch.stack((loss * len(labels), loss, right))
 
-    def _scores(self, inputs: Tensor) -> Tensor:
+    def _outputs(self, inputs: Tensor) -> Any:
         with self.autocast:
-            outputs = self.model(inputs)
-        return logits(outputs)
+            return self.model(inputs)
+
+
+def _right(scores: Tensor, labels: Tensor) -> Tensor:
+    """At how many positions the highest of the scores [B, C, ...] is that of the label's class [B, ...]; with a NaN among them at none."""
+    return ((scores.argmax(1) == labels) & ~scores.isnan().any(1)).sum().double()

@@ -10,11 +10,11 @@ from typing import Any
 import msgspec
 import torch
 
-from tuitrain.config import ConfigError, RunConfig
+from tuitrain.config import OF_CLASSES, ConfigError, RunConfig
 from tuitrain.engine import checkpoint
 from tuitrain.engine.imports import arguments_of_run
 from tuitrain.engine.script import data_part, header, model_part, training_part
-from tuitrain.events import DataKind, RunStarted
+from tuitrain.events import DataKind, RunStarted, Targets
 from tuitrain.files import written_where_asked
 from tuitrain.paths import CHECKPOINTS, best_name, expected_data
 from tuitrain.recipes import TRAINED_BEFORE
@@ -29,7 +29,8 @@ _HAS_TEST: dict[DataKind, bool | None] = {"random": False, "custom": None}
 def script(config: RunConfig, started: RunStarted | None = None, environment: Mapping[str, Any] = NOTHING_KNOWN) -> str:
     """The run as a standalone script: the same batches, the same arithmetic, the same losses.
 
-    It prints `step N loss X` for every step and, where there is test data, `epoch E test loss MEAN (sum over batches SUM) accuracy A`.
+    It prints `step N loss X` for every step and, where there is test data, `epoch E test loss MEAN (sum over batches SUM) accuracy A`,
+    the last where there is an accuracy.
 
     Args:
         config: the configuration of the run as in its `run.toml`: devices and strategy are named.
@@ -49,8 +50,9 @@ def script(config: RunConfig, started: RunStarted | None = None, environment: Ma
     tried = contiguous if environment else None
     before = str(environment.get(TRAINED_BEFORE, ""))
     given = arguments_of_run(config, environment)
-    parts = [header(config, kind, threads if isinstance(threads, int) else None, before, given), data_part(config, kind, given)]
-    parts += [model_part(config, kind, given, contiguous=tried), training_part(config, kind, has_test, contiguous=contiguous)]
+    targets: Targets = started.targets if started is not None else "classes" if config.loss in OF_CLASSES else "numbers"
+    parts = [header(config, kind, threads if isinstance(threads, int) else None, before, given), data_part(config, kind, given, targets)]
+    parts += [model_part(config, kind, given, contiguous=tried), training_part(config, kind, targets, has_test, contiguous=contiguous)]
     return "\n\n".join(part.strip("\n") + "\n" for part in parts)
 
 

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from tuitrain.config import MODELS, RunConfig
+from tuitrain.config import LOSSES, MODELS, RunConfig
 from tuitrain.engine.failures import first_line
 from tuitrain.engine.strategies import Strategy
 from tuitrain.engine.strategies.single import Single
@@ -185,9 +185,9 @@ def step_graphs(
 ) -> StepGraphs | None:
     """What replays the steps of `strategy`, where it is `Single` on a CUDA `device`; see `StepGraphs`.
 
-    Built-in networks alone: a person's own may take another course at a later step, and a recorded one would not know.
+    Built-in networks and losses alone: a person's own may take another course at a later step, and a recorded one would not know.
     """
-    if not isinstance(strategy, Single) or device.type != "cuda" or config.model not in MODELS:
+    if not isinstance(strategy, Single) or device.type != "cuda" or config.model not in MODELS or config.loss not in LOSSES:
         return None
     return StepGraphs(strategy, model, optimizer, update, config.batch_size, CudaRecorder(device))
 

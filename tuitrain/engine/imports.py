@@ -43,10 +43,21 @@ def import_string(field: str, value: str) -> Callable[..., Any]:
     function = getattr(module, name)
     if not callable(function):
         raise ConfigError(f"{field}: {value!r} is a {type(function).__name__}; it must be a function.")
-    if arguments(field, function) is None:
+    if field == "loss":
+        _check_loss(value, function)
+    elif arguments(field, function) is None:
         raise ConfigError(f"{field}: {value!r} needs more than the configuration; it must be a function like make_{field}(config).")
     result: Callable[..., Any] = function
     return result
+
+
+def _check_loss(value: str, function: Callable[..., Any]) -> None:
+    """Raises: ConfigError: it is neither a function of outputs and labels nor a class that is made of nothing."""
+    if inspect.isclass(function):
+        if not _takes(function):
+            raise ConfigError(f"loss: the class {value!r} cannot be made without arguments; it must be a function loss(outputs, labels).")
+    elif not _takes(function, "outputs", "labels"):
+        raise ConfigError(f"loss: {value!r} cannot be called with outputs and labels; it must be a function loss(outputs, labels).")
 
 
 def called(field: str, function: Callable[..., Any], config: RunConfig, num_classes: int | None = None) -> Any:
@@ -79,14 +90,19 @@ def noted_arguments(config: RunConfig) -> dict[str, str]:
     Raises:
         ConfigError: see `import_string`.
     """
-    wanted = {field: arguments(field, import_string(field, value)) or () for field, value in own_functions(config).items()}
+    wanted = {field: arguments(field, import_string(field, value)) or () for field, value in _asked_for_something(config).items()}
     return {_noted(field): ", ".join(names) for field, names in wanted.items() if names != (CONFIG,)}
 
 
 def arguments_of_run(config: RunConfig, environment: Mapping[str, Any]) -> Arguments:
     """What a person's own functions were called with, as `noted_arguments` has kept it."""
-    kept = {field: str(environment.get(_noted(field), CONFIG)).split(", ") for field in own_functions(config)}
+    kept = {field: str(environment.get(_noted(field), CONFIG)).split(", ") for field in _asked_for_something(config)}
     return {field: [name for name in names if name in (CONFIG, NUM_CLASSES)] for field, names in kept.items()}
+
+
+def _asked_for_something(config: RunConfig) -> dict[str, str]:
+    """Those of a person's own functions that make something; a loss is a function itself."""
+    return {field: value for field, value in own_functions(config).items() if field != "loss"}
 
 
 def _noted(field: str) -> str:

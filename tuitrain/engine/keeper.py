@@ -17,7 +17,7 @@ from torch import nn
 from tuitrain.config import RunConfig
 from tuitrain.engine import checkpoint, snapshot
 from tuitrain.engine.averaging import Lookahead
-from tuitrain.engine.checkpoint import BadCheckpoint, Position
+from tuitrain.engine.checkpoint import BadCheckpoint, Position, merit
 from tuitrain.engine.failures import first_line
 from tuitrain.engine.snapshot import Snapshot
 from tuitrain.events import Checkpoint, CheckpointKind, Notice, Progress
@@ -76,7 +76,7 @@ class Keeper:
         self._origin = origin
         self._shelf = Shelf(parent, config.keep_checkpoints)
         self._saved_at = time.monotonic()
-        # The highest accuracy that was asked to be saved. What is on disk by now, which may be less, only the writing thread knows.
+        # The greatest merit that was asked to be saved. What is on disk by now, which may be less, only the writing thread knows.
         self._best: float | None = None
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="tuitrain-save")
         self._flight: Future[list[Told]] | None = None
@@ -86,7 +86,7 @@ class Keeper:
     def went_on_from(self, position: Position) -> None:
         """The run was at `position` when it was saved last, in another process, and goes on from there."""
         self._shelf.saved = position
-        self._best = position.best_accuracy
+        self._best = position.merit
 
     @property
     def saved_step(self) -> int:
@@ -101,26 +101,34 @@ class Keeper:
             return True
         return self._rested(self._config.checkpoint_every_minutes * 60)
 
-    def save(self, kind: CheckpointKind, position: Position, accuracy: float | None, *, ends: bool = False) -> Iterator[Told]:
+    def save(
+        self, kind: CheckpointKind, position: Position, accuracy: float | None, loss: float | None = None, *, ends: bool = False
+    ) -> Iterator[Told]:
         """Copy everything, and let it be written; a position that is saved already is only told again. The end of an epoch may not be worth
         it, see `EPOCH_SECONDS` and `RESTS`: of those the best one so far is saved, and the last one.
 
         Args:
             kind: why it is saved.
-            position: where the run is; its `best_accuracy` is filled in here.
+            position: where the run is; the best result up to there is filled in here.
             accuracy: on the test data, where it was evaluated in this process. It is compared with those of epochs that were saved alone.
+            loss: on the test data, where there is no accuracy.
             ends: the run ends there.
         """
-        better = accuracy is not None and (self._best is None or accuracy > self._best)
+        worth = merit(accuracy, loss)
+        better = worth is not None and (self._best is None or worth > self._best)
         if better:
-            self._best = accuracy
+            self._best = worth
         elif kind == "epoch" and not ends and position.epoch > FIRST_EPOCHS and not self._rested(EPOCH_SECONDS):
             return
         yield from self.drain()
         self._saved_at = time.monotonic()
-        highest = self._shelf.saved.best_accuracy if self._shelf.saved is not None else None
-        best = accuracy is not None and (highest is None or accuracy > highest)
-        position = replace(position, best_accuracy=accuracy if best else highest)
+        saved = self._shelf.saved
+        highest = saved.merit if saved is not None else None
+        best = worth is not None and (highest is None or worth > highest)
+        if best:
+            position = replace(position, best_accuracy=accuracy, best_loss=loss)
+        elif saved is not None:
+            position = replace(position, best_accuracy=saved.best_accuracy, best_loss=saved.best_loss)
         taken: Snapshot | None = None
         if position != self._shelf.saved:
             spent, self._taken = self._taken, None
@@ -185,7 +193,7 @@ class Shelf:
 
         Args:
             taken: `None` when it is on disk already.
-            best: note it as the one with the best test accuracy.
+            best: note it as the one with the best test result.
             ends: the run ends there.
         """
         folder = self._parent / checkpoint.folder_name(position.step)

@@ -1,4 +1,4 @@
-"""Loss, optimizer and precision of a run."""
+"""Optimizer and precision of a run."""
 
 from __future__ import annotations
 
@@ -16,11 +16,6 @@ from tuitrain.config import RunConfig
 from tuitrain.engine.speedrun import SpeedrunNet
 from tuitrain.engine.uncompiled import hide_nothing
 from tuitrain.events import Notice
-
-
-def make_criterion(config: RunConfig) -> nn.Module:
-    """The loss function: mean over the samples it is given."""
-    return nn.CrossEntropyLoss(label_smoothing=config.label_smoothing) if config.loss == "cross_entropy" else nn.NLLLoss()
 
 
 def trained_parameters(config: RunConfig, model: nn.Module) -> Iterable[nn.Parameter] | list[dict[str, Any]]:

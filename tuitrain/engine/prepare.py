@@ -104,6 +104,7 @@ class Prepared:
             parameters=sum(parameter.numel() for parameter in self.model.parameters()),
             train_samples=len(self.dataset.train),
             test_samples=0 if test is None else len(test),
+            targets=self.dataset.train.targets,
             steps_per_epoch=self.batches.per_epoch,
             total_steps=self.total_steps,
             resumed_from=resumed_from,
@@ -159,7 +160,7 @@ def prepare(
         yield Notice(level="warning", text=text)
     if config.model not in MODELS:
         yield Progress(phase=f"calling {config.model}")
-    model = build_model(config, len(dataset.classes))
+    model = build_model(config, dataset.scores)
     check_gradients(resolved, model)
     own = devices if group is None else (group.own(devices),)
     dataset, modules = yield from _placed(model, dataset, resolved, own)
@@ -203,6 +204,8 @@ def check_data(config: RunConfig, dataset: Dataset) -> None:
     """Raises: ConfigError: a field asks for what the data has not."""
     if config.image_size != DEFAULTS.image_size and dataset.kind != "imagefolder":
         raise ConfigError(f"image_size: {config.image_size} is for a folder of images, and {dataset.source} is none; leave image_size out.")
+    if config.loss == "mse" and dataset.classes:
+        raise ConfigError(f"loss: mse is of numbers, and the labels of {dataset.source} are class numbers, which cross_entropy is for.")
     asking = f"augment: {config.augment}" if config.augment != "none" else "tta: true" if config.tta else None
     if asking and (dataset.train.inputs.dim() != 4 or dataset.train.as_rows or config.batch_dim):
         shape = list(batch(dataset.train, slice(0, 1), torch.float32, 0)[0].shape[1:])
@@ -249,8 +252,8 @@ def _placed(
         model = model.to(first, model_dtype(config))
         # A person's own train() may have forgotten to return the module.
         model.train()
-        model, dataset, scores = tried(model, dataset, config, first)
-        doubted = doubt(config, scores)
+        model, dataset, output = tried(model, dataset, config, first)
+        doubted = doubt(config, output)
     if doubted:
         yield Notice(level="warning", text=doubted)
     yield from substitute(model, config, first)

@@ -9,12 +9,13 @@ from collections.abc import Iterator
 from tuitrain.engine.averaging import Lookahead
 from tuitrain.engine.checkpoint import Contents, Position, restore
 from tuitrain.engine.control import Control
-from tuitrain.engine.evaluate import Evaluator
+from tuitrain.engine.criterion import make_criterion
+from tuitrain.engine.evaluate import Evaluator, Score
 from tuitrain.engine.graphs import step_graphs
 from tuitrain.engine.keeper import Keeper
 from tuitrain.engine.losses import LossLog
 from tuitrain.engine.models import model_dtype
-from tuitrain.engine.optim import autocast, make_criterion, make_optimizer, may_fuse, trained_parameters, update
+from tuitrain.engine.optim import autocast, make_optimizer, may_fuse, trained_parameters, update
 from tuitrain.engine.prepare import Prepared
 from tuitrain.engine.schedule import make_schedule
 from tuitrain.engine.seeding import seed_rank
@@ -87,7 +88,7 @@ class Run:
         self.doing = "training"
         self._flaw_told = False
         # What the evaluation of this very step says.
-        self._accuracy: float | None = None
+        self._score: Score | None = None
 
     @property
     def epoch_done(self) -> bool:
@@ -113,7 +114,7 @@ class Run:
         if not self.leads and self._group is not None:
             seed_rank(self._seed, self._group.rank, self.step)
         self._set_rates(self.step, self.epoch)
-        self.evaluated, self._accuracy = False, None
+        self.evaluated, self._score = False, None
 
     def average(self) -> None:
         """Average the weights, where that is due after the update of this step."""
@@ -158,14 +159,15 @@ class Run:
                 return
             took = time.perf_counter() - begin
             yield Eval(step=self.step, epoch=self.epoch, loss=score.loss, loss_sum=score.loss_sum, accuracy=score.accuracy)
-            if not math.isfinite(score.loss) and not self._flaw_told and (flaw := self._evaluator.flaw() or score.answers.flaw()):
+            if not math.isfinite(score.loss) and not self._flaw_told and (flaw := self._evaluator.flaw() or _flaw(score)):
                 self._flaw_told = True
                 yield Notice(level="warning", text=f"The test loss is {score.loss}, no finite number: {flaw}.")
             if self._target is not None:
                 counted = took if self.steps_done else 0.0
                 yield from self._target.add_evaluation(self.step, self.epoch, score.accuracy, counted=counted)
-            yield score.answers.event(self.step, self.epoch, self._classes)
-            self._accuracy = score.accuracy
+            if score.answers is not None:
+                yield score.answers.event(self.step, self.epoch, self._classes)
+            self._score = score
         self.evaluated = True
 
     def go_on_from(self, contents: Contents) -> None:
@@ -194,7 +196,8 @@ class Run:
         position = Position(self.step, self.epoch, self.position + 1, self.evaluated)
         if self._target is not None:
             position = self._target.noted(position)
-        yield from self.keeper.save(kind, position, self._accuracy, ends=ends)
+        accuracy, loss = (None, None) if self._score is None else self._score.result
+        yield from self.keeper.save(kind, position, accuracy, loss, ends=ends)
         self.losses.restart_clock()
 
     def is_saved(self) -> bool:
@@ -209,3 +212,7 @@ class Run:
             return
         again = f"it goes on from step {saved:,} when it is resumed" if saved else "there is none to go on from"
         yield Notice(level="warning", text=f"The run ends at step {self.step:,} without a checkpoint of that step; {again}.")
+
+
+def _flaw(score: Score) -> str | None:
+    return None if score.answers is None else score.answers.flaw()

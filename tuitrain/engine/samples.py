@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from tuitrain.engine.file_names import FileNames
-from tuitrain.events import DataKind
+from tuitrain.events import DataKind, Targets
 
 
 class Interrupted(Exception):
@@ -38,9 +38,10 @@ class Split:
 
     Attributes:
         inputs: [N, 3, H, W] uint8 images in channels_last memory unless `contiguous`, or [N, ...] of another shape, uint8 or float.
-        labels: [N] int64 class numbers.
+        labels: [N] int64 class numbers; [N, ...] of them, one for each position; or [N, ...] floats.
         as_rows: the model gets images as sequences of rows.
         contiguous: the model can be trained with contiguous inputs only, and `inputs` are.
+        targets: what `labels` are for the model that is trained with them; class numbers that it does not score each are mere numbers.
         files: what the samples' files are called, where each is a file and someone may ask for it.
     """
 
@@ -48,6 +49,7 @@ class Split:
     labels: Tensor
     as_rows: bool = False
     contiguous: bool = False
+    targets: Targets = "classes"
     files: FileNames | None = None
 
     def __len__(self) -> int:
@@ -58,16 +60,18 @@ class Split:
         return replace(self, inputs=self.inputs.to(device), labels=self.labels.to(device))
 
     def flaw(self, index: slice | Tensor, dtype: torch.dtype, part: str) -> str | None:
-        """Names the first of the samples that `index` picks whose inputs are no finite numbers in `dtype`; `None` where all are.
+        """Names the first of the samples that `index` picks with inputs, or labels, that are no finite numbers in `dtype`; else `None`.
 
         Args:
             part: what these samples are for, "training" or "test".
         """
-        finite = self.inputs[index].to(dtype).isfinite().flatten(1).all(1)
-        if bool(finite.all()):
-            return None
-        place = int(torch.arange(len(self), device=self.labels.device)[index][~finite][0])
-        return f"the inputs of {part} sample {place:,}, counted from 0, hold a nan or an infinity"
+        for name, values in (("inputs", self.inputs), ("labels", self.labels)):
+            finite = values[index].to(dtype).isfinite()
+            finite = finite.reshape(len(finite), -1).all(1)
+            if not bool(finite.all()):
+                place = int(torch.arange(len(self), device=self.labels.device)[index][~finite][0])
+                return f"the {name} of {part} sample {place:,}, counted from 0, hold a nan or an infinity"
+        return None
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +83,7 @@ class Dataset:
         source: the value of `RunConfig.data` that loads the same data again.
         train: samples in training order.
         test: samples to evaluate on, or `None`.
-        classes: the name of each class number.
+        classes: the name of each class number; empty where the labels are none.
     """
 
     kind: DataKind
@@ -87,6 +91,11 @@ class Dataset:
     train: Split
     test: Split | None
     classes: tuple[str, ...]
+
+    @property
+    def scores(self) -> int:
+        """How many numbers a network gives for a sample, or a position: one for each class, or as many as a sample's labels have."""
+        return len(self.classes) or self.train.labels[0].numel()
 
 
 def rows_of(dataset: Dataset) -> Dataset:
@@ -109,8 +118,8 @@ def batch(split: Split, index: slice | Tensor, dtype: torch.dtype, batch_dim: in
         batch_dim: 0 or 1, the axis of the inputs that the batch gets; labels keep theirs at 0.
 
     Returns:
-        inputs [B, ...] (or [..., B, ...]) in `dtype` and labels [B] int64. As rows, images [B, 3, H, W] are [B, H, 3·W] (or [H, B, 3·W]):
-        a sequence of rows, each the red, green and blue of its pixels.
+        inputs [B, ...] (or [..., B, ...]) in `dtype` and labels [B, ...], int64 or in `dtype`. As rows, images [B, 3, H, W] are
+        [B, H, 3·W] (or [H, B, 3·W]): a sequence of rows, each the red, green and blue of its pixels.
     """
     inputs = split.inputs[index]
     if inputs.dtype == torch.uint8:
@@ -120,7 +129,10 @@ def batch(split: Split, index: slice | Tensor, dtype: torch.dtype, batch_dim: in
         scaled = inputs.to(dtype, copy=isinstance(index, slice))
     if split.as_rows and scaled.dim() == 4:
         scaled = scaled.permute(0, 2, 3, 1).flatten(2)
-    return (scaled.movedim(0, batch_dim) if batch_dim else scaled), split.labels[index]
+    labels = split.labels[index]
+    if labels.is_floating_point():
+        labels = labels.to(dtype, copy=isinstance(index, slice))
+    return (scaled.movedim(0, batch_dim) if batch_dim else scaled), labels
 
 
 def images(pixels: Tensor) -> Tensor:

@@ -6,18 +6,19 @@ import inspect
 
 import msgspec
 
-from tuitrain.config import RunConfig, is_import_string, own_functions
+from tuitrain.config import LOSSES, RunConfig, is_import_string, own_functions
 from tuitrain.engine import script_data as data
 from tuitrain.engine import script_ranks as ranks
 from tuitrain.engine import script_speedrun as speedrun
 from tuitrain.engine.augment import crop_flip
 from tuitrain.engine.batches import SPREAD
+from tuitrain.engine.criterion import OwnLoss
 from tuitrain.engine.imports import CONFIG, NUM_CLASSES, Arguments
 from tuitrain.engine.models import BUILT_IN, takes_rows
 from tuitrain.engine.outputs import logits, named_logits, tensors
 from tuitrain.engine.script_devices import device_lines, is_numbered, needs_copy, replica_lines, scores, split_function
 from tuitrain.engine.script_weights import reads_safetensors, weights_functions, weights_lines
-from tuitrain.events import DataKind
+from tuitrain.events import DataKind, Targets
 from tuitrain.text import clean
 
 
@@ -53,9 +54,9 @@ def header(config: RunConfig, kind: DataKind, threads: int | None, trained_befor
     return "\n".join(lines)
 
 
-def data_part(config: RunConfig, kind: DataKind, given: Arguments) -> str:
+def data_part(config: RunConfig, kind: DataKind, given: Arguments, targets: Targets) -> str:
     """The data set: `train_inputs`, `train_labels` and, where there is test data, `test_inputs`, `test_labels`; `given`: see `header`."""
-    what, code = data.loading(config, kind, given)
+    what, code = data.loading(config, kind, given, targets)
     return _title(f"data: {what}") + code
 
 
@@ -72,6 +73,8 @@ def model_part(config: RunConfig, kind: DataKind, given: Arguments, *, contiguou
     lines = [_title("model, loss and optimizer")]
     for function in weights_functions(config):
         lines[0] += f"{inspect.getsource(function)}\n\n"
+    if config.loss not in LOSSES:
+        lines[0] += f"{inspect.getsource(tensors)}\n\n{inspect.getsource(OwnLoss)}\n\n"
     classes = f"num_classes={data.num_classes(kind)}"
     if built_in is None:
         wanted = [{CONFIG: CONFIG, NUM_CLASSES: classes}[name] for name in given["model"]]
@@ -94,12 +97,10 @@ def model_part(config: RunConfig, kind: DataKind, given: Arguments, *, contiguou
         wide.insert(0, "# In this memory a .view() after a convolution may be refused; .reshape() does the same, and is not.")
     lines += wide
     lines += [*speedrun.fit_lines(config, _scaling(kind)), *weights_lines(config), *replica_lines(config)]
-    smoothing = f"label_smoothing={config.label_smoothing}" if config.label_smoothing else ""
-    criterion = f"nn.CrossEntropyLoss({smoothing})" if config.loss == "cross_entropy" else "nn.NLLLoss()"
-    return "\n".join([*lines, f"criterion = {criterion}", f"optimizer = {_optimizer(config)}"])
+    return "\n".join([*lines, f"criterion = {_criterion(config)}", f"optimizer = {_optimizer(config)}"])
 
 
-def training_part(config: RunConfig, kind: DataKind, has_test: bool | None, *, contiguous: bool) -> str:
+def training_part(config: RunConfig, kind: DataKind, targets: Targets, has_test: bool | None, *, contiguous: bool) -> str:
     """How a batch is made, the training loop, and the test at each epoch's end.
 
     Args:
@@ -121,12 +122,13 @@ def training_part(config: RunConfig, kind: DataKind, has_test: bool | None, *, c
         lines += ["    if inputs.dim() == 4:", f"        {condition}{rows}"] if kind == "custom" else [f"    {condition}{rows}"]
     if config.batch_dim:
         lines.append("    inputs = inputs.movedim(0, 1)  # the batch is the second axis")
-    lines += ["    return inputs, labels[rows].to(device)", "", ""]
+    lines += [*_labels(config, targets, dtype), "", ""]
     if config.augment == "crop-flip":
         lines += [inspect.getsource(crop_flip), ""]
     lines += speedrun.functions(config)
     if is_import_string(config.model):
-        lines += [line for function in (tensors, named_logits, logits) for line in (inspect.getsource(function), "")]
+        functions = (tensors, named_logits, logits) if config.loss in LOSSES else (named_logits, logits)
+        lines += [line for function in functions for line in (inspect.getsource(function), "")]
     if config.strategy == "split":
         lines += [*split_function(config), "", ""]
     elif config.strategy == "ddp":
@@ -140,7 +142,7 @@ def training_part(config: RunConfig, kind: DataKind, has_test: bool | None, *, c
     ]
     lines += speedrun.end_lines(config)
     if has_test is not False:
-        lines += ["", *_test(config, certain=bool(has_test))]
+        lines += ["", *_test(config, kind, targets, certain=bool(has_test))]
     if config.max_steps is not None:
         lines += ["", "    if step == max_steps:", "        break"]
     if config.strategy == "ddp":
@@ -173,14 +175,30 @@ def _epoch(config: RunConfig, *, contiguous: bool) -> list[str]:
     return [*lines, "        if step == max_steps:", "            break"] if config.max_steps is not None else lines
 
 
-def _test(config: RunConfig, *, certain: bool) -> list[str]:
+def _labels(config: RunConfig, targets: Targets, dtype: str) -> list[str]:
+    """The end of `batch`: the samples' labels as the loss takes them."""
+    if targets != "numbers":
+        return ["    return inputs, labels[rows].to(device)"]
+    if config.loss in LOSSES:
+        return [f"    return inputs, labels[rows].to(device, {dtype})"]
+    numbers = "labels.is_floating_point() or labels.dtype == torch.bool"
+    return ["    labels = labels[rows].to(device)", f"    return inputs, labels.to({dtype}) if {numbers} else labels.long()"]
+
+
+def _test(config: RunConfig, kind: DataKind, targets: Targets, *, certain: bool) -> list[str]:
     # DistributedDataParallel talks to the other ranks, which do not test; the model inside of it does not.
     model = "model.module" if config.strategy == "ddp" else "model"
     score = model
     if config.precision == "bf16" or is_import_string(config.model):
-        score = f"lambda images: {scores(config, model, 'images')}{'.float()' if config.precision == 'bf16' else ''}"
+        call = f"logits({model}(images))" if is_import_string(config.model) else f"{model}(images)"
+        score = f"lambda images: {call}{'.float()' if config.precision == 'bf16' else ''}"
     views = f"six_views({score}, inputs)" if config.tta else None
-    lines = [*_TEST_BEFORE, *_forward(config, " " * 12, views or scores(config, model, "inputs")), *_TEST_AFTER]
+    lines = [*_TEST_BEFORE, *_forward(config, " " * 12, views or scores(config, model, "inputs")), _TEST_LOSS]
+    if targets == "numbers":
+        lines += ['    print(f"epoch {epoch} test loss {mean} (sum over batches {loss_sum})")']
+    else:
+        given = "logits(outputs)" if config.loss not in LOSSES and is_import_string(config.model) else "outputs"
+        lines += [f"            right += ({given}.argmax(1) == labels).sum().item()", _TEST_TOLD[kind == "custom"]]
     if not certain:
         lines = ["    if test is not None:", *(f"    {line}" for line in lines)]
     return ranks.on_rank_0(lines) if config.strategy == "ddp" else lines
@@ -192,7 +210,7 @@ def _forward(config: RunConfig, indent: str, outputs: str | None = None) -> list
         lines = ["with torch.autocast(device.type, torch.bfloat16):", f"    {lines[0]}"]
     if config.output_device is not None:
         lines.append("labels = labels.to(outputs.device)")
-    lines.append(f"loss = criterion({'outputs.float()' if config.precision == 'bf16' else 'outputs'}, labels)")
+    lines.append(f"loss = criterion({'outputs.float()' if config.precision == 'bf16' and config.loss in LOSSES else 'outputs'}, labels)")
     return [indent + line for line in lines]
 
 
@@ -206,15 +224,15 @@ def _in_channels_last(*, own: bool) -> list[str]:
 
 
 def _imports(config: RunConfig, kind: DataKind, given: Arguments) -> list[str]:
-    own_model, given_weights = is_import_string(config.model), config.weights is not None
-    typed = own_model or given_weights or kind == "custom"
+    own_model, given_weights, own_loss = is_import_string(config.model), config.weights is not None, config.loss not in LOSSES
+    typed = own_model or given_weights or kind == "custom" or own_loss
     standard, others = set[str](), {"import torch", f"from torch import {'Tensor, nn' if typed else 'nn'}"}
     others |= {"from safetensors.torch import load_file"} if reads_safetensors(config) else set()
     standard |= data.STANDARD_IMPORTS.get(kind, frozenset())
     others |= data.OTHER_IMPORTS.get(kind, frozenset())
     if config.model == "resnet18":
         others |= {"import torchvision"}
-    if needs_copy(config):
+    if needs_copy(config) or own_loss:
         standard |= {"import copy"}
     if config.lr_schedule == "cosine":
         standard |= {"import math"}
@@ -226,14 +244,15 @@ def _imports(config: RunConfig, kind: DataKind, given: Arguments) -> list[str]:
         others |= {"import torch.distributed as dist", "from torch.nn.parallel import DistributedDataParallel"}
     kinds = [
         *(["Callable"] if config.tta or speedrun.warms_up_to_schedule(config) else []),
-        *(["Iterator", "Mapping"] if own_model or given_weights else []),
+        *(["Iterator", "Mapping"] if own_model or given_weights or own_loss else []),
     ]
     standard |= {f"from collections.abc import {', '.join(kinds)}"} if kinds else set()
     standard |= {"from typing import Any"} if typed else set()
     if own_functions(config):
         standard |= {"import random"} | ({"from types import SimpleNamespace"} if _asks_for_config(given) else set())
         others |= {"import numpy as np"}
-    own = {_own_import(value, f"make_{field}") for field, value in own_functions(config).items()}
+    names = {"model": "make_model", "data": "make_data", "loss": "own_loss"}
+    own = {_own_import(value, names[field]) for field, value in own_functions(config).items()}
     groups = [sorted(group, key=lambda line: (line.startswith("from"), line)) for group in (standard, others, own) if group]
     return [line for group in groups for line in ("", *group)][1:]
 
@@ -251,6 +270,13 @@ def _own_import(value: str, name: str) -> str:
 def _seed(config: RunConfig) -> list[str]:
     own = ["random.seed(seed)", "np.random.seed(seed)"] if own_functions(config) else []
     return [*own, "torch.manual_seed(seed)"]
+
+
+def _criterion(config: RunConfig) -> str:
+    if config.loss not in LOSSES:
+        return "OwnLoss(own_loss)"
+    smoothing = f"label_smoothing={config.label_smoothing}" if config.label_smoothing else ""
+    return {"cross_entropy": f"nn.CrossEntropyLoss({smoothing})", "nll": "nn.NLLLoss()", "mse": "nn.MSELoss()"}[config.loss]
 
 
 def _optimizer(config: RunConfig) -> str:
@@ -300,8 +326,8 @@ _TEST_BEFORE = (
     "            inputs, labels = batch(test_inputs, test_labels, slice(start, start + batch_size))",
 )
 
-_TEST_AFTER = (
-    "            mean, loss_sum = mean + loss.item() * len(labels) / len(test_inputs), loss_sum + loss.item()",
-    "            right += (outputs.argmax(1) == labels).sum().item()",
-    '    print(f"epoch {epoch} test loss {mean} (sum over batches {loss_sum}) accuracy {right / len(test_inputs)}")',
-)
+_TEST_LOSS = "            mean, loss_sum = mean + loss.item() * len(labels) / len(test_inputs), loss_sum + loss.item()"
+_TEST_TOLD = {
+    False: '    print(f"epoch {epoch} test loss {mean} (sum over batches {loss_sum}) accuracy {right / len(test_inputs)}")',
+    True: '    print(f"epoch {epoch} test loss {mean} (sum over batches {loss_sum}) accuracy {right / test_labels.numel()}")',
+}

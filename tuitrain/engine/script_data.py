@@ -12,7 +12,7 @@ from tuitrain.engine.imagefolder import mixing_key
 from tuitrain.engine.imports import CONFIG, NUM_CLASSES, Arguments
 from tuitrain.engine.synthetic import random_samples, synthetic_images
 from tuitrain.engine.torch_dataset import as_tensor
-from tuitrain.events import DataKind
+from tuitrain.events import DataKind, Targets
 from tuitrain.image_folders import SUFFIXES, TEST_PARTS, held_out
 
 STANDARD_IMPORTS: dict[DataKind, frozenset[str]] = {
@@ -28,7 +28,7 @@ OTHER_IMPORTS: dict[DataKind, frozenset[str]] = {
 _ALL_FOUR = "train_inputs, train_labels, test_inputs, test_labels"
 
 
-def loading(config: RunConfig, kind: DataKind, given: Arguments) -> tuple[str, str]:
+def loading(config: RunConfig, kind: DataKind, given: Arguments, targets: Targets) -> tuple[str, str]:
     """What the data is called, and the code that loads it; `given`: see `script.header`.
 
     The code leaves inputs [N, ...], the images among them as bytes [N, 3, H, W], and labels [N] in `train_inputs`, `train_labels` and,
@@ -49,9 +49,10 @@ def loading(config: RunConfig, kind: DataKind, given: Arguments) -> tuple[str, s
         ours = f"{inspect.getsource(mixing_key)}\n\n{inspect.getsource(held_out)}"
         return "a folder of images", f"\n{ours}\n\nSIDE = {config.image_size}  # pixels\n{_formats()}\n\n\n{_IMAGES}\n\n{load}"
     given_config = CONFIG if CONFIG in given["data"] else ""
-    own = f"\n{inspect.getsource(as_tensor)}\n\n{_OWN.format(given=given_config)}"
+    own = f"\n{inspect.getsource(as_tensor)}\n\n{_OWN.format(given=given_config, **_LABELS[targets])}"
     counts = not is_import_string(config.model) or NUM_CLASSES in given["model"]
-    return "your own", own + _COUNTED if counts else own
+    counted = "num_classes = train_labels[0].numel()  # numbers of a sample\n" if targets == "numbers" else _COUNTED
+    return "your own", own + counted if counts else own
 
 
 def num_classes(kind: DataKind) -> str:
@@ -140,11 +141,11 @@ test_inputs, test_labels = load_images(folder, test_files)
 """
 
 _OWN = '''def in_memory(part):
-    """Inputs [N, ...] and labels [N] of a part, which may be a torch Dataset."""
+    """Inputs [N, ...] and labels {shape} of a part, which may be a torch Dataset."""
     if isinstance(part, (tuple, list)):
-        return part[0], part[1].long()
+        return part[0], part[1]{long}
     samples = [part[index] for index in range(len(part))]
-    return torch.stack([as_tensor(value) for value, _ in samples]), torch.tensor([int(label) for _, label in samples])
+    return torch.stack([as_tensor(value) for value, _ in samples]), {labels}
 
 
 train, test = make_data({given})
@@ -152,6 +153,14 @@ train_inputs, train_labels = in_memory(train)
 if test is not None:
     test_inputs, test_labels = in_memory(test)
 '''
+
+_STACKED = "torch.stack([torch.as_tensor(label) for _, label in samples])"
+_IMAGES_STACKED = "torch.stack([torch.from_numpy(np.array(label)) for _, label in samples]).long()"
+_LABELS: dict[Targets, dict[str, str]] = {
+    "classes": {"shape": "[N]", "long": ".long()", "labels": "torch.tensor([int(label) for _, label in samples])"},
+    "positions": {"shape": "[N, ...]", "long": ".long()", "labels": _IMAGES_STACKED},
+    "numbers": {"shape": "[N, ...]", "long": "", "labels": _STACKED},
+}
 
 _COUNTED = """all_labels = train_labels if test is None else torch.cat([train_labels, test_labels])
 num_classes = int(all_labels.max()) + 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tuitrain.config import RunConfig, is_import_string
+from tuitrain.config import LOSSES, RunConfig, is_import_string
 from tuitrain.engine import script_ranks as ranks
 
 
@@ -72,7 +72,8 @@ def split_function(config: RunConfig) -> list[str]:
     outputs = "outputs"
     if config.precision == "bf16":
         kind = "where.type" if spread else "device.type"
-        forward, outputs = [f"with torch.autocast({kind}, torch.bfloat16):", f"    {forward[0]}"], "outputs.float()"
+        forward = [f"with torch.autocast({kind}, torch.bfloat16):", f"    {forward[0]}"]
+        outputs = "outputs.float()" if config.loss in LOSSES else "outputs"
     begin = ["    total = 0.0", f"    for part, truth in zip({parts}):"]
     note, end = "total += loss.detach()", ["    return total"]
     if spread:
@@ -99,9 +100,9 @@ def split_function(config: RunConfig) -> list[str]:
 
 
 def scores(config: RunConfig, model: str, given: str) -> str:
-    """The call that gives the scores for `given`; one's own model may give more than a tensor."""
+    """The call that gives what the loss is computed of for `given`; one's own loss gets all of what one's own model gives."""
     call = f"{model}({given})"
-    return f"logits({call})" if is_import_string(config.model) else call
+    return f"logits({call})" if is_import_string(config.model) and config.loss in LOSSES else call
 
 
 def _data_parallel(config: RunConfig) -> list[str]:

@@ -32,9 +32,10 @@ def is_readable(part: Any) -> bool:
 def read(
     where: str, part: str, dataset: Any, ending: Callable[[], bool], check: Callable[[Tensor, Tensor], object]
 ) -> Generator[Notice | Progress, None, tuple[Tensor, Tensor]]:
-    """The inputs [N, ...] and labels [N] of a `Dataset` of (input, label).
+    """The inputs [N, ...] and labels [N] or [N, ...] of a `Dataset` of (input, label).
 
-    An input is a tensor, an array, or one of Pillow's images, which becomes bytes [C, H, W]; a label is a number.
+    An input is a tensor, an array, or one of Pillow's images, which becomes bytes [C, H, W]; a label is a number, a
+    tensor, an array, or an image of class numbers.
 
     Args:
         where: the beginning of a sentence about it.
@@ -51,25 +52,27 @@ def read(
         return inputs, labels
     samples = _Samples(f"{where}: {part} sample", dataset)
     count = samples.count(f"{where}: the {part} part")
-    first, number = samples.get(0)
-    check(first[None], torch.tensor([number]))
+    first, label = samples.get(0)
+    check(first[None], label[None])
     inputs = _room_for(count, first, f"{where}: the {count:,} {part} samples of {list(first.shape)}")
-    numbers, told = [], 0.0
+    labels = _room_for(count, label, f"{where}: the labels {list(label.shape)} of {count:,} {part} samples")
+    told = 0.0
     for index in range(count):
         if (now := time.monotonic()) >= told + _TOLD_SECONDS:
             if ending():
                 raise Interrupted
             told = now
             yield Progress(phase=f"reading the {part} samples", done=index, total=count, unit="samples")
-        value, number = samples.get(index)
+        value, other = samples.get(index)
         if (value.shape, value.dtype) != (first.shape, first.dtype):
-            raise ConfigError(samples.unlike(index, value, first))
-        inputs[index] = value
-        numbers.append(number)
+            raise ConfigError(f"{samples.unlike(index, value, first)}, as Resize and CenterCrop make images.")
+        if (other.shape, other.dtype) != (label.shape, label.dtype):
+            raise ConfigError(f"{samples.unlike(index, other, label, 'has a label that ')}.")
+        inputs[index], labels[index] = value, other
     yield Progress(phase=f"reading the {part} samples", done=count, total=count, unit="samples")
     if any(not torch.equal(samples.get(index)[0], inputs[index]) for index in range(0, count, max(1, count // _READ_AGAIN))):
         yield Notice(level="warning", text=_DRAWN_ONCE.format(part=part))
-    return inputs, torch.tensor(numbers)
+    return inputs, labels
 
 
 _DRAWN_ONCE = (
@@ -91,7 +94,7 @@ def class_names(part: Any) -> tuple[str, ...]:
 
 
 class _Samples:
-    """The samples of a `Dataset`, each as a tensor and a number."""
+    """The samples of a `Dataset`, each as two tensors."""
 
     def __init__(self, which: str, dataset: Any) -> None:
         self._which, self._dataset, self._kind = which, dataset, f"a {type(dataset).__name__}"
@@ -106,7 +109,7 @@ class _Samples:
             raise ConfigError(f"{whole} is {self._kind} without a sample.")
         return count
 
-    def get(self, index: int) -> tuple[Tensor, Any]:
+    def get(self, index: int) -> tuple[Tensor, Tensor]:
         """Raises: ConfigError: it cannot be read, or is something else."""
         which = f"{self._which} {index:,}"
         try:
@@ -118,16 +121,16 @@ class _Samples:
             raise ConfigError(f"{which} is a {type(sample).__name__}{count}; it must be (input, label).")
         value, label = sample
         try:
-            return _ordinary(as_tensor(value).detach()), _number(label)
+            return _ordinary(as_tensor(value).detach()), _label(label)
         except (TypeError, ValueError, RuntimeError) as error:
-            kinds = "the input must be a tensor, an array or an image of bytes, and the label a number"
+            kinds = "the input must be a tensor, an array or an image of bytes, and the label a number, a tensor, an array or an image"
             pair = f"({type(value).__name__}, {type(label).__name__})"
             raise ConfigError(f"{which} is {pair}, and {kinds} ({one_line(error)}).") from None
 
-    def unlike(self, index: int, value: Tensor, first: Tensor) -> str:
-        """What to say where a sample is not like the first one."""
+    def unlike(self, index: int, value: Tensor, first: Tensor, what: str = "") -> str:
+        """What to say where a sample, or what it has, is not like the first one; without a full stop."""
         both = f"is {list(value.shape)} of {value.dtype}, and the first one {list(first.shape)} of {first.dtype}"
-        return f"{self._which} {index:,} {both}; they must be alike, as Resize and CenterCrop make images."
+        return f"{self._which} {index:,} {what}{both}; they must be alike"
 
 
 def as_tensor(value: Any) -> Tensor:
@@ -147,11 +150,15 @@ def _ordinary(tensor: Tensor) -> Tensor:
     return tensor
 
 
-def _number(label: Any) -> Any:
-    number = torch.as_tensor(label)
-    if number.numel() != 1:
-        raise ValueError(f"{list(number.shape)} numbers are no class number")
-    return torch.tensor(number.item()).item()  # raises where it is too large for a tensor of several
+def _label(label: Any) -> Tensor:
+    """A label as a tensor; of a single whole number whatever its type an int64 one without axes."""
+    # An image of class numbers, as for segmentation: with a palette, its places there.
+    found = torch.from_numpy(np.array(label)) if hasattr(label, "convert") else _ordinary(torch.as_tensor(label).detach())
+    if found.numel() == 0:
+        raise ValueError("the label is empty")
+    if found.numel() == 1 and not found.is_floating_point():
+        return torch.tensor(found.item())
+    return found.cpu()
 
 
 def _room_for(count: int, first: Tensor, what: str) -> Tensor:

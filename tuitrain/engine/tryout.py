@@ -6,32 +6,49 @@ import copy
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from tuitrain.config import MODELS, ConfigError, RunConfig
+from tuitrain.config import MODELS, OF_CLASSES, ConfigError, RunConfig
+from tuitrain.engine.criterion import make_criterion
 from tuitrain.engine.data import Dataset, Split, batch
 from tuitrain.engine.failures import breaks_cuda, first_line, first_line_and_place, is_of_the_device, is_out_of_memory, unusable
 from tuitrain.engine.models import made_for, model_dtype
-from tuitrain.engine.optim import autocast, make_criterion
+from tuitrain.engine.optim import autocast
 from tuitrain.engine.outputs import logits, named_logits, tensors
+from tuitrain.engine.places import one_line
 from tuitrain.engine.seeding import untouched_random
+from tuitrain.events import Targets
 
 
 def tried(model: nn.Module, dataset: Dataset, config: RunConfig, device: torch.device) -> tuple[nn.Module, Dataset, Tensor]:
-    """Model and data in the memory that the run takes for them, tried on two samples without a trace, and their scores [2, classes].
+    """Model and data in the memory that the run takes for them, tried on two samples without a trace, and their outputs [2, ...].
 
-    Images, and the weights of convolutions over them, are in channels_last memory, which is fastest. A person's own model may be one
-    that can only be trained with contiguous ones, as `x.view(len(x), -1)` after a convolution asks for: then it gets both so, and the
-    data says it, see `samples.Split.contiguous`.
+    The data says what its labels are for this model, see `samples.Split.targets`.
 
     Args:
         model: in training mode, on `device` with its data.
 
     Raises:
-        ConfigError: the model does not take these inputs, or does not give one score for each class.
+        ConfigError: the model does not take these inputs, or gives nothing that the loss can compare with their labels.
         RuntimeError: the device has no room, or cannot be used.
+    """
+    model, dataset, output = _in_fitting_memory(model, dataset, config, device)
+    found = _targets(output, dataset, config)
+    if config.target_accuracy is not None and found == "numbers":
+        raise ConfigError(f"target_accuracy: {config.target_accuracy} is of answers that are right or wrong; here it must be none.")
+    test = dataset.test and replace(dataset.test, targets=found)
+    return model, replace(dataset, train=replace(dataset.train, targets=found), test=test), output
+
+
+def _in_fitting_memory(model: nn.Module, dataset: Dataset, config: RunConfig, device: torch.device) -> tuple[nn.Module, Dataset, Tensor]:
+    """See `tried`.
+
+    Images, and the weights of convolutions over them, are in channels_last memory, which is fastest. A person's own model may be one
+    that can only be trained with contiguous ones, as `x.view(len(x), -1)` after a convolution asks for: then it gets both so, and the
+    data says it, see `samples.Split.contiguous`.
     """
     images = dataset.train.inputs.dim() == 4 and not dataset.train.as_rows
     # Convolutions in double precision are no faster with it.
@@ -113,10 +130,10 @@ def _contiguous(dataset: Dataset) -> Dataset:
 
 
 def _try_forward(model: nn.Module, dataset: Dataset, config: RunConfig, device: torch.device) -> Tensor:
-    """The scores of two samples, by a copy where there can be one: what a model keeps of its first pass is to be of the first batch.
+    """The outputs for two samples, by a copy where there can be one: what a model keeps of its first pass is to be of the first batch.
 
     Raises:
-        _Misfit: the model does not take these inputs, or does not give one score for each class.
+        _Misfit: the model does not take these inputs, or gives nothing that the loss can compare with their labels.
         ConfigError: there is no room for them.
     """
     twin = None if config.model in MODELS else _twin(model)
@@ -139,7 +156,7 @@ def _names(model: nn.Module) -> list[str]:
 
 def _check_forward(model: nn.Module, dataset: Dataset, config: RunConfig, device: torch.device) -> Tensor:
     """See `_try_forward`."""
-    inputs, _ = batch(dataset.train, slice(0, 2), model_dtype(config), config.batch_dim)
+    inputs, labels = batch(dataset.train, slice(0, 2), model_dtype(config), config.batch_dim)
     given = f"inputs {list(inputs.shape)} of the data {dataset.source!r}"
     model.eval()
     try:
@@ -156,24 +173,90 @@ def _check_forward(model: nn.Module, dataset: Dataset, config: RunConfig, device
         raise kind(f"model: {config.model!r} does not take {given}: {reason}.") from error
     finally:
         model.train()
+    if output is not None and config.loss not in OF_CLASSES:
+        _check_loss(outputs, labels, config, device)
+        return output
     classes = max(len(dataset.classes), _highest_label(dataset) + 1)
     shape = "no tensor" if output is None else list(output.shape)
-    fitting = [len(dataset.train.labels[:2]), classes]
+    fitting = [len(labels), classes, *labels.shape[1:]]
     if shape != fitting and fitting in shapes and named_logits(outputs) is None:
         several = f"{', '.join(map(str, shapes[:-1]))} and {shapes[-1]}"
         rather = f"the scores seem to be the {fitting}: return them first, or in a dict as 'logits'"
         raise _Misfit(f"model: {config.model!r} gives {several} for {given}, of which the first is taken for the scores; {rather}.")
-    if output is None or output.dim() != 2 or len(output) != fitting[0] or output.shape[1] < classes:
-        wanted = f"{fitting}, one score for each of the {classes} classes"
-        hint = "" if output is None or output.dim() != 2 else _hint(output, inputs, dataset, config, classes)
+    if output is None or not _scores_classes(output, labels, classes):
+        wanted = f"{fitting}, one score for each of the {classes} classes{' at each position' if labels.dim() > 1 else ''}"
+        hint = "" if output is None else _hint(output, inputs, labels, dataset, config, classes)
         raise _Misfit(f"model: {config.model!r} gives {shape} for {given}; it must give {wanted}.{hint}")
     if not output.is_floating_point():
         raise _Misfit(f"model: {config.model!r} gives scores that are {output.dtype}; they must be of a floating type.")
     return output
 
 
-def _hint(scores: Tensor, inputs: Tensor, dataset: Dataset, config: RunConfig, classes: int) -> str:
+def _scores_classes(output: Tensor, labels: Tensor, classes: int) -> bool:
+    """Whether it has a score for each class of each label: [N, C] for labels [N], [N, C, ...] for [N, ...], as torch has it."""
+    return output.dim() == labels.dim() + 1 and output.shape[:1] + output.shape[2:] == labels.shape and output.shape[1] >= classes
+
+
+def _targets(output: Tensor, dataset: Dataset, config: RunConfig) -> Targets:
+    """What the labels are for a model that gives such outputs for the first samples."""
+    labels, classes = dataset.train.labels[: len(output)], len(dataset.classes)
+    # Other outputs than scores, for a person's own loss, are hardly ever as many as there are classes.
+    if not classes or not _scores_classes(output, labels, classes) or (config.loss not in OF_CLASSES and output.shape[1] != classes):
+        return "numbers"
+    return "positions" if labels.dim() > 1 else "classes"
+
+
+def _check_loss(outputs: Any, labels: Tensor, config: RunConfig, device: torch.device) -> None:
+    """Raises: _Misfit: a loss that is none of classes cannot be computed, or nothing can be learned from it."""
+    output = logits(outputs)
+    compared = f"for outputs {list(output.shape)} and labels {list(labels.shape)}"
+    if config.loss == "mse" and output.shape != labels.shape:
+        shapes = f"gives {list(output.shape)} for labels {list(labels.shape)}"
+        told = f"model: {config.model!r} {shapes}; for the loss mse both must have one shape"
+        one_axis_less = labels.dim() == 1 and output.shape == (len(labels), 1)
+        raise _Misfit(f"{told}{', as labels.unsqueeze(1) gives it to them' if one_axis_less else ''}.")
+    alone, twice = isinstance(outputs, Tensor), None
+    with untouched_random(device), torch.set_grad_enabled(alone):
+        try:
+            # A copy: what is computed of it in place is refused for a tensor that has no history.
+            criterion = make_criterion(config)
+            loss = criterion(outputs.requires_grad_().clone() if alone else outputs, labels)
+            if (doubled := _doubled(outputs)) is not None:
+                twice = criterion(doubled, torch.cat((labels, labels)))
+        except ConfigError:
+            raise
+        except Exception as error:  # whatever a person's loss raises
+            if is_of_the_device(error):
+                raise unusable(error, [device]) from error
+            raise _Misfit(f"loss: {config.loss!r} raised {one_line(error)} {compared}.") from error
+    if not isinstance(loss, Tensor) or loss.dim() or not loss.is_floating_point():
+        found = f"{list(loss.shape)} of {loss.dtype}" if isinstance(loss, Tensor) else f"a {type(loss).__name__}"
+        raise _Misfit(f"loss: {config.loss!r} gives {found} {compared}; it must give a single float, the mean over the samples.")
+    # What is not summed is hardly ever twice as much by chance.
+    if twice is not None and loss != 0 and torch.allclose(twice, 2 * loss, rtol=1e-5, atol=0):
+        raise _Misfit(f"loss: {config.loss!r} gives the sum over the samples; it must give their mean, as divided by len(labels).")
+    if alone and not loss.requires_grad:
+        raise _Misfit(f"loss: {config.loss!r} gives a number {compared} that has no gradient; it must be computed of the outputs by torch.")
+
+
+def _doubled(outputs: Any) -> Any:
+    """The same outputs for each sample once more; `None` where they are in nothing that can be made anew."""
+    if isinstance(outputs, Tensor):
+        return torch.cat((outputs, outputs)) if outputs.dim() else None
+    if type(outputs) not in (tuple, list):
+        return None
+    parts = [_doubled(one) for one in outputs]
+    return None if any(part is None for part in parts) else type(outputs)(parts)
+
+
+def _hint(scores: Tensor, inputs: Tensor, labels: Tensor, dataset: Dataset, config: RunConfig, classes: int) -> str:
     """What may be behind scores that do not fit."""
+    if labels.dim() > 1 and scores.dim() == 2 and scores.shape == labels.shape and bool((labels.sum(1) == 1).all()):
+        return " Rows that are 1 once are class numbers by labels.argmax(1)."
+    if labels.dim() > 1 and scores.shape[:-1] == labels.shape and scores.shape[-1] >= classes:
+        return " The classes are the second axis: outputs.movedim(-1, 1) puts them there."
+    if scores.dim() != 2:
+        return ""
     other = 1 - config.batch_dim
     # As torch's recurrent layers do without batch_first.
     if inputs.dim() == 3 and len(scores) == inputs.shape[other]:
@@ -214,9 +297,10 @@ def _why_no_loss(twin: nn.Module, split: Split, config: RunConfig, device: torch
         inputs, labels = batch(split, slice(0, count), model_dtype(config), config.batch_dim)
         with untouched_random(device), torch.set_grad_enabled(back):
             with autocast(config, device):
-                scores = logits(twin(inputs))
-            loss = make_criterion(config)(scores, labels)
-            if scores.dim() != 2:  # of a single sample the criterion takes them, until it goes back
+                outputs = twin(inputs)
+            loss = make_criterion(config)(outputs, labels)
+            # Of a single sample the criterion takes scores without an axis for it, until it goes back.
+            if config.loss in OF_CLASSES and (scores := logits(outputs)).dim() != labels.dim() + 1:
                 return f"it gives {list(scores.shape)}"
             if back:
                 loss.backward()

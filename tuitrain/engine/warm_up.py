@@ -12,11 +12,11 @@ from torch import nn
 
 from tuitrain.config import ConfigError, RunConfig
 from tuitrain.engine.batches import Batches
+from tuitrain.engine.criterion import make_criterion
 from tuitrain.engine.data import Split, batch
 from tuitrain.engine.failures import first_line
 from tuitrain.engine.models import model_dtype
-from tuitrain.engine.optim import autocast, make_criterion, make_optimizer, may_fuse, trained_parameters, update
-from tuitrain.engine.outputs import logits
+from tuitrain.engine.optim import autocast, make_optimizer, may_fuse, trained_parameters, update
 from tuitrain.engine.seeding import untouched_random
 from tuitrain.engine.speedrun import SpeedrunNet
 from tuitrain.engine.views import six_views
@@ -72,7 +72,7 @@ def warm_up(
             for _ in range(_TIMES):
                 with autocast(config, device):
                     outputs = scores(inputs)
-                criterion(logits(outputs), labels[:size]).backward()
+                criterion(outputs, labels[:size]).backward()
                 step()
         twin.eval()
         with torch.no_grad(), autocast(config, device):

@@ -42,7 +42,7 @@ class Evaluations:
         events: a list that only grows.
         losses: mean test losses.
         accuracies: in percent.
-        best_accuracy: the highest, 0 to 1.
+        best_accuracy: the highest, 0 to 1; `None` where there is none.
     """
 
     def __init__(self) -> None:

@@ -203,6 +203,7 @@ def _first_status(run: str, config: RunConfig, started: RunStarted, now: float) 
         parameters=started.parameters,
         train_samples=started.train_samples,
         test_samples=started.test_samples,
+        targets=started.targets,
         steps_per_epoch=started.steps_per_epoch,
         total_steps=started.total_steps,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections import deque
@@ -90,7 +91,7 @@ def describe(event: events.Event, train_loss: float | None = None) -> tuple[LogL
             return "info", event.state
         case events.Eval():
             losses = f"test loss {event.loss:.4f}" if train_loss is None else f"loss {train_loss:.4f}, test {event.loss:.4f}"
-            return "info", f"epoch {event.epoch}: {losses}, accuracy {event.accuracy:.1%}"
+            return "info", f"epoch {event.epoch}: {losses}" + ("" if math.isnan(event.accuracy) else f", accuracy {event.accuracy:.1%}")
         case events.Checkpoint(kind="epoch") if train_loss is None:
             return None  # each evaluation is followed by one
         case events.Checkpoint():

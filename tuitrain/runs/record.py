@@ -111,6 +111,11 @@ class RunRecord:
         return self.evaluations.events
 
     @property
+    def has_accuracy(self) -> bool:
+        """Whether an answer of the network is right or wrong, as far as it is known."""
+        return self.config.loss != "mse" if self.plan is None else self.plan.targets != "numbers"
+
+    @property
     def best_accuracy(self) -> float | None:
         """The highest of them, 0 to 1."""
         return self.evaluations.best_accuracy

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -111,13 +112,14 @@ def _epochs(run: RunSummary, batch_size: int) -> list[str]:
             str(event.epoch),
             _number(train_loss(stored.loss, event.step, started, batch_size), ".4f"),
             f"{event.loss:.4f}",
-            f"{event.accuracy:.1%}",
+            "" if math.isnan(event.accuracy) else f"{event.accuracy:.1%}",
         )
         for event in evaluated[-_SHOWN_EPOCHS:]
     ]
     earlier = len(evaluated) - len(rows)
     more = [f"{earlier:,} earlier: tuitrain export {run.run} --format csv"] if earlier else []
-    return [f"  {line}" for line in [*_table([_EPOCHS, *rows]), *more]]
+    shown = len(_EPOCHS) if any(row[-1] for row in rows) else len(_EPOCHS) - 1
+    return [f"  {line}" for line in [*_table([row[:shown] for row in (_EPOCHS, *rows)]), *more]]
 
 
 def _took(run: RunSummary) -> str:

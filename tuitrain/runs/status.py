@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from tuitrain.events import LIVE_STATES, DataKind, EndState, RunStarted, RunState
+from tuitrain.events import LIVE_STATES, DataKind, EndState, RunStarted, RunState, Targets
 from tuitrain.files import read_in
 from tuitrain.paths import STATE
 from tuitrain.runs.errors import RunError
@@ -86,6 +86,7 @@ class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
     parameters: int
     train_samples: int
     test_samples: int
+    targets: Targets = "classes"
     steps_per_epoch: int
     total_steps: int
     queue: InQueue | None = None
@@ -111,6 +112,7 @@ class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
             parameters=self.parameters,
             train_samples=self.train_samples,
             test_samples=self.test_samples,
+            targets=self.targets,
             steps_per_epoch=self.steps_per_epoch,
             total_steps=self.total_steps,
         )

@@ -116,6 +116,8 @@ class TensorBoardWriter:
             if not any(_is_as_written(loss, event.loss_sum) for loss in told):
                 told.append(event.loss_sum)
                 values = {_EVALUATION: event.loss_sum, "test_loss_mean": event.loss, "test_accuracy": event.accuracy}
+                if math.isnan(event.accuracy):
+                    del values["test_accuracy"]
                 self._add(self._record(step=event.epoch - 1, summary=self._summary_of(values)))
         del self._evals[:ready]
 

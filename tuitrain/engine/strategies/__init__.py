@@ -39,7 +39,7 @@ class Strategy(Protocol):
 
         Args:
             inputs: the whole batch, on the first device.
-            labels: [N] int64, on the first device.
+            labels: [N, ...], class numbers or floats, on the first device.
 
         Returns:
             The mean loss over all N samples, detached, 0-dim, on the first device.

@@ -12,7 +12,7 @@ from torch.nn.parallel import gather
 
 from tuitrain.engine.clock import Seconds
 from tuitrain.engine.laps import Laps
-from tuitrain.engine.outputs import logits, tensors
+from tuitrain.engine.outputs import tensors
 from tuitrain.engine.replicas import Pattern, ShapeWatch
 from tuitrain.engine.strategies import Strategy
 
@@ -49,7 +49,7 @@ class DataParallel(Strategy):
 
     Args:
         model: in training mode, on the first of `devices`.
-        criterion: mean loss over samples.
+        criterion: of outputs and labels the mean loss over samples.
         devices: different GPUs.
         output_device: one of them.
         autocast: makes what a forward pass runs under.
@@ -82,7 +82,7 @@ class DataParallel(Strategy):
         """Forward and backward of one batch; see `Strategy.step`."""
         self._watch.by_device.clear()
         outputs = self._parallel(inputs)
-        loss: Tensor = self._criterion(logits(outputs), labels.to(self._output_device, non_blocking=True))
+        loss: Tensor = self._criterion(outputs, labels.to(self._output_device, non_blocking=True))
         self.laps.lap("forward")
         loss.backward()  # type: ignore[no-untyped-call]
         self.laps.lap("backward")

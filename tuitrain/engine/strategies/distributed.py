@@ -17,7 +17,6 @@ from tuitrain.engine.clock import Seconds, step_clock
 from tuitrain.engine.group import Group
 from tuitrain.engine.laps import Laps, Spent
 from tuitrain.engine.memory import STATS_SECONDS, Memory, memory_of
-from tuitrain.engine.outputs import logits
 from tuitrain.engine.replicas import Pattern, Shapes, ShapeWatch
 from tuitrain.engine.shared_mean import mean_in_memory
 from tuitrain.engine.uncompiled import hide_nothing, nothing_compiled_yet
@@ -45,7 +44,7 @@ class Distributed:
 
     Args:
         model: in training mode, on `device`; the same on every rank.
-        criterion: mean loss over samples.
+        criterion: of outputs and labels the mean loss over samples.
         device: this rank's own.
         devices: the ranks' devices, in order.
         autocast: what the forward pass runs under.
@@ -103,7 +102,7 @@ class Distributed:
         mine, marks = parts[0] if idle else parts[rank]
         with self._autocast:
             outputs = self._parallel(mine)
-        loss: Tensor = self._criterion(logits(outputs), marks)
+        loss: Tensor = self._criterion(outputs, marks)
         share = 0.0 if idle else len(marks) / len(labels)
         # DistributedDataParallel takes the mean over ranks; samples count, not ranks.
         weighed = loss * (share * count)
@@ -132,7 +131,7 @@ class Distributed:
         count, (inputs, labels) = self._group.size, batch()
         with self._autocast:
             outputs = self._parallel(inputs.chunk(count, self._batch_dim)[0])
-        self._criterion(logits(outputs), labels.chunk(count)[0]).backward()
+        self._criterion(outputs, labels.chunk(count)[0]).backward()
         for parameter in self._trained:
             parameter.grad = None
 

@@ -11,7 +11,6 @@ from torch import Tensor, nn
 
 from tuitrain.engine.clock import Seconds
 from tuitrain.engine.laps import Laps
-from tuitrain.engine.outputs import logits
 from tuitrain.engine.replicas import Pattern, ShapeWatch
 from tuitrain.engine.strategies import Strategy
 
@@ -21,7 +20,7 @@ class Single(Strategy):
 
     Args:
         model: in training mode, on `device`.
-        criterion: mean loss over samples.
+        criterion: of outputs and labels the mean loss over samples.
         device: where the model and all batches are.
         autocast: what the forward pass runs under.
 
@@ -63,7 +62,7 @@ class Single(Strategy):
         """The mean loss of one batch, with all that its backward needs."""
         with self._autocast:
             outputs = self._model(inputs)
-        loss: Tensor = self._criterion(logits(outputs), labels)
+        loss: Tensor = self._criterion(outputs, labels)
         shape = tuple(inputs.shape)
         self._patterns[shape] = Pattern(shape, None, (self._watch.last,))
         return loss

@@ -13,7 +13,6 @@ from torch import Tensor, nn
 
 from tuitrain.engine.clock import Seconds, step_clock
 from tuitrain.engine.laps import Laps
-from tuitrain.engine.outputs import logits
 from tuitrain.engine.replicas import Pattern, Shapes, ShapeWatch
 from tuitrain.engine.strategies import Strategy
 
@@ -44,7 +43,7 @@ class Split(Strategy):
 
     Args:
         replicas: the first one's module is what the optimizer updates.
-        criterion: mean loss over samples.
+        criterion: of outputs and labels the mean loss over samples.
         batch_dim: the input's axis that is cut; labels and outputs are cut at 0.
     """
 
@@ -92,7 +91,7 @@ class Split(Strategy):
         clock.restart()
         with replica.autocast:
             outputs = replica.module(inputs)
-        loss: Tensor = self._criterion(logits(outputs), labels)
+        loss: Tensor = self._criterion(outputs, labels)
         # Samples count, not replicas: the sum is the mean over the whole batch, whichever replica a sample was on.
         weighed = loss if share == 1 else loss * share
         forward = clock.tick() if self.laps.measuring else None

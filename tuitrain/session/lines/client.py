@@ -115,7 +115,7 @@ def _with_lost_numbers(line: bytes, decoder: msgspec.json.Decoder[Event]) -> Eve
     try:
         document = msgspec.json.decode(line)
         if isinstance(document, dict) and document.get("event") in ("step", "eval"):
-            document |= {field: math.nan for field in ("loss", "loss_sum") if document.get(field, 0) is None}
+            document |= {field: math.nan for field in ("loss", "loss_sum", "accuracy") if document.get(field, 0) is None}
         return msgspec.convert(document, decoder.type)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return None

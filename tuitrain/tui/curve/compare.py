@@ -221,6 +221,8 @@ def track_of(number: int, record: RunRecord, made: Ruler | None, axis: Axis, wan
     if not record.evals:
         data = record.plan is None or record.plan.test_samples
         return Track(number, sentence="no test data" if not data else "not evaluated yet" if record.live else "never evaluated")
+    if wanted.metric == "accuracy" and not record.has_accuracy:
+        return Track(number, sentence="targets are numbers")
     tests = record.evaluations.losses if wanted.metric == "test" else record.evaluations.accuracies
     found = tests.around(made.step(axis.low), made.step(axis.high), wanted.width)
     points = clip([(made.place(step), value) for step, value in found], axis.low, axis.high)

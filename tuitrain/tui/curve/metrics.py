@@ -111,6 +111,8 @@ def why_empty(metric: Metric, record: RunRecord, *, ended: bool) -> str:
 
 def _why_no_evaluation(metric: Metric, record: RunRecord, *, ended: bool) -> str:
     plan = record.plan
+    if not record.has_accuracy:
+        return f"the targets are numbers, so there is no {metric.name}"
     if plan is not None and not plan.test_samples:
         return f"this run has no test data, so there is no {metric.name}"
     if ended:

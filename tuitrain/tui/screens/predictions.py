@@ -255,6 +255,10 @@ def _waiting(run: RunLike) -> str:
     started = record.started
     if started is not None and not started.test_samples:
         return "This run has no test data, so there is nothing that the network could be asked."
+    if started is not None and started.targets == "numbers":
+        return "The targets of this run are numbers, of which none is simply right: there are no answers to look at."
+    if started is not None and started.targets == "positions":
+        return "Each sample of this run has several classes, one for each of its positions; such answers are not shown here."
     if run.ended:
         if record.evals:
             return "The answers of this run are not kept."

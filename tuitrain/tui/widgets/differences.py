@@ -211,10 +211,16 @@ class Differences(ScrollingPane):
         words_ = (entrant.state or record.state for entrant, record in zip(self._entrants, records, strict=True))
         states = tuple(f"{glyph} {state}" for (glyph, _), state in zip(looks, words_, strict=True))
         accuracies = [record.best_accuracy for record in records]
+        tests = [None if (least := record.evaluations.losses.least) is None else least[1] for record in records]
         losses = [record.last_loss if record.last_loss is not None and math.isfinite(record.last_loss) else None for record in records]
+        results = []
+        if any(record.has_accuracy for record in records):
+            results.append(_Entry("best accuracy", tuple(map(_accuracy, records)), self._best(accuracies, greatest=True)))
+        if not all(record.has_accuracy for record in records):
+            results.append(_Entry("best test loss", tuple(map(words.number, tests)), self._best(tests, greatest=False)))
         return [
             _Entry("state", states, tuple(style for _, style in looks)),
-            _Entry("best accuracy", tuple(_accuracy(record) for record in records), self._best(accuracies, greatest=True)),
+            *results,
             _Entry("last loss", tuple(map(_last_loss, records)), self._best(losses, greatest=False)),
         ]
 
@@ -236,6 +242,8 @@ class Differences(ScrollingPane):
 def _accuracy(record: RunRecord) -> str:
     if record.best_accuracy is not None:
         return f"{100 * record.best_accuracy:.1f} %"
+    if not record.has_accuracy:
+        return "targets are numbers"
     return "no test data" if record.plan is not None and not record.plan.test_samples else words.NONE
 
 

@@ -160,10 +160,11 @@ class Progress(Pane):
         row.add("loss ", palette.dim).right(words.number(record.last_loss), 6, palette.train)
         last = record.evals[-1] if record.evals else None
         row.add(" · ", palette.faint).add("test ", palette.dim).right(words.number(last.loss) if last else "-", 6, palette.test)
-        share = f"{last.accuracy * 100:.1f} %" if last else "-"
-        row.add(" · ", palette.faint).add(f"{accuracy} ", palette.dim).right(share, 6, palette.strong)
-        if self._view.ended and record.best_accuracy is not None:
-            row.add(f"  best {record.best_accuracy * 100:.1f} %", palette.dim)
+        if record.has_accuracy:
+            share = f"{last.accuracy * 100:.1f} %" if last else "-"
+            row.add(" · ", palette.faint).add(f"{accuracy} ", palette.dim).right(share, 6, palette.strong)
+        if self._view.ended and (best := _best(record)):
+            row.add(f"  best {best}", palette.dim)
         elif width > 76 and record.lr is not None:
             row.add(" · ", palette.faint).add(f"lr {record.lr:g}", palette.dim)
         return row
@@ -199,6 +200,14 @@ class Progress(Pane):
         if record is None or record.error is None:
             return []
         return wrap_into(record.error, width, 2)
+
+
+def _best(record: RunRecord) -> str:
+    """The best test result; empty where there is none."""
+    if record.best_accuracy is not None:
+        return f"{record.best_accuracy * 100:.1f} %"
+    least = record.evaluations.losses.least
+    return "" if record.has_accuracy or least is None else words.number(least[1])
 
 
 def _no_step(record: RunRecord) -> str:

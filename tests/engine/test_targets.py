@@ -1,0 +1,498 @@
+"""What a network's outputs are compared with beside the classes of samples: numbers, classes of positions, and by losses of one's own."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from engine_small import CLASSES, FakeControl, go_on, losses_of, make_images, of, run, small_config
+from PIL import Image
+from test_export_script import executed, exported
+from torch import Tensor, nn
+from torch.utils.data import Dataset, TensorDataset
+
+from tuitrain.config import ConfigError, RunConfig
+from tuitrain.engine import checkpoint
+from tuitrain.engine.check import check
+from tuitrain.engine.evaluate import Score
+from tuitrain.events import Checkpoint, Eval, Notice, Predictions, RunEnded, RunStarted, encode
+from tuitrain.paths import CHECKPOINTS
+
+HERE = "test_targets"
+
+
+def make_points() -> Any:
+    """The small images, and of each two numbers [N, 2] that show in it."""
+    return tuple((images, torch.stack((images[:, 0].float().mean((1, 2)), labels.float()), 1) / 50) for images, labels in make_images(None))
+
+
+def make_point() -> Any:
+    return tuple((images, labels[:, 0].double()) for images, labels in make_points())
+
+
+def make_counts() -> Any:
+    return tuple((images, labels[:, None]) for images, labels in make_images(None))
+
+
+def make_masks() -> Any:
+    """A class for each pixel, in the place of which the network is to say whether it is dark or bright."""
+    return tuple((images, (images[:, 0] > 90).long() + (images[:, 0] > 160)) for images, _ in make_images(None))
+
+
+def make_flags() -> Any:
+    return tuple((images, labels > 1) for images, labels in make_images(None))
+
+
+def make_same() -> Any:
+    return tuple((images / 255, images / 255) for images, _ in make_images(None))
+
+
+class Shapes(Dataset[Any]):
+    """Images with a mask that is an image too, as of data sets for segmentation."""
+
+    def __init__(self, count: int) -> None:
+        self.images = make_images(None)[0][0][:count]
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    def __getitem__(self, index: int) -> Any:
+        pixels = self.images[index].permute(1, 2, 0).contiguous().numpy()
+        mask = Image.fromarray((pixels[:, :, 0] > 90).astype(np.uint8), "P")
+        return Image.fromarray(pixels), mask
+
+
+class Centres(Shapes):
+    def __getitem__(self, index: int) -> Any:
+        return super().__getitem__(index)[0], (index / 10, 0.5)
+
+
+def make_shapes() -> Any:
+    return Shapes(20), Shapes(6)
+
+
+def make_centres() -> Any:
+    return Centres(20), Centres(6)
+
+
+def make_pairs() -> Any:
+    return TensorDataset(*make_points()[0]), TensorDataset(*make_points()[1])
+
+
+def make_regressor(num_classes: int) -> nn.Module:
+    return nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(64, num_classes))
+
+
+def make_one_score() -> nn.Module:
+    return nn.Sequential(make_regressor(1), nn.Flatten(0))
+
+
+def make_pixels() -> nn.Module:
+    return nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.ReLU(), nn.Conv2d(8, 3, 1))
+
+
+class ClassesLast(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = make_pixels()
+
+    def forward(self, images: Tensor) -> Tensor:
+        scores: Tensor = self.net(images)
+        return scores.movedim(1, -1)
+
+
+class Coder(nn.Module):
+    """Gives what it makes of an image, and the code from which it made that."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.down, self.up = nn.Linear(192, 6), nn.Linear(6, 192)
+
+    def forward(self, images: Tensor) -> tuple[Tensor, Tensor]:
+        code = self.down(images.flatten(1))
+        return self.up(code).view_as(images), code
+
+
+def far(outputs: Tensor, labels: Tensor) -> Tensor:
+    return (outputs - labels).abs().mean()
+
+
+def changing(outputs: Tensor, labels: Tensor) -> Tensor:
+    """Changes what it is given."""
+    labels -= 1
+    outputs -= 1
+    return (outputs - labels).square().mean()
+
+
+def coded(outputs: tuple[Tensor, Tensor], images: Tensor) -> Tensor:
+    made, code = outputs
+    return nn.functional.mse_loss(made, images) + 0.01 * code.square().mean()
+
+
+class Focal(nn.Module):
+    def __init__(self, power: float = 2.0) -> None:
+        super().__init__()
+        self.power = power
+
+    def forward(self, scores: Tensor, labels: Tensor) -> Tensor:
+        sure = torch.log_softmax(scores, 1).gather(1, labels[:, None])[:, 0]
+        return (-((1 - sure.exp()) ** self.power) * sure).mean()
+
+
+class Learning(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.centre = nn.Parameter(torch.zeros(2))
+
+    def forward(self, outputs: Tensor, labels: Tensor) -> Tensor:
+        return (outputs - self.centre).square().mean()
+
+
+class Failing:
+    def __init__(self) -> None:
+        raise RuntimeError("not today")
+
+
+weighted = nn.CrossEntropyLoss(weight=torch.arange(1.0, CLASSES + 1))
+a_number = 3
+
+
+def summed(outputs: Tensor, labels: Tensor) -> Tensor:
+    return (outputs - labels).square().sum()
+
+
+def summed_code(outputs: tuple[Tensor, Tensor], images: Tensor) -> Tensor:
+    return (outputs[0] - images).square().sum()
+
+
+def apart(outputs: Tensor, labels: Tensor) -> Tensor:
+    return (outputs - labels).square()
+
+
+def detached(outputs: Tensor, labels: Tensor) -> Tensor:
+    return (outputs.detach() - labels).square().mean()
+
+
+def constant(outputs: Tensor, labels: Tensor) -> float:
+    return 1.0
+
+
+def raising(outputs: Tensor, labels: Tensor) -> Tensor:
+    raise ValueError("these do not fit")
+
+
+def alone(outputs: Tensor) -> Tensor:
+    return outputs.mean()
+
+
+KINDS: dict[str, dict[str, Any]] = {
+    "mse": {"loss": "mse", "data": f"{HERE}:make_points", "model": f"{HERE}:make_regressor"},
+    "of torch": {"loss": "torch.nn:HuberLoss", "data": f"{HERE}:make_point", "model": f"{HERE}:make_one_score"},
+    "function": {"loss": f"{HERE}:far", "data": f"{HERE}:make_points", "model": f"{HERE}:make_regressor"},
+    "changing": {"loss": f"{HERE}:changing", "data": f"{HERE}:make_points", "model": f"{HERE}:make_regressor"},
+    "flags": {"loss": "torch.nn:BCEWithLogitsLoss", "data": f"{HERE}:make_flags", "model": f"{HERE}:make_one_score"},
+    "several outputs": {"loss": f"{HERE}:coded", "data": f"{HERE}:make_same", "model": f"{HERE}:Coder"},
+    "positions": {"data": f"{HERE}:make_masks", "model": f"{HERE}:make_pixels"},
+    "weighted": {"loss": f"{HERE}:weighted", "model": "engine_small:make_net"},
+    "class": {"loss": f"{HERE}:Focal", "model": "engine_small:make_net"},
+}
+TARGETS = {"positions": "positions", "weighted": "classes", "class": "classes"}
+"""Of the others the targets are numbers."""
+
+
+@pytest.fixture(params=list(KINDS))
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def of_kind(kind: str, **changes: Any) -> RunConfig:
+    return small_config(**{"precision": "fp64", "lr": 0.01} | KINDS[kind] | changes)
+
+
+def plain(kind: str) -> tuple[list[float], list[tuple[float, float]]]:
+    """The losses of a plain loop over two epochs, and after each the test loss and how many answers were right."""
+    config = of_kind(kind)
+    make_data = (lambda: make_images(None)) if config.data.startswith("engine_small") else globals()[config.data.partition(":")[2]]
+    (inputs, labels), (test_inputs, test_labels) = make_data()
+    torch.manual_seed(0)
+    makers: dict[str, Callable[[], nn.Module]] = {
+        "make_regressor": lambda: make_regressor(2),
+        "make_net": lambda: make_regressor(CLASSES),
+        "make_one_score": make_one_score,
+        "make_pixels": make_pixels,
+        "Coder": Coder,
+    }
+    model = makers[config.model.partition(":")[2]]().double()
+    losses: dict[str, Any] = {"mse": nn.MSELoss(), "of torch": nn.HuberLoss(), "flags": nn.BCEWithLogitsLoss()}
+    losses["positions"] = nn.CrossEntropyLoss()
+    own: dict[str, Any] = {"function": far, "changing": changing, "several outputs": coded, "class": Focal()}
+    criterion = (losses | own | {"weighted": nn.CrossEntropyLoss(weight=weighted.weight.double())})[kind]
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+
+    def pair(given: Tensor, said: Tensor) -> tuple[Tensor, Tensor]:
+        floats = said.double() if said.is_floating_point() or said.dtype == torch.bool else said
+        return (given / torch.tensor(255, dtype=torch.double) if given.dtype == torch.uint8 else given.double()), floats.clone()
+
+    steps, tests = [], []
+    for _ in range(2):
+        for first in range(0, len(inputs), 8):
+            given, said = pair(inputs[first : first + 8], labels[first : first + 8])
+            loss = criterion(model(given), said)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            steps.append(loss.item())
+        total, right = 0.0, 0
+        with torch.no_grad():
+            for first in range(0, len(test_inputs), 8):
+                given, said = pair(test_inputs[first : first + 8], test_labels[first : first + 8])
+                scores = model(given)
+                total += criterion(scores, said.clone()).item() * len(said)
+                if kind in TARGETS:
+                    right += int((scores.argmax(1) == said).sum())
+        tests.append((total / len(test_inputs), right / test_labels.numel() if kind in TARGETS else math.nan))
+    return steps, tests
+
+
+def test_a_run_learns_what_a_plain_loop_learns(tmp_path: Path, kind: str) -> None:
+    events = run(of_kind(kind), FakeControl(tmp_path))
+    assert events[-1] == RunEnded(state="finished", step=14)
+    steps, tests = plain(kind)
+    assert list(losses_of(events).values()) == pytest.approx(steps, rel=1e-9)
+    found = of(Eval, events)
+    assert [one.loss for one in found] == pytest.approx([loss for loss, _ in tests], rel=1e-9)
+    assert [one.accuracy for one in found] == pytest.approx([accuracy for _, accuracy in tests], nan_ok=True)
+    assert of(RunStarted, events)[0].targets == TARGETS.get(kind, "numbers")
+    assert bool(of(Predictions, events)) == (TARGETS.get(kind) == "classes")
+    assert [notice.text for notice in of(Notice, events)] == []
+
+
+def test_replicas_learn_what_one_device_learns(tmp_path: Path, kind: str) -> None:
+    one = run(of_kind(kind, batch_size=9), FakeControl(tmp_path / "one"))
+    three = run(of_kind(kind, batch_size=9, device="cpu,cpu,cpu"), FakeControl(tmp_path / "three"))
+    # With weights it is no mean over the samples: that of a part weighs those of rare classes otherwise.
+    assert losses_of(three) == pytest.approx(losses_of(one), rel=0.2 if kind == "weighted" else 1e-9)
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_a_run_goes_on_bit_for_bit(tmp_path: Path, kind: str) -> None:
+    unbroken = run(of_kind(kind), FakeControl(tmp_path / "unbroken"))
+    control = FakeControl(tmp_path / "broken", {9: ["stop"]})
+    begun = run(of_kind(kind), control)
+    assert len(losses_of(begun)) == 9
+    rest = go_on(of_kind(kind), FakeControl(tmp_path / "broken"))
+    assert losses_of(begun) | losses_of(rest) == losses_of(unbroken)
+    assert of(RunStarted, rest)[0].targets == of(RunStarted, unbroken)[0].targets
+
+
+@pytest.mark.parametrize("changes", [{}, {"device": "cpu,cpu"}, {"precision": "bf16"}], ids=["single", "split", "bf16"])
+def test_the_script_learns_it_too(tmp_path: Path, kind: str, changes: dict[str, str]) -> None:
+    text, losses, evals = exported(of_kind(kind, max_steps=9, **changes), tmp_path)
+    output = executed(text)
+    told = {int(step): float(loss) for step, loss in re.findall(r"^step (\d+) loss (\S+)$", output, re.MULTILINE)}
+    assert told == pytest.approx(losses, rel=1e-9 if not changes.get("precision") else 1e-5)
+    tested = re.findall(r"^epoch \d+ test loss (\S+) \(sum over batches \S+\)(?: accuracy (\S+))?$", output, re.MULTILINE)
+    assert [float(loss) for loss, _ in tested] == pytest.approx([one.loss for one in evals], rel=1e-5)
+    accuracies = [float(accuracy) if accuracy else math.nan for _, accuracy in tested]
+    assert accuracies == pytest.approx([one.accuracy for one in evals], nan_ok=True)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"data": f"{HERE}:make_shapes", "model": f"{HERE}:make_pixels"},
+        {"data": f"{HERE}:make_centres", "model": f"{HERE}:make_regressor", "loss": "mse"},
+        {"data": f"{HERE}:make_pairs", "model": f"{HERE}:make_regressor", "loss": "mse"},
+        {"data": f"{HERE}:make_counts", "model": f"{HERE}:make_regressor", "loss": "mse"},
+    ],
+    ids=["masks", "tuples", "tensors", "whole numbers"],
+)
+def test_torch_data_sets_and_whole_numbers(tmp_path: Path, changes: dict[str, str]) -> None:
+    text, losses, evals = exported(small_config(epochs=1, **changes), tmp_path)
+    told = [float(loss) for loss in re.findall(r"^step \d+ loss (\S+)$", executed(text), re.MULTILINE)]
+    assert told == pytest.approx(list(losses.values()), rel=1e-5)
+    assert math.isnan(evals[0].accuracy) == ("loss" in changes)
+
+
+def test_a_built_in_network_gives_as_many_numbers_as_a_sample_has(tmp_path: Path) -> None:
+    events = run(small_config(data=f"{HERE}:make_wide_points", model="seed-cnn", loss="mse", optimizer="adam", lr=0.001), FakeControl(tmp_path))
+    assert of(RunStarted, events)[0].parameters == 145_578 - 8 * 65
+    losses = list(losses_of(events).values())
+    assert losses[-1] < losses[0] / 2
+
+
+def make_wide_points() -> Any:
+    return tuple((images.repeat(1, 1, 4, 4), labels) for images, labels in make_points())
+
+
+def test_json_has_no_number_where_there_is_no_accuracy(tmp_path: Path) -> None:
+    events = run(of_kind("mse"), FakeControl(tmp_path))
+    assert json.loads(encode(of(Eval, events)[0]))["accuracy"] is None
+    assert json.loads(encode(of(RunStarted, events)[0]))["targets"] == "numbers"
+
+
+def test_the_best_checkpoint_is_that_of_the_least_loss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    losses = iter([3.0, 1.0, math.nan, 2.0, 1.5, 0.5, 0.7])
+
+    def scored(self: Any) -> Any:
+        loss = next(losses)
+        return Score(loss, loss, math.nan, None)
+        yield
+
+    monkeypatch.setattr("tuitrain.engine.evaluate.Evaluator.run", scored)
+    folder = tmp_path / "run"
+    events = run(of_kind("mse", epochs=4), FakeControl(folder))
+    assert [event.step for event in of(Checkpoint, events) if event.kind == "best"] == [7, 14]
+    newest = checkpoint.checkpoints(folder / CHECKPOINTS)[-1]
+    assert (checkpoint.load(newest).position.best_loss, checkpoint.load(newest).position.best_accuracy) == (1.0, None)
+    # What was best before counts for a run that goes on.
+    more = go_on(of_kind("mse", epochs=7), FakeControl(folder))
+    assert [event.step for event in of(Checkpoint, more) if event.kind == "best"] == [42]
+
+
+def refused(config: RunConfig, folder: Path) -> str:
+    with pytest.raises(ConfigError) as error:
+        run(config, FakeControl(folder))
+    assert list(folder.iterdir()) == []
+    return str(error.value)
+
+
+MODEL, DATA = f"model: '{HERE}:", f"data: '{HERE}:"
+TWO = "for outputs [2, 2] and labels [2, 2]"
+
+
+@pytest.mark.parametrize(
+    ("base", "changes", "said"),
+    [
+        (
+            "mse",
+            {"data": f"{HERE}:make_point", "model": f"{HERE}:make_regressor"},
+            " gives [2, 1] for labels [2]; for the loss mse both must have one shape, as labels.unsqueeze(1) gives it to them.",
+        ),
+        ("mse", {"model": "engine_small:make_net"}, " gives [2, 4] for labels [2, 2]; for the loss mse both must have one shape."),
+        (
+            "mse",
+            {"loss": "cross_entropy"},
+            "labels are torch.float32; they must be whole numbers, one class number a sample, for the loss cross_entropy. To come "
+            "near to numbers is what the loss mse is for.",
+        ),
+        (
+            "mse",
+            {"data": f"{HERE}:make_counts", "loss": "nll"},
+            "labels have the shape [50, 1] for 50 inputs; they must be one number a sample, as labels.squeeze(1) makes them.",
+        ),
+        (
+            "mse",
+            {"data": "synthetic", "model": "seed-cnn"},
+            "loss: mse is of numbers, and the labels of synthetic are class numbers, which cross_entropy is for.",
+        ),
+        (
+            "mse",
+            {"data": f"{HERE}:make_uneven"},
+            "the test labels are numbers of the shape [1] and the train labels numbers of the shape [2]; they must be alike.",
+        ),
+        ("mse", {"data": f"{HERE}:make_empty"}, "the train labels have the shape [50, 0] for 50 inputs; they must be [N] or [N, ...]."),
+        (
+            "positions",
+            {"data": f"{HERE}:make_mixed", "loss": f"{HERE}:far"},
+            "the test labels are numbers and the train labels class numbers; they must be alike.",
+        ),
+        (
+            "positions",
+            {"model": f"{HERE}:ClassesLast"},
+            "gives [2, 8, 8, 3] for inputs [2, 3, 8, 8] of the data 'test_targets:make_masks'; it must give [2, 3, 8, 8], one "
+            "score for each of the 3 classes at each position. The classes are the second axis: outputs.movedim(-1, 1) puts them "
+            "there.",
+        ),
+        (
+            "positions",
+            {"data": f"{HERE}:make_one_hot", "model": "engine_small:make_net"},
+            "Rows that are 1 once are class numbers by labels.argmax(1).",
+        ),
+        (
+            "function",
+            {"loss": f"{HERE}:summed"},
+            f"loss: '{HERE}:summed' gives the sum over the samples; it must give their mean, as divided by len(labels).",
+        ),
+        ("several outputs", {"loss": f"{HERE}:summed_code"}, "gives the sum over the samples"),
+        (
+            "function",
+            {"loss": f"{HERE}:apart"},
+            f"loss: '{HERE}:apart' gives [2, 2] of torch.float32 {TWO}; it must give a single float, the mean over the samples.",
+        ),
+        ("function", {"loss": f"{HERE}:constant"}, f"loss: '{HERE}:constant' gives a float {TWO}; it must give"),
+        (
+            "function",
+            {"loss": f"{HERE}:detached"},
+            f"gives a number {TWO} that has no gradient; it must be computed of the outputs by torch.",
+        ),
+        ("function", {"loss": f"{HERE}:raising"}, f"loss: '{HERE}:raising' raised ValueError: these do not fit (test_targets.py, line "),
+        (
+            "function",
+            {"loss": f"{HERE}:alone"},
+            f"loss: '{HERE}:alone' cannot be called with outputs and labels; it must be a function loss(outputs, labels).",
+        ),
+        ("function", {"loss": f"{HERE}:a_number"}, f"loss: '{HERE}:a_number' is a int; it must be a function."),
+        ("function", {"loss": f"{HERE}:Failing"}, f"loss: '{HERE}:Failing' raised RuntimeError: not today (test_targets.py, line "),
+        (
+            "function",
+            {"loss": f"{HERE}:Learning"},
+            f"loss: '{HERE}:Learning' has parameters, which would not be trained; what is to be trained belongs to the model.",
+        ),
+        ("function", {"loss": f"{HERE}:fra"}, f"loss: '{HERE}:fra': the module {HERE} has no 'fra'. Did you mean 'far'?"),
+        (
+            "function",
+            {"loss": "torch.nn:Linear"},
+            "loss: the class 'torch.nn:Linear' cannot be made without arguments; it must be a function loss(outputs, labels).",
+        ),
+        ("function", {"target_accuracy": 0.5}, "target_accuracy: 0.5 is of answers that are right or wrong; here it must be none."),
+    ],
+)
+def test_what_does_not_fit_is_one_sentence(tmp_path: Path, base: str, changes: dict[str, Any], said: str) -> None:
+    sentence = refused(of_kind(base, **{"precision": "fp32", **changes}), tmp_path)
+    assert said in sentence
+    assert sentence.count("\n") == 0
+
+
+def make_uneven() -> Any:
+    train, (images, labels) = make_points()
+    return train, (images, labels[:, :1])
+
+
+def make_empty() -> Any:
+    return tuple((images, labels[:, :0]) for images, labels in make_points())
+
+
+def make_mixed() -> Any:
+    return make_images(None)[0], make_point()[1]
+
+
+def make_one_hot() -> Any:
+    return tuple((images, nn.functional.one_hot(labels, CLASSES)) for images, labels in make_images(None))
+
+
+def test_a_run_for_the_queue_is_refused_for_its_loss() -> None:
+    config = small_config(model="seed-cnn", data="synthetic", loss=f"{HERE}:Failing")
+    with pytest.raises(ConfigError, match="loss: 'test_targets:Failing' raised RuntimeError: not today"):
+        check(config)
+
+
+def make_holed_points() -> Any:
+    train, test = make_points()
+    train[1][21, 1] = math.nan
+    return train, test
+
+
+def test_a_label_that_is_no_number_is_named(tmp_path: Path) -> None:
+    config = of_kind("mse", data=f"{HERE}:make_holed_points")
+    ended = of(RunEnded, run(config, FakeControl(tmp_path)))[0]
+    assert ended.state == "failed"
+    assert ended.error is not None
+    assert "the labels of training sample 21, counted from 0, hold a nan or an infinity" in ended.error
