@@ -58,6 +58,26 @@ def test_replayed_steps_are_those_that_are_not(
     assert of(Eval, replayed)[-1].loss == pytest.approx(of(Eval, plain)[-1].loss, rel=1e-9)
 
 
+@pytest.mark.parametrize(
+    ("changes", "count"),
+    [
+        ({"data": "test_targets:make_wide_points", "loss": "mse"}, 3 * (24 - 3 - WARM_UP)),
+        ({"loss": "test_targets:weighted"}, 0),
+        ({"data": "test_targets:make_wide_points", "loss": "torch.nn:HuberLoss"}, 0),
+    ],
+    ids=["mse", "own module", "of torch"],
+)
+def test_other_losses_are_those_of_the_cpu(tmp_path: Path, replays: list[str], changes: dict[str, Any], count: int) -> None:
+    """What a person's own loss decides in Python, a recorded step would not see."""
+    changes = {**LARGE, "model": "seed-cnn", "precision": "fp64", "lr": 0.0001, "max_steps": 24, **changes}
+    events = run(small_config(**changes), FakeControl(tmp_path / "gpu"))
+    assert not said(events)
+    assert len(replays) == count
+    there = run(small_config(**{**changes, "device": "cpu"}), FakeControl(tmp_path / "cpu"))
+    assert losses_of(events) == pytest.approx(losses_of(there), rel=1e-9)
+    assert of(Eval, events)[-1].loss == pytest.approx(of(Eval, there)[-1].loss, rel=1e-9)
+
+
 @compiles
 @pytest.mark.parametrize("changes", [{"model": "seed-cnn"}, {"model": "transformer", "dropout": 0.3, "optimizer": "adam"}])
 def test_a_compiled_network_is_replayed_and_goes_on_as_it_would_have(

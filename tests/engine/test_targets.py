@@ -322,7 +322,9 @@ def test_torch_data_sets_and_whole_numbers(tmp_path: Path, changes: dict[str, st
 
 
 def test_a_built_in_network_gives_as_many_numbers_as_a_sample_has(tmp_path: Path) -> None:
-    events = run(small_config(data=f"{HERE}:make_wide_points", model="seed-cnn", loss="mse", optimizer="adam", lr=0.001), FakeControl(tmp_path))
+    events = run(
+        small_config(data=f"{HERE}:make_wide_points", model="seed-cnn", loss="mse", optimizer="adam", lr=0.001), FakeControl(tmp_path)
+    )
     assert of(RunStarted, events)[0].parameters == 145_578 - 8 * 65
     losses = list(losses_of(events).values())
     assert losses[-1] < losses[0] / 2
