@@ -13,7 +13,7 @@ from tuitrain.config import OF_CLASSES, ConfigError, RunConfig
 from tuitrain.engine import torch_dataset
 from tuitrain.engine.imports import called, import_string
 from tuitrain.engine.places import one_line
-from tuitrain.engine.samples import Dataset, Split, special_kind
+from tuitrain.engine.samples import IGNORED, Dataset, Split, special_kind
 from tuitrain.events import Notice, Progress
 
 # A class number above this is a mistake (an identifier, a regression target), and a name for each would fill the memory.
@@ -115,7 +115,10 @@ def _checked_labels(where: str, labels: Tensor, inputs: Tensor, loss: str) -> Te
         return plain if plain.dtype in (torch.float32, torch.float64) else plain.float()
     # Of the larger unsigned types torch knows no minimum.
     whole = plain.to(torch.int64)
-    lowest, highest = int(whole.min()), int(whole.max())
+    counted = whole if whole.dim() == 1 else whole[whole != IGNORED]
+    if not len(counted):
+        raise ConfigError(f"{where} labels are all {IGNORED}, which counts for nothing; they must be class numbers.")
+    lowest, highest = int(counted.min()), int(counted.max())
     if lowest < 0 or highest >= MAX_CLASSES:
         wrong = lowest if lowest < 0 else highest
         raise ConfigError(f"{where} labels hold {wrong}; they must be class numbers from 0 to {MAX_CLASSES - 1:,}.")

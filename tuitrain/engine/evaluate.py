@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from tuitrain.engine.data import Split, batch
 from tuitrain.engine.outputs import logits
 from tuitrain.engine.predictions import Answers
+from tuitrain.engine.samples import IGNORED
 from tuitrain.engine.views import six_views
 from tuitrain.events import Progress
 
@@ -97,7 +98,7 @@ class Evaluator:
         if answers is not None:
             sums[2] = answers.right()
         loss, loss_sum, right = sums.tolist()
-        accuracy = math.nan if self.split.targets == "numbers" else right / self.split.labels.numel()
+        accuracy = math.nan if self.split.targets == "numbers" else right / int((self.split.labels != IGNORED).sum())
         return Score(loss / len(self.split), loss_sum, accuracy, answers)
 
     @torch.no_grad()

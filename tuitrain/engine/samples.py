@@ -10,6 +10,9 @@ from torch import Tensor
 from tuitrain.engine.file_names import FileNames
 from tuitrain.events import DataKind, Targets
 
+IGNORED = -100
+"""The class number of a position that counts for nothing, as torch's losses of classes have it (`ignore_index`)."""
+
 
 class Interrupted(Exception):
     """A stop was asked for while data was downloaded or decoded; nothing was kept half-done."""
@@ -38,7 +41,7 @@ class Split:
 
     Attributes:
         inputs: [N, 3, H, W] uint8 images in channels_last memory unless `contiguous`, or [N, ...] of another shape, uint8 or float.
-        labels: [N] int64 class numbers; [N, ...] of them, one for each position; or [N, ...] floats.
+        labels: [N] int64 class numbers; [N, ...] of them, one for each position, or `IGNORED`; or [N, ...] floats.
         as_rows: the model gets images as sequences of rows.
         contiguous: the model can be trained with contiguous inputs only, and `inputs` are.
         targets: what `labels` are for the model that is trained with them; class numbers that it does not score each are mere numbers.

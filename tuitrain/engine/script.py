@@ -142,7 +142,7 @@ def training_part(config: RunConfig, kind: DataKind, targets: Targets, has_test:
     ]
     lines += speedrun.end_lines(config)
     if has_test is not False:
-        lines += ["", *_test(config, kind, targets, certain=bool(has_test))]
+        lines += ["", *_test(config, targets, certain=bool(has_test))]
     if config.max_steps is not None:
         lines += ["", "    if step == max_steps:", "        break"]
     if config.strategy == "ddp":
@@ -185,7 +185,7 @@ def _labels(config: RunConfig, targets: Targets, dtype: str) -> list[str]:
     return ["    labels = labels[rows].to(device)", f"    return inputs, labels.to({dtype}) if {numbers} else labels.long()"]
 
 
-def _test(config: RunConfig, kind: DataKind, targets: Targets, *, certain: bool) -> list[str]:
+def _test(config: RunConfig, targets: Targets, *, certain: bool) -> list[str]:
     # DistributedDataParallel talks to the other ranks, which do not test; the model inside of it does not.
     model = "model.module" if config.strategy == "ddp" else "model"
     score = model
@@ -198,7 +198,7 @@ def _test(config: RunConfig, kind: DataKind, targets: Targets, *, certain: bool)
         lines += ['    print(f"epoch {epoch} test loss {mean} (sum over batches {loss_sum})")']
     else:
         given = "logits(outputs)" if config.loss not in LOSSES and is_import_string(config.model) else "outputs"
-        lines += [f"            right += ({given}.argmax(1) == labels).sum().item()", _TEST_TOLD[kind == "custom"]]
+        lines += [f"            right += ({given}.argmax(1) == labels).sum().item()", _told(targets)]
     if not certain:
         lines = ["    if test is not None:", *(f"    {line}" for line in lines)]
     return ranks.on_rank_0(lines) if config.strategy == "ddp" else lines
@@ -279,6 +279,12 @@ def _criterion(config: RunConfig) -> str:
     return {"cross_entropy": f"nn.CrossEntropyLoss({smoothing})", "nll": "nn.NLLLoss()", "mse": "nn.MSELoss()"}[config.loss]
 
 
+def _told(targets: Targets) -> str:
+    """What is printed of a test with an accuracy."""
+    count = "(test_labels >= 0).sum().item()" if targets == "positions" else "len(test_inputs)"
+    return f'    print(f"epoch {{epoch}} test loss {{mean}} (sum over batches {{loss_sum}}) accuracy {{right / {count}}}")'
+
+
 def _optimizer(config: RunConfig) -> str:
     name = {"sgd": "SGD", "adam": "Adam", "adamw": "AdamW"}[config.optimizer]
     settings = [f"lr={config.lr}"]
@@ -327,7 +333,3 @@ _TEST_BEFORE = (
 )
 
 _TEST_LOSS = "            mean, loss_sum = mean + loss.item() * len(labels) / len(test_inputs), loss_sum + loss.item()"
-_TEST_TOLD = {
-    False: '    print(f"epoch {epoch} test loss {mean} (sum over batches {loss_sum}) accuracy {right / len(test_inputs)}")',
-    True: '    print(f"epoch {epoch} test loss {mean} (sum over batches {loss_sum}) accuracy {right / test_labels.numel()}")',
-}
