@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import signal
@@ -27,6 +28,7 @@ from tuitrain.engine.checkpoint import checkpoints, folder_name
 from tuitrain.engine.meeting import Meeting
 from tuitrain.events import (
     Checkpoint,
+    Eval,
     Event,
     Losses,
     Notice,
@@ -113,6 +115,17 @@ def test_ranks_whose_own_data_are_not_the_same_are_refused(tmp_path: Path, monke
     said = r"custom with 160 training and 16 test samples \(their labels \w{8}\) on \S+ \(rank \d\)"
     with pytest.raises(ConfigError, match=rf"^data: it is {said} and {said}; all must train with the same\.$"):
         events_of(small_run(2, model="seed-cnn", data="small_images:make_unlike"), tmp_path)
+
+
+def test_ranks_learn_by_a_loss_of_ones_own_what_one_device_learns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
+    changes = {"data": "small_images:make_same", "model": "small_images:Coder", "loss": "small_images:coded", "batch_size": 9, "lr": 0.1}
+    together = events_of(small_run(2, **changes), tmp_path / "together")
+    alone = events_of(small_run(1, **changes), tmp_path / "alone")
+    assert together[-1] == RunEnded(state="finished", step=12)
+    assert losses_of(together) == pytest.approx(losses_of(alone), rel=1e-9)
+    (both,), (one,) = ([event for event in events if isinstance(event, Eval)] for events in (together, alone))
+    assert (both.loss, math.isnan(both.accuracy)) == (pytest.approx(one.loss, rel=1e-9), True)
 
 
 def test_a_group_begins_with_the_weights_of_a_file(tmp_path: Path) -> None:
