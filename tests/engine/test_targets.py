@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,10 +20,11 @@ from torch import Tensor, nn
 from torch.utils.data import Dataset, TensorDataset
 
 from tuitrain.config import ConfigError, RunConfig
-from tuitrain.engine import checkpoint, export
+from tuitrain.engine import checkpoint, export, keeper
 from tuitrain.engine.check import check
 from tuitrain.engine.evaluate import Score
-from tuitrain.events import Checkpoint, Eval, Notice, Predictions, RunEnded, RunStarted, encode
+from tuitrain.engine.train import train
+from tuitrain.events import Checkpoint, Eval, Notice, Predictions, RunEnded, RunStarted, Step, encode
 from tuitrain.paths import CHECKPOINTS
 
 HERE = "test_targets"
@@ -379,6 +381,29 @@ def test_the_best_checkpoint_is_that_of_the_least_loss(tmp_path: Path, monkeypat
     # What was best before counts for a run that goes on.
     more = go_on(of_kind("mse", epochs=7), FakeControl(folder))
     assert [event.step for event in of(Checkpoint, more) if event.kind == "best"] == [42]
+
+
+def test_where_epochs_fly_not_each_one_with_a_lesser_loss_is_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now, losses = [0.0], iter(range(100, 0, -1))
+
+    def scored(self: Any) -> Any:
+        loss = float(next(losses))
+        return Score(loss, loss, math.nan, None)
+        yield
+
+    monkeypatch.setattr("tuitrain.engine.evaluate.Evaluator.run", scored)
+    monkeypatch.setattr(keeper, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    # The disk is waited for after each step: a write in which the clock was set forward would count as a long one.
+    monkeypatch.setattr(keeper.Keeper, "news", keeper.Keeper.drain)
+    control, saved = FakeControl(tmp_path), []
+    for event in train(of_kind("mse", epochs=24), control):
+        if isinstance(event, RunStarted):
+            control.folder = tmp_path
+        elif isinstance(event, Step) and event.step == 20 * 7 + 1:
+            now[0] = 1.0
+        elif isinstance(event, Checkpoint) and event.kind == "best":
+            saved.append(event.step // 7)
+    assert saved == [*range(1, 11), 21, 24]
 
 
 def refused(config: RunConfig, folder: Path) -> str:

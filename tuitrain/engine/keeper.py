@@ -105,7 +105,7 @@ class Keeper:
         self, kind: CheckpointKind, position: Position, accuracy: float | None, loss: float | None = None, *, ends: bool = False
     ) -> Iterator[Told]:
         """Copy everything, and let it be written; a position that is saved already is only told again. The end of an epoch may not be worth
-        it, see `EPOCH_SECONDS` and `RESTS`: of those the best one so far is saved, and the last one.
+        it, see `EPOCH_SECONDS` and `RESTS`: of those the one with the best accuracy so far is saved, and the last one.
 
         Args:
             kind: why it is saved.
@@ -116,10 +116,12 @@ class Keeper:
         """
         worth = merit(accuracy, loss)
         better = worth is not None and (self._best is None or worth > self._best)
+        # A loss is a little less after nearly every epoch, while an accuracy is seldom higher.
+        must_be = ends or position.epoch <= FIRST_EPOCHS or (better and loss is None)
+        if kind == "epoch" and not must_be and not self._rested(EPOCH_SECONDS):
+            return
         if better:
             self._best = worth
-        elif kind == "epoch" and not ends and position.epoch > FIRST_EPOCHS and not self._rested(EPOCH_SECONDS):
-            return
         yield from self.drain()
         self._saved_at = time.monotonic()
         saved = self._shelf.saved
