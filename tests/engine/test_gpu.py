@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import engine_small
 import msgspec
 import pytest
 import torch
 from engine_small import FakeControl, losses_of, of, run, small_config
+from torch import nn
 
 from tuitrain.devices.samples import DeviceSample, ProcessSample
 from tuitrain.devices.split import OwnMemory, split_memory
-from tuitrain.events import Predictions, Replicas, RunEnded, TensorMemory
+from tuitrain.events import Eval, Notice, Predictions, Replicas, RunEnded, TensorMemory
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an NVIDIA GPU")]
 
@@ -36,6 +39,46 @@ def test_what_a_file_gives_it_begins_with_there_too(tmp_path: Path) -> None:
     pictures = [{one.index: one.image for one in of(Predictions, events)[-1].samples} for events in (on_cpu, on_gpu)]
     assert pictures[0] == pictures[1]
     assert None not in pictures[0].values()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"shuffle": True, "augment": "crop-flip"},
+        {"shuffle": True, "augment": "flip-shift", "tta": True},
+        {"shuffle": True, "data": "engine_small:make_floats", "batch_dim": 1, "model": "test_gpu:make_second_axis"},
+        {"data": "engine_small:make_large_images", "model": "seed-cnn", "epochs": 8},
+    ],
+    ids=["plain", "shuffled", "moved", "floats", "replayed"],
+)
+def test_samples_that_would_fill_the_gpu_stay_on_the_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any]) -> None:
+    config = small_config(device="cuda:0", **changes)
+    there = run(config, FakeControl(tmp_path / "there"))
+    monkeypatch.setattr("tuitrain.engine.data_home.SHARE", 0)
+    here = run(config, FakeControl(tmp_path / "here"))
+    assert losses_of(here) == losses_of(there)
+    assert [one.loss for one in of(Eval, here)] == [one.loss for one in of(Eval, there)]
+    assert of(Predictions, here)[-1] == of(Predictions, there)[-1]
+    said = [[one.text for one in of(Notice, events) if "stay in this machine's memory" in one.text] for events in (there, here)]
+    assert said[0] == []
+    assert [bool(re.fullmatch(STAYS, text)) for text in said[1]] == [True], said
+
+
+STAYS = r"The samples take \S+ \wiB, and \S+ \wiB are free on cuda:0: they stay in this machine's memory, and each batch is copied.*"
+
+
+def make_second_axis(config: Any) -> nn.Module:
+    """Takes the samples on the second axis."""
+    net = engine_small.make_net(config)
+    net.register_forward_pre_hook(lambda module, inputs: (inputs[0].movedim(1, 0),))
+    return net
+
+
+def test_a_sample_on_the_host_that_holds_no_number_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tuitrain.engine.data_home.SHARE", 0)
+    events = run(small_config(device="cuda:0", data="engine_small:make_holed", shuffle=True), FakeControl(tmp_path))
+    assert "the inputs of training sample 21, counted from 0, hold a nan" in of(RunEnded, events)[0].error
 
 
 def test_the_same_seed_gives_the_same_losses_bit_for_bit(tmp_path: Path) -> None:

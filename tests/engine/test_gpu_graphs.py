@@ -147,7 +147,11 @@ def test_dropout_draws_the_same_replayed_or_not_and_when_a_run_goes_on(
     ],
     ids=["plain", "augmented", "bf16", "clipped"],
 )
-def test_no_step_waits_for_the_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, replays: list[str], changes: dict[str, Any]) -> None:
+@pytest.mark.parametrize("share", [0.5, 0], ids=["on it", "on the host"])
+def test_no_step_waits_for_the_gpu(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, replays: list[str], changes: dict[str, Any], share: float
+) -> None:
+    monkeypatch.setattr("tuitrain.engine.data_home.SHARE", share)
     step = train_module._step
 
     def strict(run: Any) -> Iterator[Event]:

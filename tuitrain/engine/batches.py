@@ -9,6 +9,7 @@ from tuitrain.config import RunConfig
 from tuitrain.engine.augment import crop_flip, flip_shift, moves
 from tuitrain.engine.data import Split, batch
 from tuitrain.engine.models import model_dtype
+from tuitrain.engine.samples import sent
 
 SPREAD = 1_000_003
 """Odd, so that different seeds stay different in the lowest 32 bits, which are all that torch's generator for the CPU takes."""
@@ -18,7 +19,7 @@ class Batches:
     """The batches of an epoch, ready for the model: a function of seed, epoch and step alone, so that a run can go on anywhere.
 
     Args:
-        split: the training samples, on the run's device.
+        split: the training samples.
         config: batch size, shuffling, augmentation, precision and the input's batch axis.
 
     Attributes:
@@ -48,8 +49,8 @@ class Batches:
         if self._config.augment == "crop-flip":
             inputs = crop_flip(inputs, self._config.seed * SPREAD + step)
         elif self._config.augment == "flip-shift":
-            mirrored, shifts = self._moved(epoch)
-            inputs = flip_shift(inputs, mirrored[index], shifts[index])
+            (mirrored, shifts), moved = self._moved(epoch), sent(index, inputs.device)
+            inputs = flip_shift(inputs, mirrored[moved], shifts[moved])
         if self._config.augment != "none" and self._split.contiguous:
             inputs = inputs.contiguous()  # augmented they are in channels_last memory
         return inputs, labels
@@ -67,7 +68,7 @@ class Batches:
     def _shuffled(self, epoch: int) -> Tensor:
         if self._order is None or self._order_epoch != epoch:
             order = torch.randperm(len(self._split), generator=torch.Generator().manual_seed(self._config.seed * SPREAD + epoch))
-            self._order, self._order_epoch = order.to(self._split.labels.device, non_blocking=True), epoch
+            self._order, self._order_epoch = order.to(self._split.inputs.device, non_blocking=True), epoch
         return self._order
 
     def _moved(self, epoch: int) -> tuple[Tensor, Tensor]:

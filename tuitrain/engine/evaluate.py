@@ -47,7 +47,7 @@ class Evaluator:
     Attributes:
         model: in training mode.
         criterion: of outputs and labels the mean loss over samples.
-        split: test samples, on the model's device.
+        split: test samples.
         batch_size: samples in a batch; it decides what `loss_sum` is a sum of.
         dtype, batch_dim: as in training.
         autocast: what the forward pass runs under.

@@ -31,7 +31,7 @@ class Answers:
     """Takes the scores of a split's samples in their order.
 
     Args:
-        split: the samples, on the model's device.
+        split: the samples.
     """
 
     def __init__(self, split: Split) -> None:
@@ -166,7 +166,7 @@ def _images(inputs: Tensor, chosen: Tensor) -> list[bytes | None]:
     """The chosen samples as 32·32·3 bytes, row by row, each pixel's red, green and blue; `None` for each where they are no images."""
     if inputs.dtype != torch.uint8 or inputs.dim() != 4 or inputs.shape[1] not in (1, 3):
         return [None] * len(chosen)
-    pixels = inputs[chosen].cpu()
+    pixels = inputs[chosen.to(inputs.device)].cpu()
     if pixels.shape[2:] != (PICTURE_SIDE, PICTURE_SIDE):
         pixels = nn.functional.interpolate(pixels, (PICTURE_SIDE, PICTURE_SIDE), mode="bilinear", antialias=True)
     pixels = pixels.expand(-1, 3, -1, -1).permute(0, 2, 3, 1).contiguous()

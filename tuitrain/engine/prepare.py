@@ -19,8 +19,9 @@ from tuitrain.config import DEFAULTS, MODELS, ConfigError, RunConfig
 from tuitrain.engine import fingerprint
 from tuitrain.engine.batches import Batches
 from tuitrain.engine.control import Control
-from tuitrain.engine.data import Dataset, Interrupted, batch, load_data, rows_of, to_device
+from tuitrain.engine.data import Dataset, Interrupted, batch, load_data, rows_of
 from tuitrain.engine.data_doubts import data_doubts
+from tuitrain.engine.data_home import settled
 from tuitrain.engine.doubts import doubt
 from tuitrain.engine.failures import describe, is_out_of_memory, reaching
 from tuitrain.engine.group import Group
@@ -248,7 +249,7 @@ def _placed(
     first = devices[0]
     _wake(cuda_devices(devices))
     with reaching([first]):
-        dataset = to_device(dataset, first)
+        dataset = yield from settled(dataset, first)
         model = model.to(first, model_dtype(config))
         # A person's own train() may have forgotten to return the module.
         model.train()

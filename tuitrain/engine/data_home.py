@@ -1,0 +1,33 @@
+"""Where a run has its samples: on its first device, or in this machine's memory where they would fill that."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+import torch
+
+from tuitrain import words
+from tuitrain.engine.samples import Dataset, to_device
+from tuitrain.events import Notice
+
+SHARE = 0.5
+"""Of what is free on a GPU samples may take so much; the rest is for the network and what its steps hold."""
+
+
+def settled(dataset: Dataset, device: torch.device) -> Generator[Notice, None, Dataset]:
+    """The data set with its labels on `device`, and its inputs there too, or, where they would take too much of a GPU, where they are.
+
+    Raises:
+        RuntimeError: the device has no room, or cannot be used.
+    """
+    size = sum(split.inputs.nbytes for split in (dataset.train, dataset.test) if split is not None)
+    stays = device.type == "cuda" and size > SHARE * (free := _free(device))
+    if stays:
+        takes = f"The samples take {words.size(size)}, and {words.size(free)} are free on {device}"
+        yield Notice(text=f"{takes}: they stay in this machine's memory, and each batch is copied to the GPU.")
+    return to_device(dataset, device, inputs_too=not stays)
+
+
+def _free(card: torch.device) -> int:
+    """Bytes that tensors can still have there: those of the driver, and those that torch has kept of tensors that are gone."""
+    return torch.cuda.mem_get_info(card)[0] + torch.cuda.memory_reserved(card) - torch.cuda.memory_allocated(card)
