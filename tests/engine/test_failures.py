@@ -14,7 +14,7 @@ from engine_small import FakeControl, go_on, run, small_config
 from torch import nn
 
 from tuitrain.config import ConfigError
-from tuitrain.engine import prepare
+from tuitrain.engine import data_home, prepare
 from tuitrain.engine.failures import breaks_cuda, describe, is_of_the_device, is_out_of_memory, unusable
 from tuitrain.engine.group import is_lost_peer
 from tuitrain.engine.run import Run
@@ -299,7 +299,7 @@ def test_what_was_put_off_until_cuda_starts_and_fails_then_is_one_sentence(tmp_p
                 f"CUDA call failed lazily at initialization with error: {error}\n\nat: line 1"
             ) from error
 
-    monkeypatch.setattr(prepare, "to_device", lambda dataset, device: start())
+    monkeypatch.setattr(data_home, "to_device", lambda dataset, device, *, inputs_too: start())
     assert refusal(small_config(), tmp_path) == "device: cpu cannot be used: device=1, num_gpus=1."
 
 

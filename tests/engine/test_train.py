@@ -13,7 +13,7 @@ from engine_small import FakeControl, losses_of, of, run, small_config
 from torch import nn
 
 from tuitrain.config import ConfigError, with_changes
-from tuitrain.engine import evaluate, prepare
+from tuitrain.engine import data_home, evaluate, prepare
 from tuitrain.engine.batches import Batches
 from tuitrain.engine.checkpoint import checkpoints, load
 from tuitrain.engine.data import Interrupted, Split
@@ -417,10 +417,10 @@ def test_what_does_not_fit_is_refused_before_the_run(tmp_path: Path, changes: An
 
 
 def test_no_room_on_the_device_is_a_refusal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(dataset: Any, device: Any) -> Any:
+    def full(dataset: Any, device: Any, *, inputs_too: bool) -> Any:
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB")
 
-    monkeypatch.setattr(prepare, "to_device", full)
+    monkeypatch.setattr(data_home, "to_device", full)
     with pytest.raises(ConfigError, match="has no room for the model and the data"):
         list(train(small_config(), FakeControl(tmp_path)))
 
