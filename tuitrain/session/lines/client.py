@@ -116,9 +116,10 @@ def _with_lost_numbers(line: bytes, decoder: msgspec.json.Decoder[Event]) -> Eve
         document = msgspec.json.decode(line)
         if isinstance(document, dict) and document.get("event") in ("step", "eval"):
             document |= {field: math.nan for field in ("loss", "loss_sum", "accuracy") if document.get(field, 0) is None}
-        return msgspec.convert(document, decoder.type)
+        event: Event = msgspec.convert(document, decoder.type)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return None
+    return event
 
 
 @cache
