@@ -187,6 +187,18 @@ def summed_code(outputs: tuple[Tensor, Tensor], images: Tensor) -> Tensor:
     return (outputs[0] - images).square().sum()
 
 
+def make_whole_numbers() -> nn.Module:
+    model = make_regressor(2)
+    model.register_forward_hook(lambda module, inputs, outputs: outputs.long())
+    return model
+
+
+def of_two_alone(outputs: Tensor, labels: Tensor) -> Tensor:
+    """Takes two samples at most."""
+    first, second = outputs
+    return (first - labels[0]).square().mean() + (second - labels[1]).square().mean()
+
+
 def apart(outputs: Tensor, labels: Tensor) -> Tensor:
     return (outputs - labels).square()
 
@@ -472,6 +484,7 @@ TWO = "for outputs [2, 2] and labels [2, 2]"
             {"loss": f"{HERE}:summed"},
             f"loss: '{HERE}:summed' gives the sum over the samples; it must give their mean, as divided by len(labels).",
         ),
+        ("function", {"model": f"{HERE}:make_whole_numbers"}, " gives outputs that are torch.int64; they must be of a floating type."),
         ("several outputs", {"loss": f"{HERE}:summed_code"}, "gives the sum over the samples"),
         (
             "function",
@@ -527,6 +540,11 @@ def make_mixed() -> Any:
 
 def make_one_hot() -> Any:
     return tuple((images, nn.functional.one_hot(labels, CLASSES)) for images, labels in make_images(None))
+
+
+def test_a_loss_that_takes_no_other_number_of_samples_is_not_called_a_sum(tmp_path: Path) -> None:
+    events = run(of_kind("function", loss=f"{HERE}:of_two_alone", batch_size=2, epochs=1), FakeControl(tmp_path))
+    assert events[-1] == RunEnded(state="finished", step=25)
 
 
 def test_a_run_for_the_queue_is_refused_for_its_loss() -> None:

@@ -8,11 +8,11 @@ import msgspec
 
 from tuitrain.config import LOSSES, RunConfig, is_import_string, own_functions
 from tuitrain.engine import script_data as data
+from tuitrain.engine import script_loss as loss
 from tuitrain.engine import script_ranks as ranks
 from tuitrain.engine import script_speedrun as speedrun
 from tuitrain.engine.augment import crop_flip
 from tuitrain.engine.batches import SPREAD
-from tuitrain.engine.criterion import OwnLoss
 from tuitrain.engine.imports import CONFIG, NUM_CLASSES, Arguments
 from tuitrain.engine.models import BUILT_IN, takes_rows
 from tuitrain.engine.outputs import logits, named_logits, tensors
@@ -73,8 +73,7 @@ def model_part(config: RunConfig, kind: DataKind, given: Arguments, *, contiguou
     lines = [_title("model, loss and optimizer")]
     for function in weights_functions(config):
         lines[0] += f"{inspect.getsource(function)}\n\n"
-    if config.loss not in LOSSES:
-        lines[0] += f"{inspect.getsource(tensors)}\n\n{inspect.getsource(OwnLoss)}\n\n"
+    lines[0] += loss.source(config)
     classes = f"num_classes={data.num_classes(kind)}"
     if built_in is None:
         wanted = [{CONFIG: CONFIG, NUM_CLASSES: classes}[name] for name in given["model"]]
@@ -97,7 +96,7 @@ def model_part(config: RunConfig, kind: DataKind, given: Arguments, *, contiguou
         wide.insert(0, "# In this memory a .view() after a convolution may be refused; .reshape() does the same, and is not.")
     lines += wide
     lines += [*speedrun.fit_lines(config, _scaling(kind)), *weights_lines(config), *replica_lines(config)]
-    return "\n".join([*lines, f"criterion = {_criterion(config)}", f"optimizer = {_optimizer(config)}"])
+    return "\n".join([*lines, f"criterion = {loss.criterion(config)}", f"optimizer = {_optimizer(config)}"])
 
 
 def training_part(config: RunConfig, kind: DataKind, targets: Targets, has_test: bool | None, *, contiguous: bool) -> str:
@@ -122,7 +121,7 @@ def training_part(config: RunConfig, kind: DataKind, targets: Targets, has_test:
         lines += ["    if inputs.dim() == 4:", f"        {condition}{rows}"] if kind == "custom" else [f"    {condition}{rows}"]
     if config.batch_dim:
         lines.append("    inputs = inputs.movedim(0, 1)  # the batch is the second axis")
-    lines += [*_labels(config, targets, dtype), "", ""]
+    lines += [*loss.label_lines(config, targets, dtype), "", ""]
     if config.augment == "crop-flip":
         lines += [inspect.getsource(crop_flip), ""]
     lines += speedrun.functions(config)
@@ -175,16 +174,6 @@ def _epoch(config: RunConfig, *, contiguous: bool) -> list[str]:
     return [*lines, "        if step == max_steps:", "            break"] if config.max_steps is not None else lines
 
 
-def _labels(config: RunConfig, targets: Targets, dtype: str) -> list[str]:
-    """The end of `batch`: the samples' labels as the loss takes them."""
-    if targets != "numbers":
-        return ["    return inputs, labels[rows].to(device)"]
-    if config.loss in LOSSES:
-        return [f"    return inputs, labels[rows].to(device, {dtype})"]
-    numbers = "labels.is_floating_point() or labels.dtype == torch.bool"
-    return ["    labels = labels[rows].to(device)", f"    return inputs, labels.to({dtype}) if {numbers} else labels.long()"]
-
-
 def _test(config: RunConfig, targets: Targets, *, certain: bool) -> list[str]:
     # DistributedDataParallel talks to the other ranks, which do not test; the model inside of it does not.
     model = "model.module" if config.strategy == "ddp" else "model"
@@ -198,7 +187,7 @@ def _test(config: RunConfig, targets: Targets, *, certain: bool) -> list[str]:
         lines += ['    print(f"epoch {epoch} test loss {mean} (sum over batches {loss_sum})")']
     else:
         given = "logits(outputs)" if config.loss not in LOSSES and is_import_string(config.model) else "outputs"
-        lines += [f"            right += ({given}.argmax(1) == labels).sum().item()", _told(targets)]
+        lines += [f"            right += ({given}.argmax(1) == labels).sum().item()", loss.told(targets)]
     if not certain:
         lines = ["    if test is not None:", *(f"    {line}" for line in lines)]
     return ranks.on_rank_0(lines) if config.strategy == "ddp" else lines
@@ -270,19 +259,6 @@ def _own_import(value: str, name: str) -> str:
 def _seed(config: RunConfig) -> list[str]:
     own = ["random.seed(seed)", "np.random.seed(seed)"] if own_functions(config) else []
     return [*own, "torch.manual_seed(seed)"]
-
-
-def _criterion(config: RunConfig) -> str:
-    if config.loss not in LOSSES:
-        return "OwnLoss(own_loss)"
-    smoothing = f"label_smoothing={config.label_smoothing}" if config.label_smoothing else ""
-    return {"cross_entropy": f"nn.CrossEntropyLoss({smoothing})", "nll": "nn.NLLLoss()", "mse": "nn.MSELoss()"}[config.loss]
-
-
-def _told(targets: Targets) -> str:
-    """What is printed of a test with an accuracy."""
-    count = "(test_labels >= 0).sum().item()" if targets == "positions" else "len(test_inputs)"
-    return f'    print(f"epoch {{epoch}} test loss {{mean}} (sum over batches {{loss_sum}}) accuracy {{right / {count}}}")'
 
 
 def _optimizer(config: RunConfig) -> str:

@@ -6,7 +6,6 @@ import copy
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -15,10 +14,10 @@ from tuitrain.config import MODELS, OF_CLASSES, ConfigError, RunConfig
 from tuitrain.engine.criterion import make_criterion
 from tuitrain.engine.data import Dataset, Split, batch
 from tuitrain.engine.failures import breaks_cuda, first_line, first_line_and_place, is_of_the_device, is_out_of_memory, unusable
+from tuitrain.engine.loss_tryout import why_no_loss
 from tuitrain.engine.models import made_for, model_dtype
 from tuitrain.engine.optim import autocast
 from tuitrain.engine.outputs import logits, named_logits, tensors
-from tuitrain.engine.places import one_line
 from tuitrain.engine.seeding import untouched_random
 from tuitrain.events import Targets
 
@@ -174,7 +173,8 @@ def _check_forward(model: nn.Module, dataset: Dataset, config: RunConfig, device
     finally:
         model.train()
     if output is not None and config.loss not in OF_CLASSES:
-        _check_loss(outputs, labels, config, device)
+        if (unfit := why_no_loss(outputs, labels, config, device)) is not None:
+            raise _Misfit(unfit)
         return output
     classes = max(len(dataset.classes), _highest_label(dataset) + 1)
     shape = "no tensor" if output is None else list(output.shape)
@@ -204,49 +204,6 @@ def _targets(output: Tensor, dataset: Dataset, config: RunConfig) -> Targets:
     if not classes or not _scores_classes(output, labels, classes) or (config.loss not in OF_CLASSES and output.shape[1] != classes):
         return "numbers"
     return "positions" if labels.dim() > 1 else "classes"
-
-
-def _check_loss(outputs: Any, labels: Tensor, config: RunConfig, device: torch.device) -> None:
-    """Raises: _Misfit: a loss that is none of classes cannot be computed, or nothing can be learned from it."""
-    output = logits(outputs)
-    compared = f"for outputs {list(output.shape)} and labels {list(labels.shape)}"
-    if config.loss == "mse" and output.shape != labels.shape:
-        shapes = f"gives {list(output.shape)} for labels {list(labels.shape)}"
-        told = f"model: {config.model!r} {shapes}; for the loss mse both must have one shape"
-        one_axis_less = labels.dim() == 1 and output.shape == (len(labels), 1)
-        raise _Misfit(f"{told}{', as labels.unsqueeze(1) gives it to them' if one_axis_less else ''}.")
-    alone, twice = isinstance(outputs, Tensor), None
-    with untouched_random(device), torch.set_grad_enabled(alone):
-        try:
-            # A copy: what is computed of it in place is refused for a tensor that has no history.
-            criterion = make_criterion(config)
-            loss = criterion(outputs.requires_grad_().clone() if alone else outputs, labels)
-            if (doubled := _doubled(outputs)) is not None:
-                twice = criterion(doubled, torch.cat((labels, labels)))
-        except ConfigError:
-            raise
-        except Exception as error:  # whatever a person's loss raises
-            if is_of_the_device(error):
-                raise unusable(error, [device]) from error
-            raise _Misfit(f"loss: {config.loss!r} raised {one_line(error)} {compared}.") from error
-    if not isinstance(loss, Tensor) or loss.dim() or not loss.is_floating_point():
-        found = f"{list(loss.shape)} of {loss.dtype}" if isinstance(loss, Tensor) else f"a {type(loss).__name__}"
-        raise _Misfit(f"loss: {config.loss!r} gives {found} {compared}; it must give a single float, the mean over the samples.")
-    # What is not summed is hardly ever twice as much by chance.
-    if twice is not None and loss != 0 and torch.allclose(twice, 2 * loss, rtol=1e-5, atol=0):
-        raise _Misfit(f"loss: {config.loss!r} gives the sum over the samples; it must give their mean, as divided by len(labels).")
-    if alone and not loss.requires_grad:
-        raise _Misfit(f"loss: {config.loss!r} gives a number {compared} that has no gradient; it must be computed of the outputs by torch.")
-
-
-def _doubled(outputs: Any) -> Any:
-    """The same outputs for each sample once more; `None` where they are in nothing that can be made anew."""
-    if isinstance(outputs, Tensor):
-        return torch.cat((outputs, outputs)) if outputs.dim() else None
-    if type(outputs) not in (tuple, list):
-        return None
-    parts = [_doubled(one) for one in outputs]
-    return None if any(part is None for part in parts) else type(outputs)(parts)
 
 
 def _hint(scores: Tensor, inputs: Tensor, labels: Tensor, dataset: Dataset, config: RunConfig, classes: int) -> str:
