@@ -23,19 +23,19 @@ async def go_to(pilot: Pilot[None], field: str) -> None:
     await pilot.pause()
 
 
-@pytest.mark.parametrize(("size", "count"), [((80, 24), 11), ((80, 23), 11), ((120, 40), 31), ((200, 60), 31)])
+@pytest.mark.parametrize(("size", "seen"), [((80, 24), "12–22"), ((80, 23), "12–22"), ((120, 40), "3–32"), ((200, 60), "")])
 async def test_m_shows_further_rows_and_puts_them_away(
-    session: FakeSession, sampler: FakeSampler, size: tuple[int, int], count: int
+    session: FakeSession, sampler: FakeSampler, size: tuple[int, int], seen: str
 ) -> None:
     app = make(session, sampler)
     async with app.run_test(size=size) as pilot:
         await looked(pilot)
         assert "m Settings" in screen_text(app).splitlines()[-1]
-        assert "of 31" not in screen_text(app)
+        assert "of 32" not in screen_text(app)
         await pilot.press("m")
         await pilot.pause()
         assert row(app, "optimizer").startswith("optimizer      ‹ sgd ›")
-        assert (f"12–{11 + count} of 31" in screen_text(app)) == (count < 31)
+        assert f"{seen} of 32" in screen_text(app) if seen else "of 32" not in screen_text(app)
         for index, field in enumerate((*FIELDS, *FURTHER)):
             await go_to(pilot, field.name)
             assert row(app, field.label)
@@ -112,17 +112,17 @@ async def test_pages_and_ends_are_a_key_away(session: FakeSession, sampler: Fake
         await looked(pilot)
         await pilot.press("m")
         for key, field, seen in (
-            ("pagedown", "label_smoothing", "12–22"),
-            ("pagedown", "on_end", "21–31"),
+            ("pagedown", "loss", "12–22"),
+            ("pagedown", "on_end", "22–32"),
             ("home", "recipe", "1–11"),
             ("pagedown", "name", "1–11"),
-            ("end", "on_end", "21–31"),
-            ("pageup", "augment", "21–31"),
-            ("up", "image_size", "20–30"),
+            ("end", "on_end", "22–32"),
+            ("pageup", "loss", "22–32"),
+            ("up", "augment", "21–31"),
         ):
             await pilot.press(key)
             await pilot.pause()
-            assert (launcher(app).field, f"{seen} of 31" in screen_text(app)) == (field, True), key
+            assert (launcher(app).field, f"{seen} of 32" in screen_text(app)) == (field, True), key
         # In a field they belong to its text.
         await go_to(pilot, "note")
         await pilot.press("space", *"bc", "home", "a", "end", "d", "down")
@@ -278,7 +278,15 @@ def test_every_further_row_has_a_value_and_choices_go_round() -> None:
     assert {field.name: form.text(field.name) for field in FURTHER} == {
         **{"optimizer": "sgd", "momentum": "0.0", "nesterov": "false", "weight_decay": "0.0", "max_grad_norm": "none"},
         **{"lr_schedule": "none", "warmup_steps": "0", "shuffle": "false"},
-        **{"image_size": "32", "augment": "none", "label_smoothing": "0.0", "dropout": "0.1", "weights": "none", "target_accuracy": "none"},
+        **{
+            "image_size": "32",
+            "augment": "none",
+            "loss": "cross_entropy",
+            "label_smoothing": "0.0",
+            "dropout": "0.1",
+            "weights": "none",
+            "target_accuracy": "none",
+        },
         **{"compile": "false", "deterministic": "true", "checkpoint_every_minutes": "1.0", "keep_checkpoints": "3"},
         **{"note": "", "on_end": "none"},
     }
@@ -286,6 +294,7 @@ def test_every_further_row_has_a_value_and_choices_go_round() -> None:
     assert form.set_text("lr_schedule", "triangle")
     assert form.hint("warmup_steps", None).idle  # type: ignore[arg-type]
     assert [form.cycle("shuffle", by) for by in (1, -1)] == ["true", "true"]
+    assert [form.cycle("loss", by) for by in (1, -1)] == ["nll", "type it…"]
     assert form.hint("dropout", None).idle  # type: ignore[arg-type]
 
 
@@ -298,3 +307,30 @@ async def test_what_is_wrong_stands_beside_the_field_that_is_typed(session: Fake
         await pilot.press("6", "4")
         await until(pilot, lambda: "✗ image_size: 64 is not what the model seed-cnn takes, which is 32" in said(app))
         await until(pilot, lambda: row(app, "image size") == "image size     64               ✗ see the sentence below")
+
+
+async def test_a_loss_is_chosen_or_typed(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler, changed(label_smoothing=0.1))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await looked(pilot)
+        await pilot.press("m")
+        await go_to(pilot, "loss")
+        await pilot.press("left")
+        await pilot.pause()
+        assert "cross_entropy, nll, mse, or your own, module:name" in screen_text(app)
+        await pilot.press(*"foo")
+        await until(pilot, lambda: "loss: 'foo' is not known; it must be one of cross_entropy, nll, mse, or an import" in said(app))
+        await pilot.press("ctrl+u", *"losses:far", "down")
+        await pilot.pause()
+        assert "for cross_entropy only" in row(app, "smooth labels")
+        assert row(app, "loss") == "loss           losses:far       your own"
+        assert "--set loss=losses:far" in screen_text(app)
+        assert "--set label_smoothing" not in screen_text(app)
+        await go_to(pilot, "loss")
+        await pilot.press("left")
+        await pilot.pause()
+        assert "‹ mse ›" in row(app, "loss")
+        assert "for labels that are numbers" in row(app, "loss")
+        await pilot.press("left", "left")
+        await pilot.pause()
+        assert "0.1" in row(app, "smooth labels")

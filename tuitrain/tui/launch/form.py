@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from tuitrain import paths
-from tuitrain.config import DATA, DEFAULTS, MODELS, RECIPES, ConfigError, RunConfig, choices, with_changes, written
+from tuitrain.config import DATA, DEFAULTS, LOSSES, MODELS, RECIPES, ConfigError, RunConfig, choices, with_changes, written
 from tuitrain.device_names import short
 from tuitrain.recipes import command_line, load_recipe, recipe_of, recipe_summary, recipe_text
 from tuitrain.tui.launch.disk import Disk, Folder
@@ -51,6 +51,7 @@ FURTHER = (
     Field("shuffle", "shuffle"),
     Field("image_size", "image size"),
     Field("augment", "augment"),
+    Field("loss", "loss"),
     Field("label_smoothing", "smooth labels"),
     Field("dropout", "dropout"),
     Field("weights", "weights"),
@@ -66,6 +67,7 @@ FURTHER = (
 _GO_WITH: Mapping[str, tuple[tuple[str, ...], Mapping[str, str]]] = {
     "optimizer": (("sgd",), {"momentum": "0", "nesterov": "false"}),
     "lr_schedule": (("none", "cosine"), {"warmup_steps": "0"}),
+    "loss": (("cross_entropy",), {"label_smoothing": "0"}),
 }
 """By a row: the choices with which alone other rows have a value, and what those have without."""
 
@@ -114,13 +116,16 @@ class Form:
         if field == "device":
             offered = ("auto", *self.devices)
             return (*(() if current in offered else (current,)), *offered, TYPED)
+        if field == "loss":
+            return (*LOSSES, *(() if current in LOSSES else (current,)), TYPED)
         return ("false", "true") if isinstance(getattr(self.config, field), bool) else choices(field)
 
     def wanted(self, field: str) -> str:
         """What may be typed where a value is not chosen; nothing for a row of numbers or of a name."""
         if field == "data":
             return f"{', '.join(self._offered_data())} or the path of a folder"
-        return "auto, auto:2, cpu, cuda:0, or several with commas" if field == "device" else ""
+        words = {"device": "auto, auto:2, cpu, cuda:0, or several with commas", "loss": f"{', '.join(LOSSES)}, or your own, module:name"}
+        return words.get(field, "")
 
     def cycle(self, field: str, by: int) -> str:
         """The option `by` places on."""

@@ -6,6 +6,7 @@ from tuitrain.config import DATA, MODELS, RunConfig
 from tuitrain.tui.launch.hints import Hint
 
 _SCHEDULES = {"none": "the rate stays as it is", "cosine": "falls to 0 at the end", "triangle": "rises for 23 % of the steps, then falls"}
+_LOSSES = {"cross_entropy": "of scores and class numbers", "nll": "for a model with log_softmax", "mse": "for labels that are numbers"}
 _AUGMENTS = {"none": "images as they are", "crop-flip": "cropped and mirrored at random", "flip-shift": "mirrored in turn, and shifted"}
 
 
@@ -22,6 +23,11 @@ def further_hint(field: str, config: RunConfig) -> Hint:
         return Hint("triangle rises by itself" if rises else "steps in which the rate rises", idle=rises)
     if field == "augment":
         return Hint(_AUGMENTS[config.augment])
+    if field == "loss":
+        return Hint(_LOSSES.get(config.loss, "your own"))
+    if field == "label_smoothing":
+        without = config.loss != "cross_entropy"
+        return Hint("for cross_entropy only" if without else "of each label, for all classes", idle=without)
     if field == "image_size":
         without = config.data in DATA
         return Hint("of a folder of images only" if without else "pixels in height and width", idle=without)
@@ -36,7 +42,6 @@ def further_hint(field: str, config: RunConfig) -> Hint:
         "optimizer": "torch's own",
         "weight_decay": "as torch has it",
         "shuffle": "another order in each epoch" if config.shuffle else "the order is fixed",
-        "label_smoothing": "of each label, for all classes",
         "compile": "up to a minute before the first step" if config.compile else "",
         "deterministic": "the same numbers each time" if config.deterministic else "whatever cuDNN finds fastest",
         "checkpoint_every_minutes": "minutes, and at the end of an epoch",
