@@ -516,6 +516,12 @@ TWO = "for outputs [2, 2] and labels [2, 2]"
             {"loss": "torch.nn:Linear"},
             "loss: the class 'torch.nn:Linear' cannot be made without arguments; it must be a function loss(outputs, labels).",
         ),
+        (
+            "positions",
+            {"augment": "crop-flip"},
+            f"augment: crop-flip moves images, and not labels for each of their pixels, which {HERE}:make_masks has",
+        ),
+        ("positions", {"tta": True}, "tta: true moves images, and not labels for each of their pixels"),
         ("function", {"target_accuracy": 0.5}, "target_accuracy: 0.5 is of answers that are right or wrong; here it must be none."),
     ],
 )
@@ -540,6 +546,12 @@ def make_mixed() -> Any:
 
 def make_one_hot() -> Any:
     return tuple((images, nn.functional.one_hot(labels, CLASSES)) for images, labels in make_images(None))
+
+
+def test_images_that_are_moved_beside_labels_that_are_numbers_are_warned_of(tmp_path: Path) -> None:
+    events = run(of_kind("mse", augment="flip-shift"), FakeControl(tmp_path))
+    text = "augment=flip-shift moves and mirrors the images, and not what their labels may say of places in them."
+    assert [notice.text for notice in of(Notice, events)] == [text]
 
 
 def test_a_loss_that_takes_no_other_number_of_samples_is_not_called_a_sum(tmp_path: Path) -> None:

@@ -27,6 +27,8 @@ def data_doubts(config: RunConfig, data: Dataset) -> Iterator[str]:
             f"The inputs look like pixels up to {most:g} as {inputs.dtype}, and floats are taken as they are: few networks learn from such "
             "numbers. Divide them by 255, or give uint8, which is."
         )
+    if config.augment != "none" and not data.classes:
+        yield f"augment={config.augment} moves and mirrors the images, and not what their labels may say of places in them."
     if data.train.labels.dim() > 1 or not data.classes:
         return
     if not config.shuffle and len(data.train) > config.batch_size and _lie_class_after_class(data.train):

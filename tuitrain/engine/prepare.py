@@ -211,6 +211,8 @@ def check_data(config: RunConfig, dataset: Dataset) -> None:
     if asking and (dataset.train.inputs.dim() != 4 or dataset.train.as_rows or config.batch_dim):
         shape = list(batch(dataset.train, slice(0, 1), torch.float32, 0)[0].shape[1:])
         raise ConfigError(f"{asking} is for images; a sample of {dataset.source} is {shape} with batch_dim {config.batch_dim}.")
+    if asking and dataset.train.labels.dim() > 2:
+        raise ConfigError(f"{asking} moves images, and not labels for each of their pixels, which {dataset.source} has; leave it out.")
     _check_edges(config, dataset)
     if config.target_accuracy is not None and dataset.test is None:
         raise ConfigError(f"target_accuracy: {config.target_accuracy} is of test data, and {dataset.source} has none; it must be none.")
