@@ -105,6 +105,11 @@ def make_regressor(num_classes: int) -> nn.Module:
     return nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(64, num_classes))
 
 
+def make_places(num_classes: int) -> nn.Module:
+    """Gives two numbers for each class."""
+    return make_regressor(2 * num_classes)
+
+
 def make_one_score() -> nn.Module:
     return nn.Sequential(make_regressor(1), nn.Flatten(0))
 
@@ -149,6 +154,11 @@ def changing(outputs: Tensor, labels: Tensor) -> Tensor:
 def coded(outputs: tuple[Tensor, Tensor], images: Tensor) -> Tensor:
     made, code = outputs
     return nn.functional.mse_loss(made, images) + 0.01 * code.square().mean()
+
+
+def pulled(outputs: Tensor, labels: Tensor) -> Tensor:
+    """Of labels that are class numbers, and outputs that are no scores of these."""
+    return (outputs.gather(1, labels[:, None]) - 1).square().mean()
 
 
 class Focal(nn.Module):
@@ -226,6 +236,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "changing": {"loss": f"{HERE}:changing", "data": f"{HERE}:make_points", "model": f"{HERE}:make_regressor"},
     "flags": {"loss": "torch.nn:BCEWithLogitsLoss", "data": f"{HERE}:make_flags", "model": f"{HERE}:make_one_score"},
     "several outputs": {"loss": f"{HERE}:coded", "data": f"{HERE}:make_same", "model": f"{HERE}:Coder"},
+    "places": {"loss": f"{HERE}:pulled", "model": f"{HERE}:make_places"},
     "positions": {"data": f"{HERE}:make_masks", "model": f"{HERE}:make_pixels"},
     "padded": {"data": f"{HERE}:make_padded", "model": f"{HERE}:make_pixels"},
     "weighted": {"loss": f"{HERE}:weighted", "model": "engine_small:make_net"},
@@ -254,13 +265,14 @@ def plain(kind: str) -> tuple[list[float], list[tuple[float, float]]]:
         "make_regressor": lambda: make_regressor(2),
         "make_net": lambda: make_regressor(CLASSES),
         "make_one_score": make_one_score,
+        "make_places": lambda: make_places(CLASSES),
         "make_pixels": make_pixels,
         "Coder": Coder,
     }
     model = makers[config.model.partition(":")[2]]().double()
     losses: dict[str, Any] = {"mse": nn.MSELoss(), "of torch": nn.HuberLoss(), "flags": nn.BCEWithLogitsLoss()}
     losses["positions"] = losses["padded"] = nn.CrossEntropyLoss()
-    own: dict[str, Any] = {"function": far, "changing": changing, "several outputs": coded, "class": Focal()}
+    own: dict[str, Any] = {"function": far, "changing": changing, "several outputs": coded, "class": Focal(), "places": pulled}
     criterion = (losses | own | {"weighted": nn.CrossEntropyLoss(weight=weighted.weight.double())})[kind]
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 
-from tuitrain.config import RunConfig, is_import_string
+from tuitrain.config import LOSSES, RunConfig, is_import_string
 from tuitrain.engine import script_ranks as ranks
 from tuitrain.engine.decode import FORMATS
 from tuitrain.engine.imagefolder import mixing_key
@@ -51,8 +51,18 @@ def loading(config: RunConfig, kind: DataKind, given: Arguments, targets: Target
     given_config = CONFIG if CONFIG in given["data"] else ""
     own = f"\n{inspect.getsource(as_tensor)}\n\n{_OWN.format(given=given_config, **_LABELS[targets])}"
     counts = not is_import_string(config.model) or NUM_CLASSES in given["model"]
-    counted = "num_classes = train_labels[0].numel()  # numbers of a sample\n" if targets == "numbers" else _COUNTED
-    return "your own", own + counted if counts else own
+    return "your own", own + _counted(config, targets) if counts else own
+
+
+def _counted(config: RunConfig, targets: Targets) -> str:
+    """What `num_classes` is: as many as the greatest label says, and of labels that are numbers as many as a sample has."""
+    numbers = "num_classes = train_labels[0].numel()  # numbers of a sample\n"
+    if targets != "numbers":
+        return _COUNTED
+    if config.loss in LOSSES:
+        return numbers
+    indented = "".join(f"    {line}\n" for line in _COUNTED.splitlines())
+    return f"if train_labels.is_floating_point() or train_labels.dtype == torch.bool:\n    {numbers}else:\n{indented}"
 
 
 def num_classes(kind: DataKind) -> str:
