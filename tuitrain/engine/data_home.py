@@ -7,6 +7,7 @@ from collections.abc import Generator
 import torch
 
 from tuitrain import words
+from tuitrain.engine.memory import free_on
 from tuitrain.engine.samples import Dataset, to_device
 from tuitrain.events import Notice
 
@@ -21,13 +22,8 @@ def settled(dataset: Dataset, device: torch.device) -> Generator[Notice, None, D
         RuntimeError: the device has no room, or cannot be used.
     """
     size = sum(split.inputs.nbytes for split in (dataset.train, dataset.test) if split is not None)
-    stays = device.type == "cuda" and size > SHARE * (free := _free(device))
+    stays = device.type == "cuda" and size > SHARE * (free := free_on(device))
     if stays:
         takes = f"The samples take {words.size(size)}, and {words.size(free)} are free on {device}"
         yield Notice(text=f"{takes}: they stay in this machine's memory, and each batch is copied to the GPU.")
     return to_device(dataset, device, inputs_too=not stays)
-
-
-def _free(card: torch.device) -> int:
-    """Bytes that tensors can still have there: those of the driver, and those that torch has kept of tensors that are gone."""
-    return torch.cuda.mem_get_info(card)[0] + torch.cuda.memory_reserved(card) - torch.cuda.memory_allocated(card)

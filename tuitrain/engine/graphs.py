@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from tuitrain.config import LOSSES, MODELS, RunConfig
 from tuitrain.engine.failures import first_line
+from tuitrain.engine.memory import free_on
 from tuitrain.engine.strategies import Strategy
 from tuitrain.engine.strategies.single import Single
 from tuitrain.events import Notice
@@ -225,10 +226,8 @@ class CudaRecorder:
 
     def has_room(self) -> bool:
         """See `Recorder`."""
-        held = torch.cuda.memory_allocated(self._device)
-        step = torch.cuda.max_memory_allocated(self._device) - held
-        free = torch.cuda.mem_get_info(self._device)[0] + torch.cuda.memory_reserved(self._device) - held
-        return free > 2 * step
+        step = torch.cuda.max_memory_allocated(self._device) - torch.cuda.memory_allocated(self._device)
+        return free_on(self._device) > 2 * step
 
     def record(self, piece: Piece) -> Piece:
         """See `Recorder`."""

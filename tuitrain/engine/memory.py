@@ -1,4 +1,4 @@
-"""What torch's allocator holds on the devices of a run. Reading it asks torch's own books, never the device."""
+"""What torch's allocator holds on the devices of a run. Reading that asks torch's own books, never the device."""
 
 from __future__ import annotations
 
@@ -42,6 +42,11 @@ def tensor_memory(devices: Sequence[str]) -> tuple[TensorMemory, ...]:
             uuid, allocated, reserved = read(device)
             events.append(TensorMemory(time=now, device=device, uuid=uuid, allocated=allocated, reserved=reserved))
     return tuple(events)
+
+
+def free_on(card: torch.device) -> int:
+    """Bytes that tensors can still have there: those that the driver says, and those that torch has kept of tensors that are gone."""
+    return torch.cuda.mem_get_info(card)[0] + torch.cuda.memory_reserved(card) - torch.cuda.memory_allocated(card)
 
 
 def read(device: str) -> tuple[str | None, int, int]:
