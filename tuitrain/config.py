@@ -78,8 +78,8 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     batch_size: PositiveInt = 64
     """The global batch: all replicas together."""
     loss: str = "cross_entropy"
-    """A built-in loss or an import string: `loss(outputs, targets) -> mean over the samples`, 0-dim, or a class of such, like
-    `torch.nn:HuberLoss`."""
+    """A built-in loss or an import string: `loss(outputs, labels) -> mean over the samples`, 0-dim; or a module or a class of
+    such, like `torch.nn:HuberLoss`."""
     label_smoothing: Annotated[float, Meta(ge=0, lt=1, description="a number from 0 up to, not including, 1")] = 0.0
     """How much of each label is shared out over all classes; in the test loss too."""
     optimizer: Literal["sgd", "adam", "adamw"] = "sgd"
@@ -282,10 +282,9 @@ def _check_string(field: str, value: str) -> None:
     if clean(value) != value:
         what = "holds control characters" if is_utf8(value) else "is not UTF-8"
         raise ConfigError(f"{field}: {clean(value)!r} {what}; it must be {allowed(field)}.")
-    if field == "model" and value not in MODELS and not _IMPORT_STRING.fullmatch(value):
-        raise ConfigError(f"model: {value!r} is not known; it must be {allowed('model')}.{nearest(value, MODELS)}")
-    if field == "loss" and value not in LOSSES and not is_import_string(value):
-        raise ConfigError(f"loss: {value!r} is not known; it must be {allowed('loss')}.{nearest(value, LOSSES)}")
+    built_in = {"model": MODELS, "loss": LOSSES}.get(field, (value,))
+    if value not in built_in and not is_import_string(value):
+        raise ConfigError(f"{field}: {value!r} is not known; it must be {allowed(field)}.{nearest(value, built_in)}")
     if field in ("data", "weights", "on_end") and not value.strip():
         raise _not_allowed(field, value)
     if field == "device":
