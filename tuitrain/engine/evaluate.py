@@ -84,9 +84,9 @@ class Evaluator:
         return next((flaw for flaw in flaws if flaw is not None), None)
 
     def _batches(self) -> Generator[Progress, None, Score | None]:
-        # loss over samples, loss over batches, right positions: kept on the device until the end, as the answers are.
-        sums = torch.zeros(3, dtype=torch.float64, device=self.split.labels.device)
-        answers = Answers(self.split) if self.split.targets == "classes" else None
+        # loss over samples, loss over batches: kept on the device until the end, as the answers are.
+        sums = torch.zeros(2, dtype=torch.float64, device=self.split.labels.device)
+        answers = _answers(self.split)
         total, told = -(-len(self.split) // self.batch_size), 0.0
         for number in range(total):
             if self.ending():
@@ -95,29 +95,57 @@ class Evaluator:
                 told = time.monotonic()
                 yield Progress(phase="evaluating", done=number, total=total, unit="batches")
             sums += self._batch(slice(number * self.batch_size, (number + 1) * self.batch_size), answers)
-        if answers is not None:
-            sums[2] = answers.right()
-        loss, loss_sum, right = sums.tolist()
-        accuracy = math.nan if self.split.targets == "numbers" else right / int((self.split.labels != IGNORED).sum())
-        return Score(loss / len(self.split), loss_sum, accuracy, answers)
+        share = answers.right().double() / (self.split.labels != IGNORED).sum()
+        loss, loss_sum, accuracy = torch.cat((sums, share[None])).tolist()
+        return Score(loss / len(self.split), loss_sum, accuracy, answers if isinstance(answers, Answers) else None)
 
     @torch.no_grad()
-    def _batch(self, rows: slice, answers: Answers | None) -> Tensor:
+    def _batch(self, rows: slice, answers: Answers | _Positions | _NoAnswers) -> Tensor:
         inputs, labels = batch(self.split, rows, self.dtype, self.batch_dim)
         outputs = six_views(lambda views: logits(self._outputs(views)), inputs) if self.tta else self._outputs(inputs)
         loss = self.criterion(outputs, labels).double()
-        right = torch.zeros_like(loss)
-        if answers is not None:
-            answers.add(logits(outputs))
-        elif self.split.targets == "positions":
-            right = _right(logits(outputs), labels)
-        return torch.stack((loss * len(labels), loss, right))
+        answers.add(logits(outputs))
+        return torch.stack((loss * len(labels), loss))
 
     def _outputs(self, inputs: Tensor) -> Any:
         with self.autocast:
             return self.model(inputs)
 
 
-def _right(scores: Tensor, labels: Tensor) -> Tensor:
-    """At how many positions the highest of the scores [B, C, ...] is that of the label's class [B, ...]; with a NaN among them at none."""
-    return ((scores.argmax(1) == labels) & ~scores.isnan().any(1)).sum().double()
+def _answers(split: Split) -> Answers | _Positions | _NoAnswers:
+    if split.targets == "classes":
+        return Answers(split)
+    return _Positions(split) if split.targets == "positions" else _NoAnswers(split)
+
+
+class _Positions:
+    """Counts at how many positions the model is right, and keeps nothing else: of images, or texts, there are many."""
+
+    def __init__(self, split: Split) -> None:
+        self._split = split
+        self._seen = 0
+        self._right = torch.zeros((), dtype=torch.int64, device=split.labels.device)
+
+    def add(self, scores: Tensor) -> None:
+        """Take the next samples' scores [B, C, ...]; where a NaN is among those of a position, it is not right."""
+        labels = self._split.labels[self._seen : self._seen + len(scores)]
+        self._seen += len(scores)
+        self._right += ((scores.argmax(1) == labels) & ~scores.isnan().any(1)).sum()
+
+    def right(self) -> Tensor:
+        """As `Answers.right`, of positions."""
+        return self._right
+
+
+class _NoAnswers:
+    """Of outputs that are compared with numbers none is simply right."""
+
+    def __init__(self, split: Split) -> None:
+        self._device = split.labels.device
+
+    def add(self, scores: Tensor) -> None:
+        """Nothing to count."""
+
+    def right(self) -> Tensor:
+        """As `Answers.right`, NaN."""
+        return torch.full((), math.nan, device=self._device)

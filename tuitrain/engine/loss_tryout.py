@@ -16,7 +16,7 @@ from tuitrain.engine.places import one_line
 from tuitrain.engine.seeding import untouched_random
 
 
-def why_no_loss(outputs: Any, labels: Tensor, config: RunConfig, device: torch.device) -> str | None:
+def loss_misfit(outputs: Any, labels: Tensor, config: RunConfig, device: torch.device) -> str | None:
     """One sentence on what does not fit; `None` where all does.
 
     Args:

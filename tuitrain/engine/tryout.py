@@ -14,7 +14,7 @@ from tuitrain.config import MODELS, OF_CLASSES, ConfigError, RunConfig
 from tuitrain.engine.criterion import make_criterion
 from tuitrain.engine.data import Dataset, Split, batch
 from tuitrain.engine.failures import breaks_cuda, first_line, first_line_and_place, is_of_the_device, is_out_of_memory, unusable
-from tuitrain.engine.loss_tryout import why_no_loss
+from tuitrain.engine.loss_tryout import loss_misfit
 from tuitrain.engine.models import made_for, model_dtype
 from tuitrain.engine.optim import autocast
 from tuitrain.engine.outputs import logits, named_logits, tensors
@@ -173,7 +173,7 @@ def _check_forward(model: nn.Module, dataset: Dataset, config: RunConfig, device
     finally:
         model.train()
     if output is not None and config.loss not in OF_CLASSES:
-        if (unfit := why_no_loss(outputs, labels, config, device)) is not None:
+        if (unfit := loss_misfit(outputs, labels, config, device)) is not None:
             raise _Misfit(unfit)
         return output
     classes = max(len(dataset.classes), _highest_label(dataset) + 1)
