@@ -17,6 +17,7 @@ import torch
 from engine_small import CLASSES, FakeControl, go_on, losses_of, of, run, small_config
 from torch import nn
 
+from tuitrain.config import RunConfig
 from tuitrain.engine import checkpoint, keeper, snapshot
 from tuitrain.engine.batches import Batches
 from tuitrain.engine.checkpoint import BadCheckpoint, Position
@@ -267,26 +268,31 @@ def test_the_newest_and_the_best_are_kept(tmp_path: Path, monkeypatch: pytest.Mo
     assert [path.name for path in parent.iterdir() if path.name.startswith(".")] == []
 
 
-@pytest.mark.parametrize("test_data", [True, False])
-def test_where_epochs_fly_not_each_one_is_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, test_data: bool) -> None:
-    """A small data set's epoch takes a fraction of what a checkpoint does."""
-    now = [0.0]
+def saved_where_epochs_fly(config: RunConfig, folder: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> list[int]:
+    """The epochs of which checkpoints of a kind are told, where all epochs take no time but the 21st, before which a second goes by."""
+    now, saved, control = [0.0], [], FakeControl(folder)
     monkeypatch.setattr(keeper, "time", SimpleNamespace(monotonic=lambda: now[0]))
     # The disk is waited for after each step: a write in which the clock was set forward would count as a long one.
     monkeypatch.setattr(keeper.Keeper, "news", keeper.Keeper.drain)
+    for event in train(config, control):
+        if isinstance(event, RunStarted):
+            control.folder = folder
+        elif isinstance(event, Step) and event.step == 20 * 7 + 1:
+            now[0] = 1.0
+        elif isinstance(event, Checkpoint) and event.kind == kind:
+            saved.append(event.step // 7)
+    return saved
+
+
+@pytest.mark.parametrize("test_data", [True, False])
+def test_where_epochs_fly_not_each_one_is_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, test_data: bool) -> None:
+    """A small data set's epoch takes a fraction of what a checkpoint does."""
     if test_data:
         score(monkeypatch, *[0.2] * 14, 0.9, *[0.3] * 9)
     else:
         monkeypatch.setattr(keeper, "FIRST_EPOCHS", 14)
     config = small_config(epochs=24, **({} if test_data else {"data": "engine_small:make_images_without_test"}))
-    saved, control = [], FakeControl(tmp_path)
-    for event in train(config, control):
-        if isinstance(event, RunStarted):
-            control.folder = tmp_path
-        elif isinstance(event, Step) and event.step == 20 * 7 + 1:
-            now[0] = 1.0
-        elif isinstance(event, Checkpoint) and event.kind == "epoch":
-            saved.append(event.step // 7)
+    saved = saved_where_epochs_fly(config, tmp_path, monkeypatch, "epoch")
     # The first ones, the best one, the one after a second, and the last.
     assert saved == ([*range(1, 11), 15, 21, 24] if test_data else [*range(1, 15), 21, 24])
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,16 +14,16 @@ import pytest
 import torch
 from engine_small import CLASSES, FakeControl, go_on, losses_of, make_images, of, run, small_config
 from PIL import Image
+from test_checkpoint import saved_where_epochs_fly
 from test_export_script import executed, exported
 from torch import Tensor, nn
 from torch.utils.data import Dataset, TensorDataset
 
 from tuitrain.config import ConfigError, RunConfig
-from tuitrain.engine import checkpoint, export, keeper
+from tuitrain.engine import checkpoint, export
 from tuitrain.engine.check import check
 from tuitrain.engine.evaluate import Score
-from tuitrain.engine.train import train
-from tuitrain.events import Checkpoint, Eval, Notice, Predictions, RunEnded, RunStarted, Step, encode
+from tuitrain.events import Checkpoint, Eval, Notice, Predictions, RunEnded, RunStarted, encode
 from tuitrain.paths import CHECKPOINTS
 
 HERE = "test_targets"
@@ -388,15 +387,20 @@ def test_json_has_no_number_where_there_is_no_accuracy(tmp_path: Path) -> None:
     assert json.loads(encode(of(RunStarted, events)[0]))["targets"] == "numbers"
 
 
-def test_the_best_checkpoint_is_that_of_the_least_loss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    losses = iter([3.0, 1.0, math.nan, 2.0, 1.5, 0.5, 0.7])
+def find_losses(monkeypatch: pytest.MonkeyPatch, losses: Iterable[float]) -> None:
+    """What the evaluations find, one after the other."""
+    left = iter(losses)
 
     def scored(self: Any) -> Any:
-        loss = next(losses)
+        loss = next(left)
         return Score(loss, loss, math.nan, None)
         yield
 
     monkeypatch.setattr("tuitrain.engine.evaluate.Evaluator.run", scored)
+
+
+def test_the_best_checkpoint_is_that_of_the_least_loss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    find_losses(monkeypatch, [3.0, 1.0, math.nan, 2.0, 1.5, 0.5, 0.7])
     folder = tmp_path / "run"
     events = run(of_kind("mse", epochs=4), FakeControl(folder))
     assert [event.step for event in of(Checkpoint, events) if event.kind == "best"] == [7, 14]
@@ -408,25 +412,8 @@ def test_the_best_checkpoint_is_that_of_the_least_loss(tmp_path: Path, monkeypat
 
 
 def test_where_epochs_fly_not_each_one_with_a_lesser_loss_is_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    now, losses = [0.0], iter(range(100, 0, -1))
-
-    def scored(self: Any) -> Any:
-        loss = float(next(losses))
-        return Score(loss, loss, math.nan, None)
-        yield
-
-    monkeypatch.setattr("tuitrain.engine.evaluate.Evaluator.run", scored)
-    monkeypatch.setattr(keeper, "time", SimpleNamespace(monotonic=lambda: now[0]))
-    # The disk is waited for after each step: a write in which the clock was set forward would count as a long one.
-    monkeypatch.setattr(keeper.Keeper, "news", keeper.Keeper.drain)
-    control, saved = FakeControl(tmp_path), []
-    for event in train(of_kind("mse", epochs=24), control):
-        if isinstance(event, RunStarted):
-            control.folder = tmp_path
-        elif isinstance(event, Step) and event.step == 20 * 7 + 1:
-            now[0] = 1.0
-        elif isinstance(event, Checkpoint) and event.kind == "best":
-            saved.append(event.step // 7)
+    find_losses(monkeypatch, map(float, range(100, 0, -1)))
+    saved = saved_where_epochs_fly(of_kind("mse", epochs=24), tmp_path, monkeypatch, "best")
     assert saved == [*range(1, 11), 21, 24]
 
 

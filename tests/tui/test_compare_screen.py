@@ -18,7 +18,7 @@ from kept_runs import resize, until, until_shown
 from textual.events import MouseScrollDown
 from textual.pilot import Pilot
 
-from tuitrain.events import Eval, Event, Losses, RunEnded, State
+from tuitrain.events import Eval, Event, Losses, RunEnded, State, Targets
 from tuitrain.paths import METRICS
 from tuitrain.runs.folder import RunFolder
 from tuitrain.runs.process import this_process
@@ -44,6 +44,8 @@ def keep(
     losses: Sequence[float] = FALLING,
     *,
     accuracies: Sequence[float] = (0.4, 0.6),
+    tests: Sequence[float] = (),
+    targets: Targets = "classes",
     per_epoch: int = 50,
     live: bool = False,
     seconds: float = 0.5,
@@ -51,16 +53,17 @@ def keep(
     total: int | None = None,
     **config: Any,
 ) -> Path:
-    """A run folder, evaluated after each of its first epochs."""
+    """A run folder, evaluated after each of its first epochs; `tests` are losses of epochs without an accuracy."""
     chosen = msgspec.structs.replace(seed_cnn(), name=name, **config)
     count = len(losses)
     sizes = {"train_samples": 3200, "test_samples": test_samples, "steps_per_epoch": per_epoch, "total_steps": total or max(count, 1)}
-    start = started(recipe=chosen.recipe, data="synthetic", **sizes)
+    start = started(recipe=chosen.recipe, data="synthetic", targets=targets, **sizes)
     events: list[Event] = [State(state="running")]
     if count:
         events.append(Losses(first_step=1, epoch=1, losses=tuple(losses), times=tuple(1000 + seconds * step for step in range(count))))
-    for epoch, accuracy in enumerate(accuracies if test_samples else (), 1):
-        events.append(Eval(step=min(epoch * per_epoch, count), epoch=epoch, loss=1.5 - accuracy, loss_sum=3.0, accuracy=accuracy))
+    evaluated = [(loss, math.nan) for loss in tests] or [(1.5 - accuracy, accuracy) for accuracy in accuracies]
+    for epoch, (loss, accuracy) in enumerate(evaluated if test_samples else (), 1):
+        events.append(Eval(step=min(epoch * per_epoch, count), epoch=epoch, loss=loss, loss_sum=3.0, accuracy=accuracy))
     if not live:
         events.append(RunEnded(state="finished", step=count))
     folder, record = RunFolder.create(runs_dir, chosen, start, {"threads": 2}), RunRecord(chosen)

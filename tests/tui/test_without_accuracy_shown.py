@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -11,11 +10,7 @@ import pytest
 from fakes import RUN, FakeSampler, FakeSession, screen_text, seed_cnn, settle, started
 from test_compare_screen import compared, keep, pressed
 
-from tuitrain.events import Eval, Event, Losses, RunEnded, State, Targets
-from tuitrain.paths import METRICS
-from tuitrain.runs.folder import RunFolder
-from tuitrain.runs.record import RunRecord
-from tuitrain.runs.store import MetricsWriter
+from tuitrain.events import Eval, State, Targets
 from tuitrain.tui.app import TuitrainApp
 
 
@@ -67,28 +62,9 @@ async def test_answers_for_positions_are_not_shown_and_that_is_said(session: Fak
         assert "Each sample of this run has several classes, one for each of its positions" in screen_text(app)
 
 
-def keep_numbers(runs_dir: Path, name: str, tests: Sequence[float]) -> Path:
-    """A run folder whose targets are numbers, with a test loss after each epoch."""
-    config = msgspec.structs.replace(seed_cnn(), name=name, loss="mse")
-    start = started(targets="numbers", steps_per_epoch=10, total_steps=10 * len(tests))
-    events: list[Event] = [start, State(state="running")]
-    for epoch, loss in enumerate(tests, 1):
-        times = tuple(1000.0 + 10 * epoch + step for step in range(10))
-        events.append(Losses(first_step=10 * epoch - 9, epoch=epoch, losses=(loss,) * 10, times=times))
-        events.append(Eval(step=10 * epoch, epoch=epoch, loss=loss, loss_sum=loss, accuracy=math.nan))
-    events.append(RunEnded(state="finished", step=10 * len(tests)))
-    folder, record = RunFolder.create(runs_dir, config, start, {}), RunRecord(config)
-    writer = MetricsWriter(folder.path / METRICS)
-    writer.append(events)
-    writer.close()
-    for event in events:
-        record.apply(event)
-    folder.write_state(folder.status.with_record(record))
-    return folder.path
-
-
 async def test_runs_are_compared_by_what_they_have(session: FakeSession, sampler: FakeSampler, runs_dir: Path) -> None:
-    near, far = keep_numbers(runs_dir, "near", (0.5, 0.125, 0.25)), keep_numbers(runs_dir, "far", (0.75, 0.5))
+    near = keep(runs_dir, "near", tests=(0.5, 0.125, 0.25), targets="numbers", loss="mse", per_epoch=10)
+    far = keep(runs_dir, "far", tests=(0.75, 0.5), targets="numbers", loss="mse", per_epoch=10)
     app = TuitrainApp(session, sampler, seed_cnn(), Path("runs"))
     async with app.run_test(size=(120, 40)) as pilot:
         text = await compared(pilot, [near, far], "best test loss")
