@@ -20,7 +20,7 @@ from tuitrain.config import ConfigError
 from tuitrain.engine import torch_dataset
 from tuitrain.engine.data import Interrupted, load_data
 from tuitrain.engine.samples import Dataset as Loaded
-from tuitrain.engine.torch_dataset import as_tensor
+from tuitrain.engine.torch_samples import as_tensor
 from tuitrain.events import Event, Notice, Predictions, Progress, Replicas
 
 CLASSES = ["cat", "dog", "bird"]
@@ -153,13 +153,6 @@ def test_names_are_cleaned_and_as_many_as_there_are_classes() -> None:
     assert loaded(pets)[0].classes == ("c·at", "dog", "bird")
 
 
-def test_what_is_drawn_at_random_is_drawn_once_and_said() -> None:
-    noise = Changed(lambda index, image, label: (torch.rand(4), label))
-    text = "The train samples are not the same each time that they are read, as where they are augmented at random."
-    assert [notice.text.startswith(text) for notice in of(Notice, loaded(noise)[1])] == [True]
-    assert of(Notice, loaded(Pets(40), Pets(40))[1]) == []
-
-
 def one(index: int, bad: Any, good: Any) -> Any:
     return bad if index == 4 else good
 
@@ -221,8 +214,8 @@ def test_what_cannot_be_read_is_named(train: Any, words: str) -> None:
 def test_what_has_no_room_is_refused_before_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch_dataset, "free_memory", lambda: 2**20)
     wide = Changed(lambda index, image, label: (torch.zeros(3, 256, 256), label))
-    sentence = "the 6 train samples of [3, 256, 256] take 4.5 MiB of memory, and 1.0 MiB are free; they must be smaller, or fewer."
-    assert refused(wide) == f"{BEGINNING}: {sentence}"
+    sentence = "the 6 test samples of [3, 256, 256] take 4.5 MiB of memory, and 1.0 MiB are free; they must be smaller, or fewer."
+    assert refused((torch.zeros(4, 3, 256, 256), torch.tensor([0, 1, 2, 0])), wide) == f"{BEGINNING}: {sentence}"
 
 
 def test_free_memory_is_a_part_of_the_machine() -> None:

@@ -45,8 +45,21 @@ def load_custom(config: RunConfig, ending: Callable[[], bool]) -> Generator[Noti
         raise ConfigError(f"{where} raised {one_line(error)}.") from error
     if not isinstance(result, (tuple, list)) or len(result) != 2:
         raise ConfigError(f"{where} returned {_described(result)}; it must return the training part and the test part or None, {_PART}.")
-    train = yield from _split(where, "train", result[0], config.loss, ending)
-    test = None if result[1] is None else (yield from _split(where, "test", result[1], config.loss, ending))
+    train = yield from _split(config, "train", result[0], ending)
+    try:
+        test = None if result[1] is None else (yield from _split(config, "test", result[1], ending))
+        _check_alike(where, train, test)
+        dataset = Dataset("custom", config.data, train, test, _class_names(result[0], train, test))
+    except BaseException:
+        train.close()
+        raise
+    if train.readers is not None:
+        train.readers.labels_are(train.labels.dtype, len(dataset.classes) or None)
+    return dataset
+
+
+def _check_alike(where: str, train: Split, test: Split | None) -> None:
+    """Raises: ConfigError: the samples of the two differ in kind."""
     if test is not None and test.inputs.shape[1:] != train.inputs.shape[1:]:
         shapes = f"{list(test.inputs.shape[1:])} and the train samples {list(train.inputs.shape[1:])}"
         raise ConfigError(f"{where}: the test samples have the shape {shapes}; they must be alike.")
@@ -58,13 +71,18 @@ def load_custom(config: RunConfig, ending: Callable[[], bool]) -> Generator[Noti
         raise ConfigError(
             f"{where}: the test labels are {_kind(test.labels)} and the train labels {_kind(train.labels)}; they must be alike."
         )
+
+
+def _class_names(part: Any, train: Split, test: Split | None) -> tuple[str, ...]:
+    """What `part` calls the classes that are there; their numbers where it names too few."""
     if train.labels.is_floating_point():
-        return Dataset("custom", config.data, train, test, ())
+        return ()
     highest = max(int(split.labels.max()) for split in (train, test) if split is not None)
-    names = torch_dataset.class_names(result[0])
+    names = torch_dataset.class_names(part)
     if len(names) <= highest:
         names = tuple(map(str, range(highest + 1)))
-    return Dataset("custom", config.data, train, test, names[: highest + 1])
+    # Where labels are drawn at random another class may come later.
+    return names if train.readers is not None else names[: highest + 1]
 
 
 def _kind(labels: Tensor) -> str:
@@ -73,14 +91,17 @@ def _kind(labels: Tensor) -> str:
     return f"{'numbers' if labels.is_floating_point() else 'class numbers'}{shape}"
 
 
-def _split(where: str, part: str, pair: Any, loss: str, ending: Callable[[], bool]) -> Generator[Notice | Progress, None, Split]:
-    told = f"{where}: the {part}"
+def _split(config: RunConfig, part: str, pair: Any, ending: Callable[[], bool]) -> Generator[Notice | Progress, None, Split]:
+    told, loss = f"data: {config.data!r}: the {part}", config.loss
     if torch_dataset.is_readable(pair):
 
         def check(inputs: Tensor, labels: Tensor) -> None:
             _checked_labels(told, labels, _checked_inputs(told, inputs), loss)
 
-        pair = yield from torch_dataset.read(where, part, pair, ending, check)
+        found = yield from torch_dataset.read(config, part, pair, ending, check)
+        if found.readers is not None:
+            return Split(found.inputs, _checked_labels(told, found.labels, found.inputs, loss), readers=found.readers)
+        pair = found.inputs, found.labels
     if not isinstance(pair, (tuple, list)) or len(pair) != 2:
         raise ConfigError(f"{told} part is {_described(pair)}; it must be {_PART}{_way_out(pair)}.")
     inputs, labels = pair

@@ -13,6 +13,7 @@ import torch
 from tuitrain.config import OF_CLASSES, ConfigError, RunConfig
 from tuitrain.engine import checkpoint
 from tuitrain.engine.imports import arguments_of_run
+from tuitrain.engine.prepare import READ_ANEW
 from tuitrain.engine.script import data_part, header, model_part, training_part
 from tuitrain.events import DataKind, RunStarted, Targets
 from tuitrain.files import written_where_asked
@@ -51,8 +52,13 @@ def script(config: RunConfig, started: RunStarted | None = None, environment: Ma
     before = str(environment.get(TRAINED_BEFORE, ""))
     given = arguments_of_run(config, environment)
     targets: Targets = started.targets if started is not None else "classes" if config.loss in OF_CLASSES else "numbers"
-    parts = [header(config, kind, threads if isinstance(threads, int) else None, before, given), data_part(config, kind, given, targets)]
-    parts += [model_part(config, kind, given, contiguous=tried), training_part(config, kind, targets, has_test, contiguous=contiguous)]
+    scores = environment.get(READ_ANEW)
+    parts = [
+        header(config, kind, threads if isinstance(threads, int) else None, before, given, scores),
+        data_part(config, kind, given, targets, scores),
+        model_part(config, kind, given, scores, contiguous=tried),
+        training_part(config, kind, targets, has_test, scores, contiguous=contiguous),
+    ]
     return "\n\n".join(part.strip("\n") + "\n" for part in parts)
 
 

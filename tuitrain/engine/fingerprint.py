@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 
 from tuitrain.config import RunConfig, own_functions
-from tuitrain.engine.samples import Dataset
+from tuitrain.engine.samples import Dataset, rows
 
 _SAMPLES, _BYTES = 256, 1 << 22
 """Of so many samples, and so many bytes, the inputs are looked at."""
@@ -25,8 +25,8 @@ def of_data(dataset: Dataset) -> str:
         mark = zlib.crc32(split.labels.cpu().numpy().tobytes(), mark)
         size = max(split.inputs[0].numel() * split.inputs.element_size(), 1)
         count = min(len(split), _SAMPLES, max(_BYTES // size, 1))
-        rows = torch.arange(count, device=split.inputs.device) * len(split) // count
-        seen = split.inputs[rows].cpu().contiguous().flatten()
+        looked_at = torch.arange(count, device=split.inputs.device) * len(split) // count
+        seen = rows(split, looked_at)[0].cpu().contiguous().flatten()
         mark = zlib.crc32(seen.view(torch.uint8).numpy().tobytes(), mark)
     return f"{mark:08x}"
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import platform
 import zlib
-from collections.abc import Generator, Sequence
-from contextlib import nullcontext
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, cast
@@ -37,6 +37,9 @@ from tuitrain.engine.tryout import tried, try_alone
 from tuitrain.engine.warm_up import fit, warm_up
 from tuitrain.engine.weights import given_weights
 from tuitrain.events import Event, Notice, Progress, RunStarted
+
+READ_ANEW = "read_anew_for_scores"
+"""In the environment of a run whose training samples are read anew in each epoch: how many scores its network gives."""
 
 
 @dataclass(frozen=True)
@@ -147,51 +150,68 @@ def prepare(
         yield from precision_notices(config, device)
     with nullcontext() if group is None else group.leader_first():
         dataset = yield from _load(config, control)
-    if group is not None:
-        group.must_agree({"data": _in_words(dataset)})
-    data_mark = fingerprint.of_data(dataset)
-    if config.batch_size > len(dataset.train):
-        text = f"batch_size is {config.batch_size:,}, and there are {len(dataset.train):,} training samples: each step takes all of them."
-        yield Notice(text=text)
-    batches = Batches(dataset.train, config)
-    total = min(config.epochs * batches.per_epoch, config.max_steps or 2**63)
-    check_even(config, count, batches.sizes(total))
-    if config.warmup_steps > total:
-        text = f"warmup_steps is {config.warmup_steps:,}, and the run has {total:,} steps: the learning rate does not reach {config.lr:g}."
-        yield Notice(level="warning", text=text)
-    if config.model not in MODELS:
-        yield Progress(phase=f"calling {config.model}")
-    model = build_model(config, dataset.scores)
-    check_gradients(resolved, model)
-    own = devices if group is None else (group.own(devices),)
-    dataset, modules = yield from _placed(model, dataset, resolved, own)
-    try_alone(modules[own[0]], dataset, config, own[0], batches.sizes(total), count)
-    with reaching(own[:1]):
-        fit_seconds = fit(modules[own[0]], dataset.train, config)
-        if given is not None:
-            yield given.fit(modules[own[0]])
-            given.put_into(modules.values())
-    yield from nature_notices(resolved, model, devices if group is None else own * count)
-    resolved = msgspec.structs.replace(resolved, data=dataset.source, weights=config.weights if given is None else str(given.path))
-    control.resolved = resolved
-    control.environment = environment(devices) | ({"memory_format": "contiguous"} if dataset.train.contiguous else {})
-    control.environment |= noted_arguments(resolved)
-    batches = Batches(dataset.train, resolved)
-    code = fingerprint.of_code(config)
-    prepared = Prepared(resolved, own, dataset, modules, batches, total, control.environment, fit_seconds, group, data_mark, code)
-    if config.target_accuracy is not None and (own[0].type == "cuda" or config.compile):
-        yield Progress(phase="compiling" if config.compile else "warming up")
-        _warm_up(prepared, control)
-    return prepared
+    with _closed_on_failure(dataset):
+        if group is not None:
+            group.must_agree({"data": _in_words(dataset)})
+        data_mark = fingerprint.of_data(dataset)
+        if config.batch_size > len(dataset.train):
+            text = (
+                f"batch_size is {config.batch_size:,}, and there are {len(dataset.train):,} training samples: each step takes all of them."
+            )
+            yield Notice(text=text)
+        batches = Batches(dataset.train, config, group)
+        total = min(config.epochs * batches.per_epoch, config.max_steps or 2**63)
+        check_even(config, count, batches.sizes(total))
+        if config.warmup_steps > total:
+            text = (
+                f"warmup_steps is {config.warmup_steps:,}, and the run has {total:,} steps: the learning rate does not reach {config.lr:g}."
+            )
+            yield Notice(level="warning", text=text)
+        if config.model not in MODELS:
+            yield Progress(phase=f"calling {config.model}")
+        model = build_model(config, dataset.scores)
+        check_gradients(resolved, model)
+        own = devices if group is None else (group.own(devices),)
+        dataset, modules = yield from _placed(model, dataset, resolved, own)
+        try_alone(modules[own[0]], dataset, config, own[0], batches.sizes(total), count)
+        with reaching(own[:1]):
+            fit_seconds = fit(modules[own[0]], dataset.train, config)
+            if given is not None:
+                yield given.fit(modules[own[0]])
+                given.put_into(modules.values())
+        yield from nature_notices(resolved, model, devices if group is None else own * count)
+        resolved = msgspec.structs.replace(resolved, data=dataset.source, weights=config.weights if given is None else str(given.path))
+        control.resolved = resolved
+        control.environment = environment(devices) | ({"memory_format": "contiguous"} if dataset.train.contiguous else {})
+        control.environment |= {} if dataset.train.readers is None else {READ_ANEW: dataset.scores}
+        control.environment |= noted_arguments(resolved)
+        batches = Batches(dataset.train, resolved, group)
+        code = fingerprint.of_code(config)
+        prepared = Prepared(resolved, own, dataset, modules, batches, total, control.environment, fit_seconds, group, data_mark, code)
+        if config.target_accuracy is not None and (own[0].type == "cuda" or config.compile):
+            yield Progress(phase="compiling" if config.compile else "warming up")
+            _warm_up(prepared, control)
+        return prepared
+
+
+@contextmanager
+def _closed_on_failure(dataset: Dataset) -> Iterator[None]:
+    """What reads samples ends with an error inside; without one it is the run's."""
+    try:
+        yield
+    except BaseException:
+        dataset.train.close()
+        raise
 
 
 def _load(config: RunConfig, control: Control) -> Generator[Event, None, Dataset]:
     dataset = yield from load_data(config, lambda: control.ending)
-    if takes_rows(config):
-        dataset = rows_of(dataset)
-    check_data(config, dataset)
-    for text in data_doubts(config, dataset):
-        yield Notice(level="warning", text=text)
+    with _closed_on_failure(dataset):
+        if takes_rows(config):
+            dataset = rows_of(dataset)
+        check_data(config, dataset)
+        for text in data_doubts(config, dataset):
+            yield Notice(level="warning", text=text)
     return dataset
 
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
 from tuitrain.engine.file_names import FileNames
 from tuitrain.events import DataKind, Targets
+
+if TYPE_CHECKING:
+    from tuitrain.engine.readers import Readers
 
 IGNORED = -100
 """The class number of a position that counts for nothing, as torch's losses of classes have it (`ignore_index`)."""
@@ -47,6 +50,7 @@ class Split:
         contiguous: the model can be trained with contiguous inputs only, and `inputs` are.
         targets: what `labels` are for the model that is trained with them; class numbers that it does not score each are mere numbers.
         files: what the samples' files are called, where each is a file and someone may ask for it.
+        readers: read the samples, drawn anew in each epoch; `inputs` are all the first one then, and `labels` are those of one draw.
     """
 
     inputs: Tensor
@@ -55,26 +59,39 @@ class Split:
     contiguous: bool = False
     targets: Targets = "classes"
     files: FileNames | None = None
+    readers: Readers | None = None
 
     def __len__(self) -> int:
         return len(self.labels)
 
     def to(self, device: torch.device | str, *, inputs_too: bool = True) -> Split:
-        """The same samples on `device`, in the same dtype and memory format; with `inputs_too` false their inputs are where they were."""
-        return replace(self, inputs=self.inputs.to(device) if inputs_too else self.inputs, labels=self.labels.to(device))
+        """The same samples on `device`, in the same dtype and memory format; with `inputs_too` false their inputs are where they were, as
+        they are where they are read."""
+        move = inputs_too and self.readers is None
+        return replace(self, inputs=self.inputs.to(device) if move else self.inputs, labels=self.labels.to(device))
 
-    def flaw(self, index: slice | Tensor, dtype: torch.dtype, part: str) -> str | None:
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory that its inputs take."""
+        return self.inputs.nbytes if self.readers is None else 0
+
+    def close(self) -> None:
+        """End what reads the samples."""
+        if self.readers is not None:
+            self.readers.close()
+
+    def flaw(self, index: slice | Tensor, dtype: torch.dtype, part: str, draw: int = 0) -> str | None:
         """Names the first of the samples that `index` picks with inputs, or labels, that are no finite numbers in `dtype`; else `None`.
 
         Args:
             part: what these samples are for, "training" or "test".
+            draw: see `rows`.
         """
-        for name, values in (("inputs", self.inputs), ("labels", self.labels)):
-            picked = sent(index, values.device)
-            finite = values[picked].to(dtype).isfinite()
+        for name, values in zip(("inputs", "labels"), rows(self, index, draw), strict=True):
+            finite = values.to(dtype).isfinite()
             finite = finite.reshape(len(finite), -1).all(1)
             if not bool(finite.all()):
-                place = int(torch.arange(len(self), device=values.device)[picked][~finite][0])
+                place = int(torch.arange(len(self), device=values.device)[sent(index, values.device)][~finite][0])
                 return f"the {name} of {part} sample {place:,}, counted from 0, hold a nan or an infinity"
         return None
 
@@ -134,17 +151,32 @@ def batch(split: Split, index: slice | Tensor, dtype: torch.dtype, batch_dim: in
         inputs [B, ...] (or [..., B, ...]) in `dtype` and labels [B, ...], int64 or in `dtype`. As rows, images [B, 3, H, W] are
         [B, H, 3·W] (or [H, B, 3·W]): a sequence of rows, each the red, green and blue of its pixels.
     """
-    inputs = sent(_rows(split.inputs, index), split.labels.device)
-    if inputs.dtype == torch.uint8:
-        scaled = inputs / torch.tensor(255, dtype=dtype, device="cpu")  # one kernel on a GPU, too
-    else:
-        # A slice is a view: without a copy a model that changes its inputs in place would change the data set.
-        scaled = inputs.to(dtype, copy=isinstance(index, slice))
+    return ready(split, *rows(split, index), dtype, batch_dim, shared=isinstance(index, slice))
+
+
+def rows(split: Split, index: slice | Tensor, draw: int = 0) -> tuple[Tensor, Tensor]:
+    """Inputs [B, ...] and labels [B, ...] of the samples that `index` picks, as the data set has them, on the device of the run.
+
+    Args:
+        draw: of samples that are drawn anew in each epoch, the number of that; 0 before the first.
+    """
+    device = split.labels.device
+    if split.readers is None:
+        return sent(_rows(split.inputs, index), device), split.labels[sent(index, device)]
+    inputs, labels = split.readers.read(torch.arange(len(split))[index], draw)
+    return sent(inputs, device), sent(labels, device)
+
+
+def ready(split: Split, inputs: Tensor, labels: Tensor, dtype: torch.dtype, batch_dim: int, *, shared: bool) -> tuple[Tensor, Tensor]:
+    """What `rows` gave, ready for a model as `batch` gives it; `shared`: it may be in the memory of the data set."""
+    if split.contiguous:
+        inputs = inputs.contiguous()
+    # One kernel on a GPU, too, and without a copy a model that changes its inputs in place would change the data set.
+    scaled = inputs / torch.tensor(255, dtype=dtype, device="cpu") if inputs.dtype == torch.uint8 else inputs.to(dtype, copy=shared)
     if split.as_rows and scaled.dim() == 4:
         scaled = scaled.permute(0, 2, 3, 1).flatten(2)
-    labels = split.labels[sent(index, split.labels.device)]
     if labels.is_floating_point():
-        labels = labels.to(dtype, copy=isinstance(index, slice))
+        labels = labels.to(dtype, copy=shared)
     return (scaled.movedim(0, batch_dim) if batch_dim else scaled), labels
 
 

@@ -22,12 +22,13 @@ from tuitrain.events import DataKind, Targets
 from tuitrain.text import clean
 
 
-def header(config: RunConfig, kind: DataKind, threads: int | None, trained_before: str, given: Arguments) -> str:
+def header(config: RunConfig, kind: DataKind, threads: int | None, trained_before: str, given: Arguments, scores: int | None) -> str:
     """Title, imports and device.
 
     Args:
         trained_before: with what else the run had trained until it went on as it ended, empty without.
         given: what the person's own functions are called with, by their fields.
+        scores: how many the network gives, where the training samples are read anew in each epoch; else `None`.
     """
     on_gpu = "cuda" in config.device
     lines = [f"# {clean(config.title())}: a training run in plain PyTorch, exported by tuitrain."]
@@ -38,7 +39,7 @@ def header(config: RunConfig, kind: DataKind, threads: int | None, trained_befor
         ]
     if config.strategy == "ddp":
         lines += ranks.run_lines(config)
-    lines += ["", *_imports(config, kind, given), ""]
+    lines += ["", *_imports(config, kind, given, anew=scores is not None), ""]
     lines += [f"seed = {config.seed}", *device_lines(config)]
     if on_gpu and config.deterministic:
         lines.append("torch.backends.cudnn.deterministic = True  # the same seed gives the same losses")
@@ -54,17 +55,17 @@ def header(config: RunConfig, kind: DataKind, threads: int | None, trained_befor
     return "\n".join(lines)
 
 
-def data_part(config: RunConfig, kind: DataKind, given: Arguments, targets: Targets) -> str:
-    """The data set: `train_inputs`, `train_labels` and, where there is test data, `test_inputs`, `test_labels`; `given`: see `header`."""
-    what, code = data.loading(config, kind, given, targets)
+def data_part(config: RunConfig, kind: DataKind, given: Arguments, targets: Targets, scores: int | None) -> str:
+    """The data set: what `script_data.loading` leaves; `given`, `scores`: see `header`."""
+    what, code = data.loading(config, kind, given, targets, scores)
     return _title(f"data: {what}") + code
 
 
-def model_part(config: RunConfig, kind: DataKind, given: Arguments, *, contiguous: bool | None) -> str:
+def model_part(config: RunConfig, kind: DataKind, given: Arguments, scores: int | None, *, contiguous: bool | None) -> str:
     """The network on its device, loss and optimizer.
 
     Args:
-        given: see `header`.
+        given, scores: see `header`.
         contiguous: no other memory suits it; `None` where nobody has tried.
     """
     built_in = BUILT_IN.get(config.model)
@@ -89,7 +90,8 @@ def model_part(config: RunConfig, kind: DataKind, given: Arguments, *, contiguou
     in_channels_last = config.precision != "fp64" and not contiguous
     wide: list[str] = []
     if in_channels_last and kind == "custom":
-        wide = ["if train_inputs.dim() == 4:", *(f"    {line}" for line in _in_channels_last(own=built_in is None))]
+        images = "train_inputs.dim() == 4" if scores is None else "are_images"
+        wide = [f"if {images}:", *(f"    {line}" for line in _in_channels_last(own=built_in is None))]
     elif in_channels_last and kind != "random" and not takes_rows(config):
         wide = _in_channels_last(own=built_in is None)
     if wide and built_in is None and contiguous is None:
@@ -99,10 +101,13 @@ def model_part(config: RunConfig, kind: DataKind, given: Arguments, *, contiguou
     return "\n".join([*lines, f"criterion = {loss.criterion(config)}", f"optimizer = {_optimizer(config)}"])
 
 
-def training_part(config: RunConfig, kind: DataKind, targets: Targets, has_test: bool | None, *, contiguous: bool) -> str:
+def training_part(
+    config: RunConfig, kind: DataKind, targets: Targets, has_test: bool | None, scores: int | None, *, contiguous: bool
+) -> str:
     """How a batch is made, the training loop, and the test at each epoch's end.
 
     Args:
+        scores: see `header`.
         has_test: `None`: only the data will say whether there is a test.
         contiguous: no other memory suits the model.
     """
@@ -133,11 +138,11 @@ def training_part(config: RunConfig, kind: DataKind, targets: Targets, has_test:
     elif config.strategy == "ddp":
         lines += [*ranks.functions(config), "", ""]
     lines += [
-        *speedrun.before_lines(config),
+        *speedrun.before_lines(config, data.train_count(scores)),
         "step = 0",
         "for epoch in range(1, epochs + 1):",
         "    model.train()",
-        *_epoch(config, contiguous=contiguous),
+        *_epoch(config, scores, contiguous=contiguous),
     ]
     lines += speedrun.end_lines(config)
     if has_test is not False:
@@ -149,15 +154,20 @@ def training_part(config: RunConfig, kind: DataKind, targets: Targets, has_test:
     return "\n".join(lines)
 
 
-def _epoch(config: RunConfig, *, contiguous: bool) -> list[str]:
-    lines = []
+def _epoch(config: RunConfig, scores: int | None, *, contiguous: bool) -> list[str]:
+    lines, count = [], data.train_count(scores)
     rows = "slice(start, start + batch_size)"
     if config.shuffle:
         rows = "order[start : start + batch_size]"
         lines.append(f"    generator = torch.Generator().manual_seed(seed * {SPREAD:_} + epoch)")
-        lines.append("    order = torch.randperm(len(train_inputs), generator=generator)")
-    lines += [*speedrun.epoch_lines(config), "    for start in range(0, len(train_inputs), batch_size):", "        step += 1"]
-    lines.append(f"        inputs, labels = batch(train_inputs, train_labels, {rows})")
+        lines.append(f"    order = torch.randperm({count}, generator=generator)")
+    lines += speedrun.epoch_lines(config, count)
+    given = f"train_inputs, train_labels, {rows}"
+    if scores is not None:
+        order = "order" if config.shuffle else f"torch.arange({count})"
+        lines.append(f"    samples = read(train, epoch, [part.tolist() for part in {order}.split(batch_size)])")
+        given = "*next(samples), slice(None)"
+    lines += [f"    for start in range(0, {count}, batch_size):", "        step += 1", f"        inputs, labels = batch({given})"]
     if config.augment == "crop-flip":
         lines.append(f"        inputs = crop_flip(inputs, seed * {SPREAD:_} + step)")
     lines += speedrun.augment_lines(config, rows)
@@ -212,13 +222,16 @@ def _in_channels_last(*, own: bool) -> list[str]:
     return [f"for tensor in [*model.parameters(), *model.buffers()]:{why}", "    if tensor.dim() == 4:", move]
 
 
-def _imports(config: RunConfig, kind: DataKind, given: Arguments) -> list[str]:
+def _imports(config: RunConfig, kind: DataKind, given: Arguments, *, anew: bool) -> list[str]:
     own_model, given_weights, own_loss = is_import_string(config.model), config.weights is not None, config.loss not in LOSSES
     typed = own_model or given_weights or kind == "custom" or own_loss
     standard, others = set[str](), {"import torch", f"from torch import {'Tensor, nn' if typed else 'nn'}"}
     others |= {"from safetensors.torch import load_file"} if reads_safetensors(config) else set()
     standard |= data.STANDARD_IMPORTS.get(kind, frozenset())
     others |= data.OTHER_IMPORTS.get(kind, frozenset())
+    if anew:
+        standard |= {"import hashlib", "import os"}
+        others |= {"from torch.utils.data import DataLoader, Dataset"}
     if config.model == "resnet18":
         others |= {"import torchvision"}
     if needs_copy(config) or own_loss:

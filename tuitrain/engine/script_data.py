@@ -10,8 +10,11 @@ from tuitrain.engine import script_ranks as ranks
 from tuitrain.engine.decode import FORMATS
 from tuitrain.engine.imagefolder import mixing_key
 from tuitrain.engine.imports import CONFIG, NUM_CLASSES, Arguments
+from tuitrain.engine.script_speedrun import is_fitted
+from tuitrain.engine.seeding import mixed, seed_sample
 from tuitrain.engine.synthetic import random_samples, synthetic_images
-from tuitrain.engine.torch_dataset import as_tensor
+from tuitrain.engine.torch_samples import as_tensor
+from tuitrain.engine.warm_up import FIT_SAMPLES
 from tuitrain.events import DataKind, Targets
 from tuitrain.image_folders import SUFFIXES, TEST_PARTS, held_out
 
@@ -28,11 +31,12 @@ OTHER_IMPORTS: dict[DataKind, frozenset[str]] = {
 _ALL_FOUR = "train_inputs, train_labels, test_inputs, test_labels"
 
 
-def loading(config: RunConfig, kind: DataKind, given: Arguments, targets: Targets) -> tuple[str, str]:
-    """What the data is called, and the code that loads it; `given`: see `script.header`.
+def loading(config: RunConfig, kind: DataKind, given: Arguments, targets: Targets, scores: int | None) -> tuple[str, str]:
+    """What the data is called, and the code that loads it; `given`, `scores`: see `script.header`.
 
     The code leaves inputs [N, ...], the images among them as bytes [N, 3, H, W], and labels [N] in `train_inputs`, `train_labels` and,
-    where there is test data, `test_inputs`, `test_labels`.
+    where there is test data, `test_inputs`, `test_labels`. Of training samples that are read anew in each epoch it leaves `train` in the
+    place of the first two, and a function `read`.
     """
     if kind == "synthetic":
         return "made-up images", f"\n{inspect.getsource(synthetic_images)}\n\n{_ALL_FOUR} = synthetic_images()"
@@ -50,8 +54,25 @@ def loading(config: RunConfig, kind: DataKind, given: Arguments, targets: Target
         return "a folder of images", f"\n{ours}\n\nSIDE = {config.image_size}  # pixels\n{_formats()}\n\n\n{_IMAGES}\n\n{load}"
     given_config = CONFIG if CONFIG in given["data"] else ""
     own = f"\n{inspect.getsource(as_tensor)}\n\n{_OWN.format(given=given_config, **_LABELS[targets])}"
+    if scores is not None:
+        return "your own", _anew(config, own, targets, scores)
     counts = not is_import_string(config.model) or NUM_CLASSES in given["model"]
     return "your own", own + _counted(config, targets) if counts else own
+
+
+def _anew(config: RunConfig, own: str, targets: Targets, scores: int) -> str:
+    """The code for training samples that are read anew in each epoch, from that for others."""
+    read = f"{inspect.getsource(mixed)}\n\n{inspect.getsource(seed_sample)}\n\n{_READ.format(label=_READ_LABELS[targets])}"
+    own = own.replace(_MADE, f"{read}\n\n{_MADE}").replace(_IN_MEMORY, "")
+    lines = ["are_images = as_tensor(train[0][0]).dim() == 3", f"num_classes = {scores}"]
+    if is_fitted(config):
+        lines.append(f"train_inputs, _ = next(read(train, 0, [range(min({FIT_SAMPLES}, len(train)))]))")
+    return own + "".join(f"{line}\n" for line in lines)
+
+
+def train_count(scores: int | None) -> str:
+    """How many training samples there are, as an expression of what `loading` leaves."""
+    return "len(train_inputs)" if scores is None else "len(train)"
 
 
 def _counted(config: RunConfig, targets: Targets) -> str:
@@ -163,6 +184,34 @@ train_inputs, train_labels = in_memory(train)
 if test is not None:
     test_inputs, test_labels = in_memory(test)
 '''
+
+_MADE, _IN_MEMORY = "train, test = make_data(", "train_inputs, train_labels = in_memory(train)\n"
+_READ = '''class Drawn(Dataset):
+    """The training samples in an epoch: what is drawn of one depends on seed, epoch and its number alone, in whatever process."""
+
+    def __init__(self, part, epoch):
+        self.part, self.epoch = part, epoch
+
+    def __len__(self):
+        return len(self.part)
+
+    def __getitem__(self, index):
+        seed_sample(seed, self.epoch, index)
+        value, label = self.part[index]
+        return as_tensor(value), {label}
+
+
+def read(part, epoch, batches):
+    """Inputs and labels of each batch, a list of numbers, read by other processes; these end when all of them were read."""
+    workers = max(1, len(os.sched_getaffinity(0)) - 1)
+    # A generator of its own: what is drawn in this process is the network's.
+    return iter(DataLoader(Drawn(part, epoch), batch_sampler=batches, num_workers=workers, generator=torch.Generator()))
+'''
+_READ_LABELS: dict[Targets, str] = {
+    "classes": "int(label)",
+    "positions": "torch.from_numpy(np.array(label)).long()",
+    "numbers": "torch.as_tensor(label)",
+}
 
 _STACKED = "torch.stack([torch.as_tensor(label) for _, label in samples])"
 _IMAGES_STACKED = "torch.stack([torch.from_numpy(np.array(label)) for _, label in samples]).long()"

@@ -42,20 +42,20 @@ def functions(config: RunConfig) -> list[str]:
     return [line for one in wanted for line in (inspect.getsource(one), "")]  # type: ignore[arg-type]
 
 
-def before_lines(config: RunConfig) -> list[str]:
-    """Before the training loop."""
+def before_lines(config: RunConfig, count: str) -> list[str]:
+    """Before the training loop; `count` is how many training samples there are."""
     lines = []
     if config.lr_schedule != "none" or config.averaging != "none":
-        steps = "epochs * -(-len(train_inputs) // batch_size)"
+        steps = f"epochs * -(-{count} // batch_size)"
         lines.append(f"total_steps = {steps if config.max_steps is None else f'min({steps}, max_steps)'}")
     if config.averaging == "lookahead":
         lines.append("lookahead = Lookahead(model, total_steps)")
     return lines
 
 
-def epoch_lines(config: RunConfig) -> list[str]:
-    """At the beginning of an epoch."""
-    return ["    mirrored, shifts = moves(len(train_inputs), seed, epoch)"] if config.augment == "flip-shift" else []
+def epoch_lines(config: RunConfig, count: str) -> list[str]:
+    """At the beginning of an epoch; `count`: see `before_lines`."""
+    return [f"    mirrored, shifts = moves({count}, seed, epoch)"] if config.augment == "flip-shift" else []
 
 
 def augment_lines(config: RunConfig, rows: str) -> list[str]:

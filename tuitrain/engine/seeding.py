@@ -61,8 +61,21 @@ def seed_rank(seed: int, rank: int, step: int) -> None:
 
     Hashed, because torch's generator for the CPU takes no more than the lowest 32 bits.
     """
-    mixed = int.from_bytes(hashlib.blake2b(f"{seed} {rank} {step}".encode(), digest_size=4).digest(), "big")
-    seed_everything(mixed)
+    seed_everything(mixed(seed, rank, step))
+
+
+def seed_sample(seed: int, draw: int, sample: int) -> None:
+    """Seed what draws on the CPU for one sample: it is the same in whatever process, and after whatever else, it is drawn."""
+    number = mixed(seed, draw, sample)
+    random.seed(number)
+    np.random.seed(number)
+    torch.default_generator.manual_seed(number)  # torch.manual_seed would see to the GPUs too, which takes longer than all else
+
+
+def mixed(*numbers: int) -> int:
+    """A number from 0 to 2**32 - 1 that others of these make another one."""
+    digest = hashlib.blake2b(" ".join(map(str, numbers)).encode(), digest_size=4).digest()
+    return int.from_bytes(digest, "big")
 
 
 @contextmanager

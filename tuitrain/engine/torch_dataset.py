@@ -1,27 +1,40 @@
-"""A torch `Dataset` of a person's own, read once into memory."""
+"""A torch `Dataset` of a person's own: read once into memory, or, by other processes, while the run trains."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.utils.data import Dataset, IterableDataset, Subset, TensorDataset
 
 from tuitrain import words
 from tuitrain.allowance import free_memory
-from tuitrain.config import ConfigError
-from tuitrain.engine.places import one_line
-from tuitrain.engine.samples import Interrupted, special_kind
+from tuitrain.config import ConfigError, RunConfig
+from tuitrain.engine.readers import BEFORE_TRAINING, Readers
+from tuitrain.engine.samples import Interrupted
+from tuitrain.engine.torch_samples import Samples
 from tuitrain.events import Notice, Progress
 from tuitrain.text import clean
 
 _TOLD_SECONDS = 0.1
-_READ_AGAIN = 16
-"""About so many samples are read a second time: of images that are mirrored by chance, nearly always one is another one then."""
+_READ_TWICE = 16
+"""About so many samples are read twice at first: of images that are mirrored by chance, nearly always one is another one then."""
+_LABELS = ("targets", "labels")
+"""Where a `Dataset` has the class numbers of all its samples, as torchvision's have."""
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """What was read: inputs [N, ...] and labels [N] or [N, ...]. Of a part that `readers` read again and again the inputs are all the first
+    one, without memory of their own, and labels that may be drawn at random too are as they were drawn once."""
+
+    inputs: Tensor
+    labels: Tensor
+    readers: Readers | None = None
 
 
 def is_readable(part: Any) -> bool:
@@ -30,30 +43,37 @@ def is_readable(part: Any) -> bool:
 
 
 def read(
-    where: str, part: str, dataset: Any, ending: Callable[[], bool], check: Callable[[Tensor, Tensor], object]
-) -> Generator[Notice | Progress, None, tuple[Tensor, Tensor]]:
-    """The inputs [N, ...] and labels [N] or [N, ...] of a `Dataset` of (input, label).
+    config: RunConfig, part: str, dataset: Any, ending: Callable[[], bool], check: Callable[[Tensor, Tensor], object]
+) -> Generator[Notice | Progress, None, Part]:
+    """A part of `config.data` that is a `Dataset` of (input, label).
 
     An input is a tensor, an array, or one of Pillow's images, which becomes bytes [C, H, W]; a label is a number, a
-    tensor, an array, or an image of class numbers.
+    tensor, an array, or an image of class numbers. What is drawn at random, and what does not fit in memory, is read anew in each epoch
+    where it is trained with.
 
     Args:
-        where: the beginning of a sentence about it.
         part: what its samples are for, "train" or "test".
         ending: asked now and then; `True` ends it.
         check: gets inputs and labels of the first sample alone, and raises where they cannot be trained with.
 
     Raises:
-        ConfigError: a sample cannot be read or is not alike the others, or there is no memory for all of them.
+        ConfigError: a sample cannot be read or is not alike the others, or there is no memory for them.
         Interrupted: `ending` said so.
     """
     if type(dataset) is TensorDataset and len(dataset.tensors) == 2:
-        inputs, labels = dataset.tensors
-        return inputs, labels
-    samples = _Samples(f"{where}: {part} sample", dataset)
+        return Part(*dataset.tensors)
+    where = f"data: {config.data!r}"
+    samples = Samples(f"{where}: {part} sample", dataset)
     count = samples.count(f"{where}: the {part} part")
     first, label = samples.get(0)
     check(first[None], label[None])
+    looked_at = range(0, count, max(1, count // _READ_TWICE))
+    drawn, seen = _looked_at(samples, first, label, looked_at, ending)
+    size, free = first.nbytes * count, free_memory()
+    if part == "train" and (drawn or size > free):
+        why = "are drawn at random" if drawn else f"would take {words.size(size)} of memory, and {words.size(free)} are free"
+        known = _known_labels(dataset, seen)
+        return (yield from _read_anew(config, first, label, count, known, f"The train samples {why}", ending))
     inputs = _room_for(count, first, f"{where}: the {count:,} {part} samples of {list(first.shape)}")
     labels = _room_for(count, label, f"{where}: the labels {list(label.shape)} of {count:,} {part} samples")
     told = 0.0
@@ -63,22 +83,93 @@ def read(
                 raise Interrupted
             told = now
             yield Progress(phase=f"reading the {part} samples", done=index, total=count, unit="samples")
-        value, other = samples.get(index)
-        if (value.shape, value.dtype) != (first.shape, first.dtype):
-            raise ConfigError(f"{samples.unlike(index, value, first)}, as Resize and CenterCrop make images.")
-        if (other.shape, other.dtype) != (label.shape, label.dtype):
-            raise ConfigError(f"{samples.unlike(index, other, label, 'has a label that ')}.")
-        inputs[index], labels[index] = value, other
+        inputs[index], labels[index] = samples.alike(index, first, label)
     yield Progress(phase=f"reading the {part} samples", done=count, total=count, unit="samples")
-    if any(not torch.equal(samples.get(index)[0], inputs[index]) for index in range(0, count, max(1, count // _READ_AGAIN))):
+    if drawn:
         yield Notice(level="warning", text=_DRAWN_ONCE.format(part=part))
-    return inputs, labels
+    return Part(inputs, labels)
 
 
-_DRAWN_ONCE = (
-    "The {part} samples are not the same each time that they are read, as where they are augmented at random. Each was read once, and is "
-    "the same in every epoch; `augment` draws anew in each step."
-)
+_DRAWN_ONCE = "The {part} samples are not the same each time that they are read. Each was read once, and is the same in every evaluation."
+
+
+def _looked_at(
+    samples: Samples, first: Tensor, label: Tensor, indices: Iterable[int], ending: Callable[[], bool]
+) -> tuple[bool, dict[int, Tensor]]:
+    """Whether one of some samples is another one when it is read a second time, and the labels of those that were looked at.
+
+    Raises:
+        ConfigError: one cannot be read, or is not like the first one.
+        Interrupted: `ending` said so.
+    """
+    seen = {}
+    for index in indices:
+        if ending():
+            raise Interrupted
+        once, again = samples.alike(index, first, label), samples.alike(index, first, label)
+        seen[index] = once[1]
+        if not all(map(_is_same, once, again)):
+            return True, seen
+    return False, seen
+
+
+def _is_same(one: Tensor, other: Tensor) -> bool:
+    if torch.equal(one, other):
+        return True
+    # What is no number is not equal to itself.
+    return one.is_floating_point() and torch.equal(one.isnan(), other.isnan()) and torch.equal(one.nan_to_num(), other.nan_to_num())
+
+
+def _read_anew(
+    config: RunConfig, first: Tensor, label: Tensor, count: int, labels: Tensor | None, beginning: str, ending: Callable[[], bool]
+) -> Generator[Notice | Progress, None, Part]:
+    """Have other processes read the training samples in each epoch; `beginning` of a sentence says why.
+
+    Args:
+        labels: those of all samples, where they are known.
+    """
+    where = f"data: {config.data!r}"
+    readers = Readers(config, where, count, first, label)
+    try:
+        they = "1 process" if readers.workers == 1 else f"{readers.workers} processes"
+        yield Progress(phase=f"starting {they} to read samples")
+        readers.wait_until_ready()
+        if labels is None:
+            labels = _room_for(count, label, f"{where}: the labels {list(label.shape)} of {count:,} train samples")
+            batches = torch.split(torch.arange(count), min(config.batch_size, count))
+            for number, index in enumerate(batches):
+                if ending():
+                    raise Interrupted
+                yield Progress(phase="reading the labels of the train samples", done=int(index[0]), total=count, unit="samples")
+                ahead = batches[number + 1 : number + 1 + readers.ahead]
+                labels[index] = readers.read(index, BEFORE_TRAINING, ((other, BEFORE_TRAINING) for other in ahead))[1]
+    except BaseException:
+        readers.close()
+        raise
+    yield Notice(text=f"{beginning}: {they} {'reads' if readers.workers == 1 else 'read'} them anew in each epoch.")
+    return Part(first.expand(count, *first.shape), labels, readers)
+
+
+def _known_labels(dataset: Any, seen: Mapping[int, Tensor]) -> Tensor | None:
+    """The class numbers of all samples where a `Dataset` has them beside its samples, and they are those of the samples `seen`."""
+    found = _beside(dataset)
+    if found is None or not all(index < len(found) and torch.equal(found[index], label) for index, label in seen.items()):
+        return None
+    return found
+
+
+def _beside(dataset: Any) -> Tensor | None:
+    if isinstance(dataset, Subset):
+        whole = _beside(dataset.dataset)
+        return None if whole is None else whole[torch.as_tensor(dataset.indices)]
+    for name in _LABELS:
+        try:
+            found = torch.as_tensor(getattr(dataset, name))
+        except Exception:  # there is none, or what a person's own one has is something else
+            continue
+        if found.shape == (len(dataset),) and not found.is_floating_point():
+            return found.to(torch.int64)
+    return None
 
 
 def class_names(part: Any) -> tuple[str, ...]:
@@ -91,74 +182,6 @@ def class_names(part: Any) -> tuple[str, ...]:
         names = None
     named = isinstance(part, Dataset) and isinstance(names, (list, tuple)) and all(isinstance(name, str) for name in names)
     return tuple(map(clean, names or ())) if named else ()
-
-
-class _Samples:
-    """The samples of a `Dataset`, each as two tensors."""
-
-    def __init__(self, which: str, dataset: Any) -> None:
-        self._which, self._dataset, self._kind = which, dataset, f"a {type(dataset).__name__}"
-
-    def count(self, whole: str) -> int:
-        """Raises: ConfigError: there are none, or it cannot say how many."""
-        try:
-            count = len(self._dataset)
-        except BaseException as error:
-            raise ConfigError(f"{whole}, {self._kind}, cannot say how many samples it has: {one_line(error)}.") from error
-        if count < 1:
-            raise ConfigError(f"{whole} is {self._kind} without a sample.")
-        return count
-
-    def get(self, index: int) -> tuple[Tensor, Tensor]:
-        """Raises: ConfigError: it cannot be read, or is something else."""
-        which = f"{self._which} {index:,}"
-        try:
-            sample = self._dataset[index]
-        except BaseException as error:
-            raise ConfigError(f"{which} raised {one_line(error)}.") from error
-        if not isinstance(sample, (tuple, list)) or len(sample) != 2:
-            count = f" of {len(sample)}" if isinstance(sample, (tuple, list)) else ""
-            raise ConfigError(f"{which} is a {type(sample).__name__}{count}; it must be (input, label).")
-        value, label = sample
-        try:
-            return _ordinary(as_tensor(value).detach()), _label(label)
-        except (TypeError, ValueError, RuntimeError) as error:
-            kinds = "the input must be a tensor, an array or an image of bytes, and the label a number, a tensor, an array or an image"
-            pair = f"({type(value).__name__}, {type(label).__name__})"
-            raise ConfigError(f"{which} is {pair}, and {kinds} ({one_line(error)}).") from None
-
-    def unlike(self, index: int, value: Tensor, first: Tensor, what: str = "") -> str:
-        """What to say where a sample, or what it has, is not like the first one; without a full stop."""
-        both = f"is {list(value.shape)} of {value.dtype}, and the first one {list(first.shape)} of {first.dtype}"
-        return f"{self._which} {index:,} {what}{both}; they must be alike"
-
-
-def as_tensor(value: Any) -> Tensor:
-    """An input as a tensor; of an image its bytes [C, H, W]."""
-    if not hasattr(value, "convert"):
-        return torch.as_tensor(value)
-    if value.mode[0] in "IF":
-        raise TypeError(f"its pixels, of mode {value.mode}, are no bytes")
-    pixels = np.array(value.convert("L" if value.mode in ("1", "L") else "RGB"))
-    return torch.from_numpy(pixels.reshape(*pixels.shape[:2], -1)).permute(2, 0, 1)
-
-
-def _ordinary(tensor: Tensor) -> Tensor:
-    """Raises: TypeError: it is sparse, nested or without values."""
-    if special_kind(tensor):
-        raise TypeError("it is a sparse, nested or meta tensor")
-    return tensor
-
-
-def _label(label: Any) -> Tensor:
-    """A label as a tensor; of a single whole number whatever its type an int64 one without axes."""
-    # An image of class numbers, as for segmentation: with a palette, its places there.
-    found = torch.from_numpy(np.array(label)) if hasattr(label, "convert") else _ordinary(torch.as_tensor(label).detach())
-    if found.numel() == 0:
-        raise ValueError("the label is empty")
-    if found.numel() == 1 and not found.is_floating_point():
-        return torch.tensor(found.item())
-    return found.cpu()
 
 
 def _room_for(count: int, first: Tensor, what: str) -> Tensor:

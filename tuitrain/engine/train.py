@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
 from itertools import chain
 
 import msgspec
@@ -81,39 +82,40 @@ def _train(config: RunConfig, control: Control, devices: tuple[torch.device, ...
     finally:
         # Those too that their functions and the first forward call have imported.
         own_modules.note()
-    run: Run | None = None
-    inexact: list[Notice] = []
-    if kept is not None:
-        inexact += check_fits(kept, prepared.origin, prepared.batches.per_epoch, unsaved(prepared.model, prepared.devices))
-        run, kept = _restored(prepared, control, kept), None
-    yield prepared.started((run.step if run else 0) if again else None)
-    yield State(state="running")
-    yield from inexact
-    parameters = parameters_event(prepared.model)
-    yield parameters
-    yield from notices(parameters)
-    if config.compile:
-        yield Progress(phase="compiling")  # until the first loss
-    try:
-        run = run or Run(prepared, control)
-        yield from run.clock()
-        end = yield from _loop(run)
-    except (Exception, SystemExit, KeyboardInterrupt) as error:  # whatever goes wrong in training ends this run, and only this run
-        if group is not None and is_lost_peer(error):
-            if run is None or (failure := (yield from _last_losses(run, wait=False))) is None:
-                raise  # the group starts again
-            error = failure
-        if run is None:
-            yield _stillborn(prepared, control, error)
-        elif config.compile and control.ending and not isinstance(error, RunFailed):
-            yield from _give_up(run, control, error)
+    with closing(prepared.dataset.train):
+        run: Run | None = None
+        inexact: list[Notice] = []
+        if kept is not None:
+            inexact += check_fits(kept, prepared.origin, prepared.batches.per_epoch, unsaved(prepared.model, prepared.devices))
+            run, kept = _restored(prepared, control, kept), None
+        yield prepared.started((run.step if run else 0) if again else None)
+        yield State(state="running")
+        yield from inexact
+        parameters = parameters_event(prepared.model)
+        yield parameters
+        yield from notices(parameters)
+        if config.compile:
+            yield Progress(phase="compiling")  # until the first loss
+        try:
+            run = run or Run(prepared, control)
+            yield from run.clock()
+            end = yield from _loop(run)
+        except (Exception, SystemExit, KeyboardInterrupt) as error:  # whatever goes wrong ends this run alone
+            if group is not None and is_lost_peer(error):
+                if run is None or (failure := (yield from _last_losses(run, wait=False))) is None:
+                    raise  # the group starts again
+                error = failure
+            if run is None:
+                yield _stillborn(prepared, control, error)
+            elif config.compile and control.ending and not isinstance(error, RunFailed):
+                yield from _give_up(run, control, error)
+            else:
+                yield from _fail(run, error)
         else:
-            yield from _fail(run, error)
-    else:
-        yield RunEnded(state=end, step=run.step)
-    finally:
-        if run is not None:
-            run.keeper.close()
+            yield RunEnded(state=end, step=run.step)
+        finally:
+            if run is not None:
+                run.keeper.close()
 
 
 def _going_on(
@@ -251,7 +253,9 @@ def _leave(run: Run) -> Iterator[Event]:
 
 def _fail(run: Run, error: BaseException) -> Iterator[Event]:
     """What is left to tell of a run that failed."""
-    failure = error if isinstance(error, RunFailed) else RunFailed(run.step, describe(error, run.doing, run.where))
+    # That a sample cannot be read is a whole sentence by itself.
+    said = str(error) if isinstance(error, ConfigError) else describe(error, run.doing, run.where)
+    failure = error if isinstance(error, RunFailed) else RunFailed(run.step, said)
     if not isinstance(error, RunFailed):
         if not is_out_of_memory(error):
             run.control.raised(error)

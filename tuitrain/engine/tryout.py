@@ -123,7 +123,8 @@ def _in_memory(model: nn.Module, memory_format: torch.memory_format) -> nn.Modul
 
 def _contiguous(dataset: Dataset) -> Dataset:
     def plain(split: Split) -> Split:
-        return replace(split, inputs=split.inputs.contiguous(), contiguous=True)
+        inputs = split.inputs.contiguous() if split.readers is None else split.inputs
+        return replace(split, inputs=inputs, contiguous=True)
 
     return replace(dataset, train=plain(dataset.train), test=dataset.test and plain(dataset.test))
 

@@ -1,0 +1,160 @@
+"""Torch data sets whose samples are drawn at random when they are read, for the tests; other processes import them too."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import Tensor, nn
+from torch.utils.data import Dataset, Subset
+
+COUNT, CLASSES = 26, 4
+
+
+class Floats(Dataset[Any]):
+    """Points [6] around a place of their class, moved by each of the three generators that there are."""
+
+    def __init__(self, count: int, *, drawn: bool = True) -> None:
+        self._places = torch.randn(count, 6, generator=torch.Generator().manual_seed(5))
+        self._drawn = drawn
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __getitem__(self, index: int) -> Any:
+        moved = torch.rand(6) + random.random() + np.random.rand() if self._drawn else 0.0
+        return self._places[index] + index % CLASSES + moved, index % CLASSES
+
+
+class Targeted(Floats):
+    """The same with its labels beside them; to read all of it for them would be noticed."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__(count)
+        self.targets = [index % CLASSES for index in range(count)]
+        self.classes = ["a", "b", "c", "d"]
+
+
+class Images(Dataset[Any]):
+    """Pillow's images [3, 8, 8], each of them mirrored by chance."""
+
+    def __init__(self, count: int) -> None:
+        self._pixels = np.random.default_rng(2).integers(0, 255, (count, 8, 8, 3), dtype=np.uint8)
+
+    def __len__(self) -> int:
+        return len(self._pixels)
+
+    def __getitem__(self, index: int) -> Any:
+        image = Image.fromarray(self._pixels[index])
+        return image.transpose(Image.Transpose.FLIP_LEFT_RIGHT) if random.random() < 0.5 else image, index % CLASSES
+
+
+class Masks(Images):
+    """The same images with a class for each pixel, which is mirrored too."""
+
+    def __getitem__(self, index: int) -> Any:
+        image, _ = super().__getitem__(index)
+        return image, image.convert("L").point(lambda value: value // 64)
+
+
+class Changed(Floats):
+    """Points of which one is something else from its `after`th time on in a process that reads samples, the eleventh of this."""
+
+    def __init__(self, change: Callable[[Any], Any], after: int = 2) -> None:
+        super().__init__(COUNT)
+        self._change, self._left, self._made_in = change, after, os.getpid()
+
+    def __getitem__(self, index: int) -> Any:
+        pair = super().__getitem__(index)
+        if index != 11 or os.getpid() == self._made_in:
+            return pair
+        self._left -= 1
+        return pair if self._left >= 0 else self._change(pair)
+
+
+def make_floats() -> Any:
+    return Floats(COUNT), Floats(9, drawn=False)
+
+
+def make_fixed() -> Any:
+    return Floats(COUNT, drawn=False), Floats(9, drawn=False)
+
+
+def make_targeted() -> Any:
+    return Subset(Targeted(2 * COUNT), range(0, 2 * COUNT, 2)), Floats(9, drawn=False)
+
+
+def make_images() -> Any:
+    return Images(COUNT), None
+
+
+def make_masks() -> Any:
+    return Masks(COUNT), None
+
+
+def make_drawn_tests() -> Any:
+    return Floats(COUNT, drawn=False), Floats(9)
+
+
+def make_failing() -> Any:
+    def fail(pair: Any) -> Any:
+        raise FileNotFoundError("eleven.png is not there")
+
+    return Changed(fail), None
+
+
+def make_killed() -> Any:
+    return Changed(lambda pair: os.kill(os.getpid(), signal.SIGKILL)), None
+
+
+def make_left() -> Any:
+    return Changed(lambda pair: os._exit(3)), None
+
+
+def make_unlike() -> Any:
+    return Changed(lambda pair: (torch.zeros(7), pair[1])), None
+
+
+def make_unknown() -> Any:
+    return Changed(lambda pair: (pair[0], CLASSES)), None
+
+
+def make_others() -> Any:
+    """One sample more each time that it is called; who calls it notes that in a file here."""
+    with Path("called").open("a") as file:
+        file.write("x")
+    return Floats(COUNT + Path("called").stat().st_size), None
+
+
+def make_point_net() -> nn.Module:
+    return nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Dropout(0.3), nn.Linear(8, CLASSES))
+
+
+def make_image_net() -> nn.Module:
+    return nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(256, CLASSES))
+
+
+def make_mask_net() -> nn.Module:
+    return nn.Conv2d(3, CLASSES, 3, padding=1)
+
+
+def no_dropout() -> nn.Module:
+    return nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, CLASSES))
+
+
+def stacked(part: Any, index: list[int], seed: Callable[[int], None]) -> tuple[Tensor, Tensor]:
+    """Samples as a plain script has them, `seed` called before each."""
+    inputs, labels = [], []
+    for number in index:
+        seed(number)
+        value, label = part[number]
+        inputs.append(torch.from_numpy(np.array(value)).permute(2, 0, 1).double() / 255 if hasattr(value, "convert") else value)
+        labels.append(torch.from_numpy(np.array(label)).long() if hasattr(label, "convert") else torch.tensor(label))
+    return torch.stack(inputs), torch.stack(labels)

@@ -1,0 +1,251 @@
+"""Samples that other processes read while a run trains: which they are, in every strategy, and what becomes of a run where they cannot."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import drawn_sets
+import numpy as np
+import psutil
+import pytest
+import torch
+from drawn_sets import COUNT
+from engine_small import FakeControl, go_on, losses_of, of, run, small_config
+from test_export_ddp import like_its_run, printed_by
+from test_export_script import compare, executed, exported
+from torch import nn
+
+from tuitrain.allowance import Allowance
+from tuitrain.config import ConfigError, RunConfig
+from tuitrain.engine import torch_dataset
+from tuitrain.engine.batches import SPREAD
+from tuitrain.engine.readers import Readers
+from tuitrain.engine.train import train
+from tuitrain.events import Eval, Event, Notice, Progress, RunStarted
+
+HERE = str(Path(__file__).parent)
+
+
+@pytest.fixture(autouse=True)
+def _importable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", HERE)
+
+
+@pytest.fixture(autouse=True)
+def _nobody_left() -> Iterator[None]:
+    """Whatever happens to a run, the processes that read for it have ended with it."""
+    yield
+    assert [
+        child.cmdline() for child in psutil.Process().children(recursive=True) if "tuitrain.engine.readers.process" in child.cmdline()
+    ] == []
+
+
+def drawn_config(data: str, **changes: Any) -> RunConfig:
+    small = {"data": f"drawn_sets:{data}", "model": "drawn_sets:no_dropout", "precision": "fp64", "lr": 0.1, "batch_size": 8}
+    return small_config(**(small | changes))
+
+
+def seeded(seed: int, epoch: int) -> Callable[[int], None]:
+    """Seeds what draws, for one sample."""
+
+    def seed_all(index: int) -> None:
+        number = int.from_bytes(hashlib.blake2b(f"{seed} {epoch} {index}".encode(), digest_size=4).digest(), "big")
+        random.seed(number)
+        np.random.seed(number)
+        torch.manual_seed(number)
+
+    return seed_all
+
+
+def plain_losses(config: RunConfig, part: Any, net: Callable[[], nn.Module]) -> list[float]:
+    """What a plain loop over the samples of `part` gives, each step's."""
+    torch.manual_seed(config.seed)
+    model = net().double()
+    optimizer = torch.optim.SGD(model.parameters(), lr=config.lr)
+    losses = []
+    for epoch in range(1, config.epochs + 1):
+        generator = torch.Generator().manual_seed(config.seed * SPREAD + epoch)
+        order = torch.randperm(len(part), generator=generator) if config.shuffle else torch.arange(len(part))
+        for index in order.split(config.batch_size):
+            inputs, labels = drawn_sets.stacked(part, index.tolist(), seeded(config.seed, epoch))
+            loss = nn.functional.cross_entropy(model(inputs.double()), labels)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.item())
+    return losses
+
+
+def as_plain(events: list[Event], config: RunConfig, net: Callable[[], nn.Module]) -> None:
+    assert events[-1].state == "finished"
+    part = getattr(drawn_sets, config.data.partition(":")[2])()[0]
+    expected = plain_losses(config, part, net)
+    assert list(losses_of(events).values()) == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("data", "net", "changes"),
+    [
+        ("make_floats", "no_dropout", {"shuffle": True}),
+        ("make_floats", "no_dropout", {"seed": 9, "epochs": 3, "device": "cpu,cpu", "strategy": "split"}),
+        ("make_targeted", "no_dropout", {}),
+        ("make_images", "make_image_net", {"shuffle": True}),
+        ("make_masks", "make_mask_net", {}),
+        ("make_floats", "no_dropout", {"batch_size": 100}),
+        ("make_floats", "no_dropout", {"batch_size": 1, "epochs": 1}),
+    ],
+)
+def test_each_epoch_has_its_own_draw_as_in_a_plain_loop(tmp_path: Path, data: str, net: str, changes: dict[str, Any]) -> None:
+    config = drawn_config(data, model=f"drawn_sets:{net}", **changes)
+    events = run(config, FakeControl(tmp_path))
+    as_plain(events, config, getattr(drawn_sets, net))
+    told = [notice.text for notice in of(Notice, events)]
+    assert any(text.startswith("The train samples are drawn at random: ") and "anew in each epoch" in text for text in told)
+
+
+def test_labels_that_are_known_are_not_read_for(tmp_path: Path) -> None:
+    def phases(data: str) -> list[str]:
+        return [event.phase for event in of(Progress, run(drawn_config(data, max_steps=1), FakeControl(tmp_path)))]
+
+    reading = "reading the labels of the train samples"
+    assert reading in phases("make_floats")
+    assert reading not in phases("make_targeted")
+
+
+def test_any_number_of_processes_reads_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = drawn_config("make_floats", shuffle=True)
+    losses = []
+    for processors in (1, 2, 6):
+        monkeypatch.setattr(Allowance, "processors", lambda self, processors=processors: processors)
+        events = run(config, FakeControl(tmp_path / str(processors)))
+        workers = max(1, processors - 1)
+        told = f"{workers} process{'es read' if workers > 1 else ' reads'} them anew in each epoch."
+        assert [notice.text.endswith(told) for notice in of(Notice, events)] == [True]
+        losses.append(losses_of(events))
+    assert losses[0] == losses[1] == losses[2]
+
+
+def test_what_does_not_fit_in_memory_is_read_in_each_epoch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = drawn_config("make_fixed", shuffle=True)
+    expected = losses_of(run(config, FakeControl(tmp_path / "read once")))
+    # There is room for the nine samples that test, and for labels.
+    monkeypatch.setattr(torch_dataset, "free_memory", lambda: 400)
+    events = run(config, FakeControl(tmp_path / "read anew"))
+    assert losses_of(events) == expected
+    (told,) = [notice.text for notice in of(Notice, events)]
+    assert told.startswith("The train samples would take 1 KiB of memory, and 1 KiB are free: 1 process reads them anew in each epoch.")
+
+
+@pytest.mark.parametrize("step", [3, 4, 6])
+def test_a_run_goes_on_with_the_same_draws(tmp_path: Path, step: int) -> None:
+    config = drawn_config("make_floats", shuffle=True, model="drawn_sets:make_point_net", epochs=3)
+    whole = losses_of(run(config, FakeControl(tmp_path / "whole")))
+    control = FakeControl(tmp_path / "broken", {step: ["stop"]})
+    before = losses_of(run(config, control))
+    control = FakeControl(tmp_path / "broken")
+    assert before | losses_of(go_on(config, control)) == whole
+    assert len(before) == step
+
+
+def test_a_script_draws_the_same(tmp_path: Path) -> None:
+    """Numbers with dropout beside them, images in a network of its own memory, and a class for each pixel."""
+    for data, net in (("make_floats", "make_point_net"), ("make_images", "make_image_net")):
+        text, losses, evals = exported(drawn_config(data, model=f"drawn_sets:{net}", shuffle=True), tmp_path / data)
+        compare(executed(text), losses, evals, 1e-9, 0.0)
+    text, losses, _ = exported(drawn_config("make_masks", model="drawn_sets:make_mask_net", augment="none"), tmp_path / "masks")
+    compare(executed(text), losses, [], 1e-9, 0.0)
+
+
+def test_ranks_read_their_own_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free_port: Callable[[], int]) -> None:
+    """26 samples in batches of 9 over two ranks: 5 and 4, and in the last one 4 and 4. A script of it does the same."""
+    config = drawn_config("make_images", model="drawn_sets:make_image_net", batch_size=9, shuffle=True)
+    text, losses, evals, relative, floor = like_its_run(tmp_path, config, monkeypatch)
+    assert list(losses.values()) == pytest.approx(plain_losses(config, drawn_sets.Images(COUNT), drawn_sets.make_image_net), rel=1e-9)
+    (printed,) = printed_by([text], tmp_path, free_port)
+    compare(printed, losses, evals, relative, floor)
+
+
+def test_a_rank_without_a_part_reads_those_of_the_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """25 samples of 26 in a batch leave one, and a rank nothing."""
+    config = drawn_config("make_floats", batch_size=25)
+    _, losses, *_ = like_its_run(tmp_path, config, monkeypatch)
+    assert list(losses.values()) == pytest.approx(plain_losses(config, drawn_sets.Floats(COUNT), drawn_sets.no_dropout), rel=1e-9)
+
+
+def test_tests_that_are_drawn_are_read_once(tmp_path: Path) -> None:
+    events = run(drawn_config("make_drawn_tests", lr=1e-12), FakeControl(tmp_path))
+    assert [notice.text for notice in of(Notice, events)] == [
+        "The test samples are not the same each time that they are read. Each was read once, and is the same in every evaluation."
+    ]
+    first, second = of(Eval, events)
+    assert first.loss == pytest.approx(second.loss, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        ("make_failing", "train sample 11 raised FileNotFoundError: eleven.png is not there (drawn_sets.py, line "),
+        ("make_killed", "a process that reads samples was ended by SIGKILL."),
+        ("make_left", "a process that reads samples ended with the exit code 3."),
+        ("make_unlike", "train sample 11 is [7] of torch.float32, and the first one [6] of torch.float32; they must be alike"),
+        ("make_unknown", "train sample 11 has the label 4; the data has 4 classes, counted from 0."),
+    ],
+)
+def test_a_sample_that_cannot_be_read_ends_the_run(tmp_path: Path, data: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    ended = run(drawn_config(data), FakeControl(tmp_path))[-1]
+    assert ended.state == "failed"
+    error: str = ended.error
+    assert f": data: 'drawn_sets:{data}': {words}" in error
+    assert error.startswith("step ")
+    if data == "make_failing":  # the lines of their code, from the process that read
+        assert 'raise FileNotFoundError("eleven.png is not there")' in capsys.readouterr().err
+
+
+def test_data_that_is_another_one_each_time_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = "gave 27 train samples, and 28 when it was called again, in a process that reads samples; it must give the same each time."
+    with pytest.raises(ConfigError, match=f"^data: 'drawn_sets:make_others' {words}$"):
+        run(drawn_config("make_others"), FakeControl(tmp_path / "run"))
+
+
+def test_a_stop_ends_the_reading_of_labels(tmp_path: Path) -> None:
+    control = FakeControl(tmp_path)
+    phases = []
+    for event in train(drawn_config("make_floats", batch_size=2), control):
+        phases.append(getattr(event, "phase", ""))
+        if phases[-1] == "reading the labels of the train samples":
+            control.ending = True
+    assert phases.count("reading the labels of the train samples") == 1
+    assert event.state == "stopped"
+
+
+def test_batches_are_begun_before_they_are_asked_for(tmp_path: Path) -> None:
+    config = drawn_config("make_floats", batch_size=4)
+    first, label = drawn_sets.Floats(COUNT)[0]
+    readers = Readers(config, "data", COUNT, first, torch.tensor(label))
+    try:
+        readers.wait_until_ready()
+        batches = torch.arange(COUNT).split(4)
+        readers.read(batches[0], 1, ((index, 1) for index in batches[1:]))
+        begun = sorted(owner for owner in readers._owners if owner is not None)
+        assert [np.frombuffer(key, dtype=np.int64).tolist() for _, key in begun] == [[4, 5, 6, 7], [8, 9, 10, 11]]
+        while any(readers._left):
+            readers._take_answer()
+        # What was begun is there without another word, and what nobody asks for any more gives its place away.
+        assert torch.equal(readers.read(batches[1], 1)[0], drawn_sets.stacked(drawn_sets.Floats(COUNT), [4, 5, 6, 7], seeded(0, 1))[0])
+        assert readers._owners == [None] * 3
+        # More than a batch at once, as a mark of the data asks for.
+        everything, labels = readers.read(torch.arange(COUNT), 1)
+        assert torch.equal(everything, drawn_sets.stacked(drawn_sets.Floats(COUNT), list(range(COUNT)), seeded(0, 1))[0])
+        assert labels.tolist() == [index % 4 for index in range(COUNT)]
+    finally:
+        readers.close()
+
+
+def test_the_first_event_tells_of_all_samples(tmp_path: Path) -> None:
+    (started,) = of(RunStarted, run(drawn_config("make_images", model="drawn_sets:make_image_net", max_steps=1), FakeControl(tmp_path)))
+    assert (started.train_samples, started.test_samples, started.steps_per_epoch) == (COUNT, 0, 4)

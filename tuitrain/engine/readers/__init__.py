@@ -1,0 +1,225 @@
+"""Samples that are read while the run trains, by processes of their own and ahead of the steps that need them.
+
+Of data that is drawn at random each time it is read, or that does not fit in memory. What is drawn of a sample depends on the run's seed,
+the epoch and the sample's number alone, so that a run may go on anywhere, with any number of processes.
+
+The batches lie in memory without a name (memfd_create(2)): what a container gives to /dev/shm, mostly 64 MB, does not limit them.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import IO, NoReturn
+
+import msgspec
+import torch
+from torch import Tensor
+
+from tuitrain import words
+from tuitrain.allowance import Allowance
+from tuitrain.config import ConfigError, RunConfig
+from tuitrain.engine.readers.wire import LONGEST, Answer, Ask, Done, Failed, Layout, Task, answer, encoded, ended
+from tuitrain.engine.samples import IGNORED
+from tuitrain.python import module_arguments
+
+BEFORE_TRAINING = 0
+"""The draw of what is looked at before the first epoch, whose number is 1."""
+_PROCESS = "tuitrain.engine.readers.process"
+_MOST_WORKERS = 16
+_SAMPLES_AHEAD = 8
+"""So many samples for each process, and two batches at least, are begun before they are needed: some take longer than others."""
+_TASKS = 2
+"""A batch is cut into so many tasks for each process."""
+_END_SECONDS = 2.0
+
+
+class _ThereItWas(Exception):
+    """What was raised in another process, as Python told it there."""
+
+    def __str__(self) -> str:
+        return f"\n{self.args[0]}"
+
+
+class Readers:
+    """The processes that read the training samples of the data that a configuration names.
+
+    Args:
+        config: its `data` is an import string whose first part is a torch `Dataset`.
+        where: the beginning of a sentence about the data.
+        count: how many samples there are.
+        first, label: input and label of one of them; the others are of their shapes and types.
+
+    Attributes:
+        workers: how many processes read.
+        ahead: how many batches are begun before they are needed, at most.
+
+    Raises:
+        ConfigError: there is no memory for the batches, or no process can be started.
+    """
+
+    def __init__(self, config: RunConfig, where: str, count: int, first: Tensor, label: Tensor) -> None:
+        ranks = len(config.device.split(",")) if config.strategy == "ddp" else 1
+        self.workers = max(1, min(Allowance().processors() // ranks - 1, _MOST_WORKERS))
+        self.ahead = max(2, -(-_SAMPLES_AHEAD * self.workers // config.batch_size))
+        self._labels_are: tuple[torch.dtype, int | None] = label.dtype, None
+        self._where = where
+        layout = Layout.of(first, label, places=self.ahead + 1, rows=min(config.batch_size, count))
+        self._rows = layout.rows
+        self._left = [0] * layout.places
+        # What each place is for; None where nobody asks for that any more.
+        self._owners: list[tuple[int, bytes] | None] = [None] * layout.places
+        try:
+            self._link, self._process, memory = _started(Ask(config, where, count, layout, self.workers))
+        except OSError as error:
+            what = f"{layout.places} batches of {words.size(layout.size // layout.places)} cannot be read by other processes"
+            raise ConfigError(f"{where}: {what}: {error.strerror or error}.") from error
+        self._views = layout.views(memory)
+
+    def wait_until_ready(self) -> None:
+        """Raises: ConfigError: the processes cannot have the data."""
+        self._take_answer()
+
+    def read(self, index: Tensor, draw: int, ahead: Iterable[tuple[Tensor, int]] = ()) -> tuple[Tensor, Tensor]:
+        """Inputs [B, ...] and labels [B, ...] of samples, as they are in a draw; the inputs are others after the next call.
+
+        Args:
+            index: int64 numbers [B] of samples, on the CPU.
+            draw: an epoch, or `BEFORE_TRAINING`.
+            ahead: index and draw of what will be asked for next, the first `self.ahead` of which are begun now. Each has as many samples
+                as a batch at most.
+
+        Raises:
+            ConfigError: a sample cannot be read, or is not like the others, or the processes are gone.
+        """
+        if len(index) > self._rows:
+            pieces = [[part.clone() for part in self.read(piece, draw)] for piece in torch.split(index, self._rows)]
+            return torch.cat([piece[0] for piece in pieces]), torch.cat([piece[1] for piece in pieces])
+        wanted = _key(index, draw)
+        following = {_key(index, draw): (index, draw) for index, draw in [*ahead][: self.ahead]}
+        self._owners = [owner if owner == wanted or owner in following else None for owner in self._owners]
+        place = self._begin(index, draw, wanted)
+        for key, (samples, of_draw) in following.items():
+            if key in self._owners or self._free() is not None:
+                self._begin(samples, of_draw, key)
+        while self._left[place]:
+            self._take_answer()
+        self._owners[place] = None  # until the next call, which may have it filled anew
+        inputs, labels = (view[: len(index)] for view in self._views[place])
+        return inputs, self._checked(labels, index)
+
+    def labels_are(self, dtype: torch.dtype, classes: int | None) -> None:
+        """What labels become; with `classes` each of them must be a class number below it, or `IGNORED`."""
+        self._labels_are = dtype, classes
+
+    def close(self) -> None:
+        """End the processes."""
+        self._link.close()
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(_END_SECONDS)
+        with suppress(OSError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+    def _begin(self, index: Tensor, draw: int, key: tuple[int, bytes]) -> int:
+        """The place into which these samples are read, from now on or already."""
+        if key in self._owners:
+            return self._owners.index(key)
+        while (place := self._free()) is None:
+            self._take_answer()
+        self._owners[place], self._left[place] = key, len(index)
+        samples, each = index.tolist(), -(-len(index) // (_TASKS * self.workers))
+        for row in range(0, len(samples), each):
+            self._send(Task(place, row, draw, samples[row : row + each]))
+        return place
+
+    def _free(self) -> int | None:
+        """A place that is nobody's, and into which nobody reads."""
+        return next((place for place, owner in enumerate(self._owners) if owner is None and not self._left[place]), None)
+
+    def _send(self, task: Task) -> None:
+        try:
+            self._link.send(encoded(task))
+        except OSError:
+            self._find_out()
+
+    def _take_answer(self) -> None:
+        try:
+            message = self._link.recv(LONGEST)
+        except OSError:
+            message = b""
+        if message:
+            self._take(answer(message))
+        else:
+            self._find_out()
+
+    def _take(self, found: Answer) -> None:
+        """Raises: ConfigError: it is that something cannot be read."""
+        if isinstance(found, Failed):
+            raise ConfigError(found.text) from (_ThereItWas(found.traceback) if found.traceback else None)
+        if isinstance(found, Done):
+            self._left[found.place] -= found.rows
+
+    def _find_out(self) -> NoReturn:
+        """Raises: ConfigError: why nobody is there any more."""
+        for _ in range(2):  # a socket of which not all was read says so first, and what had been sent through it comes after that
+            with suppress(OSError):
+                while message := self._link.recv(LONGEST):
+                    self._take(answer(message))
+        try:
+            how = ended(self._process.wait(_END_SECONDS))
+        except subprocess.TimeoutExpired:
+            how = "does not answer"
+        raise ConfigError(f"{self._where}: the process that reads the samples {how}.")
+
+    def _checked(self, labels: Tensor, index: Tensor) -> Tensor:
+        """Raises: ConfigError: a label is no class of the data. A GPU would answer nothing any more after such a one."""
+        dtype, classes = self._labels_are
+        labels = labels.to(dtype, copy=True)
+        wrong = ((labels < 0) & (labels != IGNORED)) | (labels >= classes) if classes is not None else None
+        if wrong is not None and bool(wrong.any()):
+            row = int(wrong.reshape(len(labels), -1).any(1).int().argmax())
+            told = f"{self._where}: train sample {int(index[row]):,} has the label {int(labels[row][wrong[row]].flatten()[0])}"
+            raise ConfigError(f"{told}; the data has {classes} classes, counted from 0.")
+        return labels
+
+
+def _key(index: Tensor, draw: int) -> tuple[int, bytes]:
+    return draw, index.numpy().tobytes()
+
+
+def _started(ask: Ask) -> tuple[socket.socket, subprocess.Popen[bytes], mmap.mmap]:
+    """The processes, the socket through which they are asked, and the memory that they write into.
+
+    Raises:
+        OSError: there is no memory, or no process can be started.
+    """
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with theirs, _nameless() as file:
+        os.posix_fallocate(file.fileno(), 0, ask.layout.size)
+        memory = mmap.mmap(file.fileno(), ask.layout.size)
+        shared = theirs.fileno(), file.fileno()
+        process = subprocess.Popen(
+            [sys.executable, *module_arguments(_PROCESS, *map(str, shared))],
+            stdin=subprocess.PIPE,
+            stdout=2,  # whatever is printed there is nothing that a script reads
+            env=os.environ | {"OMP_NUM_THREADS": "1"},  # threads that were made before a fork are missing after it
+            pass_fds=shared,
+            start_new_session=True,  # Ctrl+C is for the run, which ends them when it has taken its last step
+        )
+    assert process.stdin is not None
+    with process.stdin, suppress(BrokenPipeError):
+        process.stdin.write(msgspec.msgpack.encode(ask))
+    return ours, process, memory
+
+
+def _nameless() -> IO[bytes]:
+    """A file in memory that has no name."""
+    return os.fdopen(os.memfd_create("tuitrain"), "r+b") if hasattr(os, "memfd_create") else tempfile.TemporaryFile()

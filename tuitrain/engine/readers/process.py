@@ -1,0 +1,127 @@
+"""The processes that read samples: one that has the data, and its children, each of which takes the next task that there is.
+
+They end when the run closes its socket, or ends itself.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import socket
+import sys
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+
+import msgspec
+import torch
+from torch import Tensor
+
+from tuitrain.config import ConfigError
+from tuitrain.engine.imports import called, import_string
+from tuitrain.engine.places import one_line
+from tuitrain.engine.readers.wire import LONGEST, Answer, Ask, Done, Failed, Ready, Task, encoded, ended, task
+from tuitrain.engine.seeding import seed_everything, seed_sample
+from tuitrain.engine.torch_samples import Samples
+
+
+def main() -> None:
+    """Read the `Ask` on stdin, and what it asks for; `sys.argv` has the numbers of the socket and of the memory."""
+    link, memory = socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2])
+    ask = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=Ask)
+    torch.set_num_threads(1)
+    try:
+        reader = _Reader(link, ask, ask.layout.views(mmap.mmap(memory, ask.layout.size)))
+    except ConfigError as error:
+        link.send(encoded(Failed(str(error))))
+        return
+    link.send(encoded(Ready()))
+    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
+        reader.work()  # no child could use CUDA any more
+    else:
+        _let_children_work(reader, link, ask)
+
+
+class _Reader:
+    """Takes tasks and reads samples.
+
+    Raises:
+        ConfigError: the person's function does not make the data that it made in the process of the run.
+    """
+
+    def __init__(self, link: socket.socket, ask: Ask, places: Sequence[tuple[Tensor, Tensor]]) -> None:
+        self._link, self._places, self._seed = link, places, ask.config.seed
+        function = import_string("data", ask.config.data)
+        seed_everything(ask.config.seed)
+        try:
+            with _quiet():  # the process of the run has said all of it
+                dataset = called("data", function, ask.config)[0]
+            count = len(dataset)
+        except BaseException as error:
+            raise ConfigError(f"{ask.where} raised {one_line(error)} in a process that reads samples.") from error
+        if count != ask.count:
+            both = f"{ask.count:,} train samples, and {count:,} when it was called again"
+            raise ConfigError(f"{ask.where} gave {both}, in a process that reads samples; it must give the same each time.")
+        self._samples = Samples(f"{ask.where}: train sample", dataset)
+
+    def work(self) -> None:
+        """Until the run closes its socket."""
+        with suppress(ConnectionError):
+            while message := self._link.recv(LONGEST):
+                self._link.send(encoded(self._done(task(message))))
+
+    def _done(self, todo: Task) -> Answer:
+        inputs, labels = self._places[todo.place]
+        first, label = inputs[0], labels[0]
+        try:
+            for row, index in enumerate(todo.samples, todo.row):
+                seed_sample(self._seed, todo.draw, index)
+                inputs[row], labels[row] = self._samples.alike(index, first, label)
+        except ConfigError as error:
+            cause = error.__cause__
+            return Failed(str(error), "".join(traceback.format_exception(cause)) if cause is not None else "")
+        return Done(todo.place, len(todo.samples))
+
+
+def _let_children_work(reader: _Reader, link: socket.socket, ask: Ask) -> None:
+    children = {_child(reader) for _ in range(ask.workers)}
+    while children:
+        pid, status = os.wait()
+        children.discard(pid)
+        if code := os.waitstatus_to_exitcode(status):
+            with suppress(ConnectionError):
+                link.send(encoded(Failed(f"{ask.where}: a process that reads samples {ended(code)}.")))
+
+
+def _child(reader: _Reader) -> int:
+    pid = os.fork()
+    if pid:
+        return pid
+    code = 1
+    try:
+        reader.work()
+        code = 0
+    finally:
+        sys.stdout.flush()
+        os._exit(code)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Nothing that is printed inside is seen."""
+    sys.stdout.flush()
+    kept = os.dup(1), os.dup(2)
+    with open(os.devnull, "w") as nowhere:
+        os.dup2(nowhere.fileno(), 1)
+        os.dup2(nowhere.fileno(), 2)
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+        for saved, stream in zip(kept, (1, 2), strict=True):
+            os.dup2(saved, stream)
+            os.close(saved)
+
+
+if __name__ == "__main__":
+    main()
