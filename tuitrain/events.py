@@ -33,7 +33,11 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="event"):
 
 
 class RunStarted(Event, frozen=True, kw_only=True, tag="run_started"):
-    """The configuration and the data are good and the first step comes next. `run` is filled in by the host, which makes the folder."""
+    """The configuration and the data are good and the first step comes next. `run` is filled in by the host, which makes the folder.
+
+    Attributes:
+        readers: how many processes read the training samples anew in each epoch, for each rank; 0 where these are in memory.
+    """
 
     run: str = ""
     recipe: str
@@ -44,6 +48,7 @@ class RunStarted(Event, frozen=True, kw_only=True, tag="run_started"):
     train_samples: int
     test_samples: int
     targets: Targets = "classes"
+    readers: int = 0
     resumed_from: int | None = None
     steps_per_epoch: int
     total_steps: int

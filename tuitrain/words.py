@@ -183,3 +183,8 @@ def milliseconds(seconds: float | None) -> str:
 def shape(sizes: tuple[int, ...] | None) -> str:
     """A tensor's shape as PyTorch prints it."""
     return "idle" if sizes is None else f"[{', '.join(map(str, sizes))}]"
+
+
+def readers(count: int) -> str:
+    """How many processes do what: `1 process reads`, `15 processes read`."""
+    return "1 process reads" if count == 1 else f"{count} processes read"

@@ -249,3 +249,4 @@ def test_batches_are_begun_before_they_are_asked_for(tmp_path: Path) -> None:
 def test_the_first_event_tells_of_all_samples(tmp_path: Path) -> None:
     (started,) = of(RunStarted, run(drawn_config("make_images", model="drawn_sets:make_image_net", max_steps=1), FakeControl(tmp_path)))
     assert (started.train_samples, started.test_samples, started.steps_per_epoch) == (COUNT, 0, 4)
+    assert started.readers == max(1, Allowance().processors() - 1)

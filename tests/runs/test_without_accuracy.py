@@ -22,7 +22,7 @@ from tuitrain.runs.store import MetricsWriter
 from tuitrain.runs.tensorboard import TensorBoardWriter
 from tuitrain.session.lines.client import decode
 
-NUMBERS = msgspec.structs.replace(STARTED, targets="numbers")
+NUMBERS = msgspec.structs.replace(STARTED, targets="numbers", readers=3)
 EVENTS = [
     NUMBERS,
     losses(1, [3.0] * 10),
@@ -51,7 +51,7 @@ def test_what_is_kept_says_that_there_is_none(tmp_path):
     assert (status.targets, status.accuracy) == ("numbers", None)
     started = status.as_started()
     assert started is not None
-    assert started.targets == "numbers"
+    assert (started.targets, started.readers) == ("numbers", 3)
     record = load_record(path)
     assert not record.has_accuracy
     assert record.best_accuracy is None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 from fakes import seed_cnn
@@ -21,7 +23,7 @@ def times(
     return StepTimes(strategy=strategy, devices=devices or ("cpu",), steps=steps, samples=64 * steps, phases=phases, replicas=parts)
 
 
-def said(found: StepTimes, **known: float) -> str:
+def said(found: StepTimes, **known: Any) -> str:
     return " ".join(analysis.advice(found, CONFIG, **known))
 
 
@@ -54,6 +56,13 @@ def test_what_is_part_of_making_a_batch_is_named() -> None:
     config = msgspec.structs.replace(CONFIG, augment="crop-flip")
     [sentence] = analysis.advice(times(data=0.38), config)
     assert sentence == "38 % of the time goes into making the batches: crop-flip is part of that, and augment none leaves it out."
+
+
+def test_samples_that_processes_read_are_waited_for() -> None:
+    waiting = "of the time is waiting for samples, which 15 processes read: samples that are drawn, or decoded, with less work come sooner."
+    assert analysis.advice(times(data=0.38), CONFIG, readers=15) == [f"38 % {waiting}"]
+    assert "waiting for samples" not in said(times(data=0.1), readers=15)
+    assert "which 1 process reads: " in said(times(data=0.9), readers=1)
 
 
 def test_replicas_on_one_device_bring_no_speed() -> None:

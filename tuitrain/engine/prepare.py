@@ -109,6 +109,7 @@ class Prepared:
             train_samples=len(self.dataset.train),
             test_samples=0 if test is None else len(test),
             targets=self.dataset.train.targets,
+            readers=0 if self.dataset.train.readers is None else self.dataset.train.readers.workers,
             steps_per_epoch=self.batches.per_epoch,
             total_steps=self.total_steps,
             resumed_from=resumed_from,

@@ -131,8 +131,7 @@ def _read_anew(
     where = f"data: {config.data!r}"
     readers = Readers(config, where, count, first, label)
     try:
-        they = "1 process" if readers.workers == 1 else f"{readers.workers} processes"
-        yield Progress(phase=f"starting {they} to read samples")
+        yield Progress(phase="starting processes that read samples")
         readers.wait_until_ready()
         if labels is None:
             labels = _room_for(count, label, f"{where}: the labels {list(label.shape)} of {count:,} train samples")
@@ -146,7 +145,7 @@ def _read_anew(
     except BaseException:
         readers.close()
         raise
-    yield Notice(text=f"{beginning}: {they} {'reads' if readers.workers == 1 else 'read'} them anew in each epoch.")
+    yield Notice(text=f"{beginning}: {words.readers(readers.workers)} them anew in each epoch.")
     return Part(first.expand(count, *first.shape), labels, readers)
 
 

@@ -204,6 +204,7 @@ def _first_status(run: str, config: RunConfig, started: RunStarted, now: float) 
         train_samples=started.train_samples,
         test_samples=started.test_samples,
         targets=started.targets,
+        readers=started.readers,
         steps_per_epoch=started.steps_per_epoch,
         total_steps=started.total_steps,
     )

@@ -87,6 +87,7 @@ class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
     train_samples: int
     test_samples: int
     targets: Targets = "classes"
+    readers: int = 0
     steps_per_epoch: int
     total_steps: int
     queue: InQueue | None = None
@@ -113,6 +114,7 @@ class RunStatus(msgspec.Struct, frozen=True, kw_only=True):
             train_samples=self.train_samples,
             test_samples=self.test_samples,
             targets=self.targets,
+            readers=self.readers,
             steps_per_epoch=self.steps_per_epoch,
             total_steps=self.total_steps,
         )

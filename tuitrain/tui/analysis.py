@@ -84,16 +84,19 @@ def training_share(times: StepTimes, steps: int, running_seconds: float) -> floa
     return min(step_seconds(times) * steps / running_seconds, 1.0) if running_seconds >= LONG_ENOUGH else None
 
 
-def advice(times: StepTimes, config: RunConfig, *, speedup: float | None = None, training: float | None = None) -> list[str]:
+def advice(
+    times: StepTimes, config: RunConfig, *, readers: int = 0, speedup: float | None = None, training: float | None = None
+) -> list[str]:
     """What to make of the times, the weightiest first; one sentence at least and `MOST_SENTENCES` at most.
 
     Args:
         times: with steps in them.
         config: what is trained.
+        readers: how many processes read the training samples meanwhile.
         speedup: samples per second against one device, where it is known.
         training: the share of the running time that went into steps, where it is known.
     """
-    found = [*_about_sharing(times, speedup), *_about_phases(times, config), *_about_replicas(times)]
+    found = [*_about_sharing(times, speedup), *_about_phases(times, config, readers), *_about_replicas(times)]
     if training is not None and training < LITTLE_TRAINING:
         found.append(f"Training steps are only {_percent(training)} of the time: evaluation and saving, and the start, are the rest.")
     share = shares(times.phases)
@@ -114,12 +117,15 @@ def _about_sharing(times: StepTimes, speedup: float | None) -> Iterator[str]:
         yield f"One device alone is faster than these {len(times.devices)}: each step has too little work to share."
 
 
-def _about_phases(times: StepTimes, config: RunConfig) -> Iterator[str]:
+def _about_phases(times: StepTimes, config: RunConfig, readers: int) -> Iterator[str]:
     share, a_step = shares(times.phases), words.milliseconds(step_seconds(times))
     if share["communication"] > MUCH_COMMUNICATION:
         text = f"Communication is {_percent(share['communication'])} of a step"
         yield f"{text}: a larger batch_size, or a larger model, gives the devices more to do between two exchanges."
-    if share["data"] > MUCH_DATA:
+    if share["data"] > MUCH_DATA and readers:
+        text = f"{_percent(share['data'])} of the time is waiting for samples, which {words.readers(readers)}"
+        yield f"{text}: samples that are drawn, or decoded, with less work come sooner."
+    elif share["data"] > MUCH_DATA:
         text = f"{_percent(share['data'])} of the time goes into making the batches"
         augmented = config.augment != "none"
         more = (

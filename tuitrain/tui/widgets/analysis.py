@@ -86,7 +86,9 @@ class AnalysisPane(ScrollingView):
         speedup = _speedup(times, self.one_device)
         training = analysis.training_share(times, record.step, record.running_seconds)
         lines = [*lines_of.phase_lines(times, width, palette), lines_of.blank(width)]
-        lines += lines_of.sentences(analysis.advice(times, record.config, speedup=speedup, training=training), width, palette)
+        readers = 0 if record.plan is None else record.plan.readers
+        advice = analysis.advice(times, record.config, readers=readers, speedup=speedup, training=training)
+        lines += lines_of.sentences(advice, width, palette)
         lines.append(lines_of.blank(width))
         lines += lines_of.facts(self._facts(record, times, training), width, palette)
         replicas = [*lines_of.replica_lines(times, width, palette)]
