@@ -45,6 +45,8 @@ class Targeted(Floats):
 class Images(Dataset[Any]):
     """Pillow's images [3, 8, 8], each of them mirrored by chance."""
 
+    chance = 0.5
+
     def __init__(self, count: int) -> None:
         self._pixels = np.random.default_rng(2).integers(0, 255, (count, 8, 8, 3), dtype=np.uint8)
 
@@ -53,7 +55,11 @@ class Images(Dataset[Any]):
 
     def __getitem__(self, index: int) -> Any:
         image = Image.fromarray(self._pixels[index])
-        return image.transpose(Image.Transpose.FLIP_LEFT_RIGHT) if random.random() < 0.5 else image, index % CLASSES
+        return image.transpose(Image.Transpose.FLIP_LEFT_RIGHT) if random.random() < self.chance else image, index % CLASSES
+
+
+class FixedImages(Images):
+    chance = 0.0
 
 
 class Masks(Images):
@@ -97,6 +103,10 @@ def make_images() -> Any:
 
 def make_masks() -> Any:
     return Masks(COUNT), None
+
+
+def make_image_tests() -> Any:
+    return FixedImages(COUNT), FixedImages(22)
 
 
 def make_drawn_tests() -> Any:

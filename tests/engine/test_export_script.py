@@ -47,6 +47,20 @@ def executed(text: str) -> str:
     return printed.getvalue()
 
 
+def executed_alone(texts: list[str], folder: Path) -> list[str]:
+    """What scripts print in a process of their own, one after the other."""
+    names = [f"{number}.py" for number in range(len(texts))]
+    for name, text in zip(names, texts, strict=True):
+        assert "import tuitrain" not in text
+        (folder / name).write_text(text)
+    # The flag keeps even an installed tuitrain out of reach of a script that would import it.
+    guard = "import sys, runpy; sys.modules['tuitrain'] = None\n"
+    guard += "for path in sys.argv[1:]: print('==', path); runpy.run_path(path, run_name='__main__')"
+    done = subprocess.run([sys.executable, "-c", guard, *names], capture_output=True, text=True, timeout=240, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split("== ")[1:]
+
+
 def compare(output: str, losses: dict[int, float], evals: list[Eval], relative: float, floor: float) -> None:
     told = {int(step): float(loss) for step, loss in re.findall(r"^step (\d+) loss (\S+)$", output, re.MULTILINE)}
     assert sorted(told) == sorted(losses)
@@ -65,15 +79,8 @@ def test_scripts_run_without_tuitrain(tmp_path: Path) -> None:
     split = {"data": "synthetic", "device": "cpu,cpu", "batch_size": 250, "max_steps": 2}
     cases = [(linear, 1e-4), (with_changes(load_recipe("transformer"), split), 1e-3)]
     runs = [exported(config, tmp_path / str(number)) for number, (config, _) in enumerate(cases)]
-    for number, (text, _, _) in enumerate(runs):
-        assert "import tuitrain" not in text
-        (tmp_path / f"{number}.py").write_text(text)
-    # The flag keeps even an installed tuitrain out of reach of a script that would import it.
-    guard = "import sys, runpy; sys.modules['tuitrain'] = None\n"
-    guard += "for path in sys.argv[1:]: print('==', path); runpy.run_path(path, run_name='__main__')"
-    done = subprocess.run([sys.executable, "-c", guard, "0.py", "1.py"], capture_output=True, text=True, timeout=240, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    for output, (_, losses, evals), (_, relative) in zip(done.stdout.split("== ")[1:], runs, cases, strict=True):
+    outputs = executed_alone([text for text, _, _ in runs], tmp_path)
+    for output, (_, losses, evals), (_, relative) in zip(outputs, runs, cases, strict=True):
         compare(output, losses, evals, relative, 0.1)
 
 

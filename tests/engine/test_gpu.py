@@ -68,6 +68,26 @@ def test_samples_that_would_fill_the_gpu_stay_on_the_host(tmp_path: Path, monkey
 STAYS = r"The samples take \S+ \wiB, and \S+ \wiB are free on cuda:0: they stay in this machine's memory, and each batch is copied.*"
 
 
+def test_samples_that_are_read_while_it_trains_are_those_on_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
+    config = small_config(device="cuda:0", data="drawn_sets:make_image_tests", shuffle=True, augment="crop-flip")
+    there = run(config, FakeControl(tmp_path / "there"))
+    monkeypatch.setattr("tuitrain.engine.torch_dataset.free_memory", lambda: 300)
+    read = run(config, FakeControl(tmp_path / "read"))
+    assert losses_of(read) == losses_of(there)
+    assert [one.loss for one in of(Eval, read)] == [one.loss for one in of(Eval, there)]
+    assert of(Predictions, read)[-1] == of(Predictions, there)[-1]
+    assert len([one for one in of(Notice, read) if "anew in each" in one.text]) == 2
+
+
+def test_samples_that_are_drawn_are_the_same_on_both(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
+    config = small_config(precision="fp64", data="drawn_sets:make_images")
+    on_cpu = losses_of(run(config, FakeControl(tmp_path / "cpu")))
+    on_gpu = losses_of(run(msgspec.structs.replace(config, device="cuda:0"), FakeControl(tmp_path / "gpu")))
+    assert on_gpu == pytest.approx(on_cpu, rel=1e-9)
+
+
 def make_second_axis(config: Any) -> nn.Module:
     """Takes the samples on the second axis."""
     net = engine_small.make_net(config)

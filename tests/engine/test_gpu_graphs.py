@@ -144,13 +144,15 @@ def test_dropout_draws_the_same_replayed_or_not_and_when_a_run_goes_on(
         {"shuffle": True, "augment": "crop-flip", "momentum": 0.9},
         {"optimizer": "adam", "precision": "bf16"},
         {"warmup_steps": 20, "max_grad_norm": 0.05},
+        {"data": "drawn_sets:make_images", "shuffle": True, "epochs": 8},
     ],
-    ids=["plain", "augmented", "bf16", "clipped"],
+    ids=["plain", "augmented", "bf16", "clipped", "read"],
 )
 @pytest.mark.parametrize("share", [0.5, 0], ids=["on it", "on the host"])
 def test_no_step_waits_for_the_gpu(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, replays: list[str], changes: dict[str, Any], share: float
 ) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))  # for the processes that read samples
     monkeypatch.setattr("tuitrain.engine.data_home.SHARE", share)
     step = train_module._step
 
@@ -166,7 +168,7 @@ def test_no_step_waits_for_the_gpu(
         yield from events
 
     monkeypatch.setattr(train_module, "_step", strict)
-    events = run(small_config(device="cuda:0", epochs=4, **changes), FakeControl(tmp_path))
+    events = run(small_config(**{"device": "cuda:0", "epochs": 4, **changes}), FakeControl(tmp_path))
     assert of(RunEnded, events)[0].state == "finished", of(RunEnded, events)[0].error
     assert replays
 

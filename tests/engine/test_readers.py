@@ -16,7 +16,7 @@ import torch
 from drawn_sets import COUNT
 from engine_small import FakeControl, go_on, losses_of, of, run, small_config
 from test_export_ddp import like_its_run, printed_by
-from test_export_script import compare, executed, exported
+from test_export_script import compare, executed_alone, exported
 from torch import nn
 
 from tuitrain.allowance import Allowance
@@ -25,7 +25,7 @@ from tuitrain.engine import torch_dataset
 from tuitrain.engine.batches import SPREAD
 from tuitrain.engine.readers import Readers
 from tuitrain.engine.train import train
-from tuitrain.events import Eval, Event, Notice, Progress, RunStarted
+from tuitrain.events import Eval, Event, Notice, Predictions, Progress, RunStarted
 
 HERE = str(Path(__file__).parent)
 
@@ -140,7 +140,34 @@ def test_what_does_not_fit_in_memory_is_read_in_each_epoch(tmp_path: Path, monke
     assert told.startswith("The train samples would take 1 KiB of memory, and 1 KiB are free: 1 process reads them anew in each epoch.")
 
 
-@pytest.mark.parametrize("step", [3, 4, 6])
+def test_tests_that_do_not_fit_are_read_in_each_evaluation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = drawn_config("make_image_tests", model="drawn_sets:make_image_net")
+    expected = run(config, FakeControl(tmp_path / "read once"))
+    # There is room for labels.
+    monkeypatch.setattr(torch_dataset, "free_memory", lambda: 300)
+    events = run(config, FakeControl(tmp_path / "read anew"))
+    (told,) = [notice.text for notice in of(Notice, events) if notice.text.startswith("The test")]
+    assert told.startswith("The test samples would take 5 KiB of memory, and 1 KiB are free: 1 process reads them anew in each evaluation.")
+    assert losses_of(events) == losses_of(expected)
+    assert of(Eval, events) == of(Eval, expected)
+    # With the pictures of the samples that it got wrong.
+    assert of(Predictions, events) == of(Predictions, expected)
+    assert len({sample.image for sample in of(Predictions, events)[0].samples}) > 10
+
+
+def test_what_takes_long_is_read_by_several(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = drawn_config("make_image_tests", model="drawn_sets:make_image_net", max_steps=2)
+    expected = losses_of(run(config, FakeControl(tmp_path / "by one")))
+    monkeypatch.setattr(torch_dataset, "_LONG_SECONDS", 0.0)
+    monkeypatch.setattr(Allowance, "processors", lambda self: 3)
+    monkeypatch.setattr(torch_dataset._Reading, "here", None)
+    events = run(config, FakeControl(tmp_path / "by several"))
+    assert losses_of(events) == expected
+    assert of(Notice, events) == []
+    assert Progress(phase="reading the test samples", done=22, total=22, unit="samples") in events
+
+
+@pytest.mark.parametrize("step", [3, 4])
 def test_a_run_goes_on_with_the_same_draws(tmp_path: Path, step: int) -> None:
     config = drawn_config("make_floats", shuffle=True, model="drawn_sets:make_point_net", epochs=3)
     whole = losses_of(run(config, FakeControl(tmp_path / "whole")))
@@ -152,12 +179,13 @@ def test_a_run_goes_on_with_the_same_draws(tmp_path: Path, step: int) -> None:
 
 
 def test_a_script_draws_the_same(tmp_path: Path) -> None:
-    """Numbers with dropout beside them, images in a network of its own memory, and a class for each pixel."""
-    for data, net in (("make_floats", "make_point_net"), ("make_images", "make_image_net")):
-        text, losses, evals = exported(drawn_config(data, model=f"drawn_sets:{net}", shuffle=True), tmp_path / data)
-        compare(executed(text), losses, evals, 1e-9, 0.0)
-    text, losses, _ = exported(drawn_config("make_masks", model="drawn_sets:make_mask_net", augment="none"), tmp_path / "masks")
-    compare(executed(text), losses, [], 1e-9, 0.0)
+    """Numbers with dropout beside them, images in a network of one's own, and a class for each pixel."""
+    networks = {"make_floats": "make_point_net", "make_images": "make_image_net", "make_masks": "make_mask_net"}
+    configs = [drawn_config(data, model=f"drawn_sets:{net}", shuffle=True) for data, net in networks.items()]
+    found = [exported(config, tmp_path / str(number)) for number, config in enumerate(configs)]
+    outputs = executed_alone([text for text, _, _ in found], tmp_path)
+    for output, (_, losses, evals) in zip(outputs, found, strict=True):
+        compare(output, losses, evals, 1e-9, 0.0)
 
 
 def test_ranks_read_their_own_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free_port: Callable[[], int]) -> None:
@@ -179,7 +207,7 @@ def test_a_rank_without_a_part_reads_those_of_the_first(tmp_path: Path, monkeypa
 def test_tests_that_are_drawn_are_read_once(tmp_path: Path) -> None:
     events = run(drawn_config("make_drawn_tests", lr=1e-12), FakeControl(tmp_path))
     assert [notice.text for notice in of(Notice, events)] == [
-        "The test samples are not the same each time that they are read. Each was read once, and is the same in every evaluation."
+        "The test samples are not the same each time that they are read. Each is read once, and is the same in every evaluation."
     ]
     first, second = of(Eval, events)
     assert first.loss == pytest.approx(second.loss, rel=1e-6)
@@ -226,7 +254,7 @@ def test_a_stop_ends_the_reading_of_labels(tmp_path: Path) -> None:
 def test_batches_are_begun_before_they_are_asked_for(tmp_path: Path) -> None:
     config = drawn_config("make_floats", batch_size=4)
     first, label = drawn_sets.Floats(COUNT)[0]
-    readers = Readers(config, "data", COUNT, first, torch.tensor(label))
+    readers = Readers(config, "train", COUNT, first, torch.tensor(label))
     try:
         readers.wait_until_ready()
         batches = torch.arange(COUNT).split(4)

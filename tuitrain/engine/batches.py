@@ -10,7 +10,7 @@ from tuitrain.engine.augment import crop_flip, flip_shift, moves
 from tuitrain.engine.data import Split, batch
 from tuitrain.engine.group import Group
 from tuitrain.engine.models import model_dtype
-from tuitrain.engine.samples import ready, sent
+from tuitrain.engine.samples import numbers, ready, sent
 
 SPREAD = 1_000_003
 """Odd, so that different seeds stay different in the lowest 32 bits, which are all that torch's generator for the CPU takes."""
@@ -81,8 +81,8 @@ class Batches:
     def _part(self, epoch: int, position: int) -> tuple[Tensor, int]:
         """Which samples this process trains with, and as of which epoch; a position behind the last one is of a later epoch."""
         over, position = divmod(position, self.per_epoch)
-        numbers = self._numbers(epoch + over, position)
-        return numbers[self._rows(len(numbers))], epoch + over
+        whole = self._numbers(epoch + over, position)
+        return whole[self._rows(len(whole))], epoch + over
 
     def _rows(self, whole: int) -> slice:
         """This process's own rows of a batch, as `torch.chunk` cuts it; one that gets none has those of the first, see `Distributed`."""
@@ -93,8 +93,7 @@ class Batches:
         return slice(first, min(first + each, whole)) if first < whole else slice(0, each)
 
     def _numbers(self, epoch: int, position: int) -> Tensor:
-        index = self._index(epoch, position)
-        return torch.arange(index.start, min(index.stop, len(self._split))) if isinstance(index, slice) else index
+        return numbers(self._split, self._index(epoch, position))
 
     def _index(self, epoch: int, position: int) -> slice | Tensor:
         first = position * self._config.batch_size

@@ -13,7 +13,9 @@ from tuitrain.config import OF_CLASSES, ConfigError, RunConfig
 from tuitrain.engine import torch_dataset
 from tuitrain.engine.imports import called, import_string
 from tuitrain.engine.places import one_line
+from tuitrain.engine.readers.wire import PartName
 from tuitrain.engine.samples import IGNORED, Dataset, Split, special_kind
+from tuitrain.engine.torch_beside import class_names
 from tuitrain.events import Notice, Progress
 
 # A class number above this is a mistake (an identifier, a regression target), and a name for each would fill the memory.
@@ -46,15 +48,19 @@ def load_custom(config: RunConfig, ending: Callable[[], bool]) -> Generator[Noti
     if not isinstance(result, (tuple, list)) or len(result) != 2:
         raise ConfigError(f"{where} returned {_described(result)}; it must return the training part and the test part or None, {_PART}.")
     train = yield from _split(config, "train", result[0], ending)
+    test: Split | None = None
     try:
         test = None if result[1] is None else (yield from _split(config, "test", result[1], ending))
         _check_alike(where, train, test)
         dataset = Dataset("custom", config.data, train, test, _class_names(result[0], train, test))
     except BaseException:
-        train.close()
+        for split in (train, test):
+            if split is not None:
+                split.close()
         raise
-    if train.readers is not None:
-        train.readers.labels_are(train.labels.dtype, len(dataset.classes) or None)
+    for split in (train, test):
+        if split is not None and split.readers is not None:
+            split.readers.labels_are(split.labels.dtype, len(dataset.classes) or None)
     return dataset
 
 
@@ -78,7 +84,7 @@ def _class_names(part: Any, train: Split, test: Split | None) -> tuple[str, ...]
     if train.labels.is_floating_point():
         return ()
     highest = max(int(split.labels.max()) for split in (train, test) if split is not None)
-    names = torch_dataset.class_names(part)
+    names = class_names(part)
     if len(names) <= highest:
         names = tuple(map(str, range(highest + 1)))
     # Where labels are drawn at random another class may come later.
@@ -91,7 +97,7 @@ def _kind(labels: Tensor) -> str:
     return f"{'numbers' if labels.is_floating_point() else 'class numbers'}{shape}"
 
 
-def _split(config: RunConfig, part: str, pair: Any, ending: Callable[[], bool]) -> Generator[Notice | Progress, None, Split]:
+def _split(config: RunConfig, part: PartName, pair: Any, ending: Callable[[], bool]) -> Generator[Notice | Progress, None, Split]:
     told, loss = f"data: {config.data!r}: the {part}", config.loss
     if torch_dataset.is_readable(pair):
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
@@ -79,8 +79,7 @@ class Evaluator:
 
     def flaw(self) -> str | None:
         """What makes the loss no finite number, where a sample does; `None` where all are finite."""
-        parts = (slice(first, first + self.batch_size) for first in range(0, len(self.split), self.batch_size))
-        flaws = (self.split.flaw(part, self.dtype, "test") for part in parts)
+        flaws = (self.split.flaw(self._rows(number), self.dtype, "test") for number in range(-(-len(self.split) // self.batch_size)))
         return next((flaw for flaw in flaws if flaw is not None), None)
 
     def _batches(self) -> Generator[Progress, None, Score | None]:
@@ -94,14 +93,17 @@ class Evaluator:
             if time.monotonic() - told >= PROGRESS_SECONDS:
                 told = time.monotonic()
                 yield Progress(phase="evaluating", done=number, total=total, unit="batches")
-            sums += self._batch(slice(number * self.batch_size, (number + 1) * self.batch_size), answers)
+            sums += self._batch(self._rows(number), map(self._rows, range(number + 1, total)), answers)
         share = answers.right().double() / (self.split.labels != IGNORED).sum()
         loss, loss_sum, accuracy = torch.cat((sums, share[None])).tolist()
         return Score(loss / len(self.split), loss_sum, accuracy, answers if isinstance(answers, Answers) else None)
 
+    def _rows(self, number: int) -> slice:
+        return slice(number * self.batch_size, (number + 1) * self.batch_size)
+
     @torch.no_grad()
-    def _batch(self, rows: slice, answers: Answers | _Positions | _NoAnswers) -> Tensor:
-        inputs, labels = batch(self.split, rows, self.dtype, self.batch_dim)
+    def _batch(self, rows: slice, then: Iterable[slice], answers: Answers | _Positions | _NoAnswers) -> Tensor:
+        inputs, labels = batch(self.split, rows, self.dtype, self.batch_dim, then)
         outputs = six_views(lambda views: logits(self._outputs(views)), inputs) if self.tta else self._outputs(inputs)
         loss = self.criterion(outputs, labels).double()
         answers.add(logits(outputs))

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from tuitrain.engine.cells import largest_confusions, of_cells
 from tuitrain.engine.data import Split
+from tuitrain.engine.samples import rows
 from tuitrain.events import Confusion, Prediction, Predictions
 from tuitrain.text import clean, plural
 
@@ -132,7 +133,7 @@ class Answers:
     def _rows(self, predicted: Tensor, confidence: Tensor, chosen: Tensor) -> tuple[Prediction, ...]:
         """The chosen samples, each with its image and the name of its file."""
         columns = [column.tolist() for column in (chosen, self._split.labels[chosen], predicted[chosen], confidence[chosen])]
-        rows = zip(*columns, _images(self._split.inputs, chosen), self._files(columns[0]), strict=True)
+        rows = zip(*columns, _images(self._split, chosen), self._files(columns[0]), strict=True)
         return tuple(
             Prediction(index=index, truth=label, predicted=said, confidence=sure, image=image, file=file)
             for index, label, said, sure, image, file in rows
@@ -162,11 +163,12 @@ def _told(cells: Tensor, counts: Tensor, labels: Tensor, classes: int) -> tuple[
     return tuple(Confusion(truth=label, predicted=said, count=count, samples=of_class) for label, said, count, of_class in rows)
 
 
-def _images(inputs: Tensor, chosen: Tensor) -> list[bytes | None]:
+def _images(split: Split, chosen: Tensor) -> list[bytes | None]:
     """The chosen samples as 32·32·3 bytes, row by row, each pixel's red, green and blue; `None` for each where they are no images."""
+    inputs = split.inputs
     if inputs.dtype != torch.uint8 or inputs.dim() != 4 or inputs.shape[1] not in (1, 3):
         return [None] * len(chosen)
-    pixels = inputs[chosen.to(inputs.device)].cpu()
+    pixels = rows(split, chosen.to(inputs.device))[0].cpu()
     if pixels.shape[2:] != (PICTURE_SIDE, PICTURE_SIDE):
         pixels = nn.functional.interpolate(pixels, (PICTURE_SIDE, PICTURE_SIDE), mode="bilinear", antialias=True)
     pixels = pixels.expand(-1, 3, -1, -1).permute(0, 2, 3, 1).contiguous()

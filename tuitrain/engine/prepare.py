@@ -201,7 +201,7 @@ def _closed_on_failure(dataset: Dataset) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        dataset.train.close()
+        dataset.close()
         raise
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -50,7 +51,7 @@ class Split:
         contiguous: the model can be trained with contiguous inputs only, and `inputs` are.
         targets: what `labels` are for the model that is trained with them; class numbers that it does not score each are mere numbers.
         files: what the samples' files are called, where each is a file and someone may ask for it.
-        readers: read the samples, drawn anew in each epoch; `inputs` are all the first one then, and `labels` are those of one draw.
+        readers: read the samples each time anew; `inputs` are all the first one then, and `labels` those of one draw.
     """
 
     inputs: Tensor
@@ -91,7 +92,7 @@ class Split:
             finite = values.to(dtype).isfinite()
             finite = finite.reshape(len(finite), -1).all(1)
             if not bool(finite.all()):
-                place = int(torch.arange(len(self), device=values.device)[sent(index, values.device)][~finite][0])
+                place = int(numbers(self, index)[~finite.cpu()][0])
                 return f"the {name} of {part} sample {place:,}, counted from 0, hold a nan or an infinity"
         return None
 
@@ -113,6 +114,12 @@ class Dataset:
     train: Split
     test: Split | None
     classes: tuple[str, ...]
+
+    def close(self) -> None:
+        """End what reads the samples."""
+        for split in (self.train, self.test):
+            if split is not None:
+                split.close()
 
     @property
     def scores(self) -> int:
@@ -138,7 +145,7 @@ def sent(value: slice | Tensor, device: torch.device) -> Any:
     return value.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else value.to(device)
 
 
-def batch(split: Split, index: slice | Tensor, dtype: torch.dtype, batch_dim: int) -> tuple[Tensor, Tensor]:
+def batch(split: Split, index: slice | Tensor, dtype: torch.dtype, batch_dim: int, then: Iterable[slice] = ()) -> tuple[Tensor, Tensor]:
     """The samples that `index` picks, ready for a model, on the device of the run, where their labels are.
 
     Args:
@@ -146,25 +153,33 @@ def batch(split: Split, index: slice | Tensor, dtype: torch.dtype, batch_dim: in
         index: a slice, or int64 positions [B] where the inputs are.
         dtype: a floating type; uint8 inputs are divided by 255 in it, which gives torchvision's `ToTensor` values.
         batch_dim: 0 or 1, the axis of the inputs that the batch gets; labels keep theirs at 0.
+        then: what will be asked for next; where samples are read, the first of them are begun.
 
     Returns:
         inputs [B, ...] (or [..., B, ...]) in `dtype` and labels [B, ...], int64 or in `dtype`. As rows, images [B, 3, H, W] are
         [B, H, 3·W] (or [H, B, 3·W]): a sequence of rows, each the red, green and blue of its pixels.
     """
-    return ready(split, *rows(split, index), dtype, batch_dim, shared=isinstance(index, slice))
+    return ready(split, *rows(split, index, then=then), dtype, batch_dim, shared=isinstance(index, slice))
 
 
-def rows(split: Split, index: slice | Tensor, draw: int = 0) -> tuple[Tensor, Tensor]:
+def rows(split: Split, index: slice | Tensor, draw: int = 0, then: Iterable[slice] = ()) -> tuple[Tensor, Tensor]:
     """Inputs [B, ...] and labels [B, ...] of the samples that `index` picks, as the data set has them, on the device of the run.
 
     Args:
-        draw: of samples that are drawn anew in each epoch, the number of that; 0 before the first.
+        draw: of samples that are drawn anew in each epoch, the number of that; 0 before the first, and in evaluations.
+        then: see `batch`.
     """
     device = split.labels.device
     if split.readers is None:
         return sent(_rows(split.inputs, index), device), split.labels[sent(index, device)]
-    inputs, labels = split.readers.read(torch.arange(len(split))[index], draw)
+    ahead = ((numbers(split, other), draw) for other in then)
+    inputs, labels = split.readers.read(numbers(split, index), draw, ahead)
     return sent(inputs, device), sent(labels, device)
+
+
+def numbers(split: Split, index: slice | Tensor) -> Tensor:
+    """Which samples `index` picks, int64."""
+    return torch.arange(*index.indices(len(split))) if isinstance(index, slice) else index
 
 
 def ready(split: Split, inputs: Tensor, labels: Tensor, dtype: torch.dtype, batch_dim: int, *, shared: bool) -> tuple[Tensor, Tensor]:

@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils.data import Dataset, IterableDataset, Subset, TensorDataset
+from torch.utils.data import Dataset, IterableDataset, TensorDataset
 
 from tuitrain import words
 from tuitrain.allowance import free_memory
 from tuitrain.config import ConfigError, RunConfig
-from tuitrain.engine.readers import BEFORE_TRAINING, Readers
+from tuitrain.engine.readers import BEFORE_TRAINING, Readers, workers_for
+from tuitrain.engine.readers.wire import PartName
 from tuitrain.engine.samples import Interrupted
+from tuitrain.engine.torch_beside import known_labels
 from tuitrain.engine.torch_samples import Samples
 from tuitrain.events import Notice, Progress
-from tuitrain.text import clean
 
 _TOLD_SECONDS = 0.1
 _READ_TWICE = 16
 """About so many samples are read twice at first: of images that are mirrored by chance, nearly always one is another one then."""
-_LABELS = ("targets", "labels")
-"""Where a `Dataset` has the class numbers of all its samples, as torchvision's have."""
+_LONG_SECONDS = 10.0
+"""What takes one process longer than this is read by several."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,74 +45,147 @@ def is_readable(part: Any) -> bool:
 
 
 def read(
-    config: RunConfig, part: str, dataset: Any, ending: Callable[[], bool], check: Callable[[Tensor, Tensor], object]
+    config: RunConfig, part: PartName, dataset: Any, ending: Callable[[], bool], check: Callable[[Tensor, Tensor], object]
 ) -> Generator[Notice | Progress, None, Part]:
     """A part of `config.data` that is a `Dataset` of (input, label).
 
     An input is a tensor, an array, or one of Pillow's images, which becomes bytes [C, H, W]; a label is a number, a
-    tensor, an array, or an image of class numbers. What is drawn at random, and what does not fit in memory, is read anew in each epoch
-    where it is trained with.
+    tensor, an array, or an image of class numbers. What does not fit in memory, and what is drawn at random where it is trained with, is
+    read anew each time that it is gone through.
 
     Args:
-        part: what its samples are for, "train" or "test".
+        part: what its samples are for.
         ending: asked now and then; `True` ends it.
         check: gets inputs and labels of the first sample alone, and raises where they cannot be trained with.
 
     Raises:
-        ConfigError: a sample cannot be read or is not alike the others, or there is no memory for them.
+        ConfigError: a sample cannot be read or is not alike the others, or there is no memory for its labels.
         Interrupted: `ending` said so.
     """
     if type(dataset) is TensorDataset and len(dataset.tensors) == 2:
         return Part(*dataset.tensors)
-    where = f"data: {config.data!r}"
-    samples = Samples(f"{where}: {part} sample", dataset)
-    count = samples.count(f"{where}: the {part} part")
-    first, label = samples.get(0)
-    check(first[None], label[None])
-    looked_at = range(0, count, max(1, count // _READ_TWICE))
-    drawn, seen = _looked_at(samples, first, label, looked_at, ending)
-    size, free = first.nbytes * count, free_memory()
-    if part == "train" and (drawn or size > free):
-        why = "are drawn at random" if drawn else f"would take {words.size(size)} of memory, and {words.size(free)} are free"
-        known = _known_labels(dataset, seen)
-        return (yield from _read_anew(config, first, label, count, known, f"The train samples {why}", ending))
-    inputs = _room_for(count, first, f"{where}: the {count:,} {part} samples of {list(first.shape)}")
-    labels = _room_for(count, label, f"{where}: the labels {list(label.shape)} of {count:,} {part} samples")
-    told = 0.0
-    for index in range(count):
-        if (now := time.monotonic()) >= told + _TOLD_SECONDS:
-            if ending():
-                raise Interrupted
-            told = now
-            yield Progress(phase=f"reading the {part} samples", done=index, total=count, unit="samples")
-        inputs[index], labels[index] = samples.alike(index, first, label)
-    yield Progress(phase=f"reading the {part} samples", done=count, total=count, unit="samples")
+    reading = _Reading(config, part, dataset, ending)
+    check(reading.first[None], reading.label[None])
+    drawn, seen, seconds = reading.look()
+    size, free = reading.first.nbytes * reading.count, free_memory()
+    if size > free or (drawn and part == "train"):
+        why = "are drawn at random" if size <= free else f"would take {words.size(size)} of memory, and {words.size(free)} are free"
+        return (yield from reading.anew(known_labels(dataset, seen), why))
     if drawn:
-        yield Notice(level="warning", text=_DRAWN_ONCE.format(part=part))
-    return Part(inputs, labels)
+        yield Notice(level="warning", text=_DRAWN_ONCE)
+    if seconds * reading.count > _LONG_SECONDS and workers_for(config) > 1:
+        return (yield from reading.by_others())
+    return (yield from reading.here())
 
 
-_DRAWN_ONCE = "The {part} samples are not the same each time that they are read. Each was read once, and is the same in every evaluation."
+_DRAWN_ONCE = "The test samples are not the same each time that they are read. Each is read once, and is the same in every evaluation."
 
 
-def _looked_at(
-    samples: Samples, first: Tensor, label: Tensor, indices: Iterable[int], ending: Callable[[], bool]
-) -> tuple[bool, dict[int, Tensor]]:
-    """Whether one of some samples is another one when it is read a second time, and the labels of those that were looked at.
+class _Reading:
+    """How a part is read.
+
+    Attributes:
+        count: its samples.
+        first, label: input and label of the first of them.
 
     Raises:
-        ConfigError: one cannot be read, or is not like the first one.
-        Interrupted: `ending` said so.
+        ConfigError: there is no first one, or it cannot be read.
     """
-    seen = {}
-    for index in indices:
-        if ending():
+
+    def __init__(self, config: RunConfig, part: PartName, dataset: Any, ending: Callable[[], bool]) -> None:
+        self._config, self._part, self._ending = config, part, ending
+        self._where, self._all = f"data: {config.data!r}", f"the {part} samples"
+        self._samples = Samples(f"{self._where}: {part} sample", dataset)
+        self.count = self._samples.count(f"{self._where}: the {part} part")
+        self.first, self.label = self._samples.get(0)
+
+    def look(self) -> tuple[bool, dict[int, Tensor], float]:
+        """Whether one of a few samples is another one when it is read a second time; the labels of those that were looked at; and how many
+        seconds a sample takes."""
+        seen: dict[int, Tensor] = {}
+        begin, drawn = time.perf_counter(), False
+        for index in range(0, self.count, max(1, self.count // _READ_TWICE)):
+            self._go_on()
+            once, again = self._get(index), self._get(index)
+            seen[index] = once[1]
+            if drawn := not all(map(_is_same, once, again)):
+                break
+        return drawn, seen, (time.perf_counter() - begin) / (2 * len(seen))
+
+    def here(self) -> Generator[Progress, None, Part]:
+        """One after the other, into memory."""
+        inputs, labels = self._rooms()
+        told = 0.0
+        for index in range(self.count):
+            if (now := time.monotonic()) >= told + _TOLD_SECONDS:
+                self._go_on()
+                told = now
+                yield self._progress(self._all, index)
+            inputs[index], labels[index] = self._get(index)
+        yield self._progress(self._all, self.count)
+        return Part(inputs, labels)
+
+    def by_others(self) -> Generator[Progress, None, Part]:
+        """By processes, into memory."""
+        inputs, labels = self._rooms()
+
+        def keep(index: Tensor, values: Tensor, marks: Tensor) -> None:
+            inputs[index], labels[index] = values, marks
+
+        with closing(self._readers()) as readers:
+            yield from self._each(readers, self._all, keep)
+        return Part(inputs, labels)
+
+    def anew(self, labels: Tensor | None, why: str) -> Generator[Notice | Progress, None, Part]:
+        """By processes, each time that the samples are gone through; the `labels` now, where they are not known."""
+        readers = self._readers()
+        try:
+            if labels is None:
+                room = labels = self._room_for_labels()
+
+                def keep(index: Tensor, values: Tensor, marks: Tensor) -> None:
+                    room[index] = marks
+
+                yield from self._each(readers, f"the labels of {self._all}", keep)
+        except BaseException:
+            readers.close()
+            raise
+        each = "epoch" if self._part == "train" else "evaluation"
+        yield Notice(text=f"The {self._part} samples {why}: {words.readers(readers.workers)} them anew in each {each}.")
+        return Part(self.first.expand(self.count, *self.first.shape), labels, readers)
+
+    def _readers(self) -> Readers:
+        return Readers(self._config, self._part, self.count, self.first, self.label)
+
+    def _each(self, readers: Readers, what: str, keep: Callable[[Tensor, Tensor, Tensor], None]) -> Iterator[Progress]:
+        """Have all samples read once."""
+        yield self._progress(what, 0)
+        readers.wait_until_ready()
+        batches = torch.split(torch.arange(self.count), min(self._config.batch_size, self.count))
+        for number, index in enumerate(batches):
+            self._go_on()
+            yield self._progress(what, int(index[0]))
+            keep(index, *readers.read(index, BEFORE_TRAINING, ((other, BEFORE_TRAINING) for other in batches[number + 1 :])))
+        yield self._progress(what, self.count)
+
+    def _get(self, index: int) -> tuple[Tensor, Tensor]:
+        return self._samples.alike(index, self.first, self.label)
+
+    def _go_on(self) -> None:
+        if self._ending():
             raise Interrupted
-        once, again = samples.alike(index, first, label), samples.alike(index, first, label)
-        seen[index] = once[1]
-        if not all(map(_is_same, once, again)):
-            return True, seen
-    return False, seen
+
+    def _progress(self, what: str, done: int) -> Progress:
+        return Progress(phase=f"reading {what}", done=done, total=self.count, unit="samples")
+
+    def _rooms(self) -> tuple[Tensor, Tensor]:
+        inputs = _room_for(self.count, self.first, f"{self._where}: the {self.count:,} {self._part} samples of {list(self.first.shape)}")
+        return inputs, self._room_for_labels()
+
+    def _room_for_labels(self) -> Tensor:
+        return _room_for(
+            self.count, self.label, f"{self._where}: the labels {list(self.label.shape)} of {self.count:,} {self._part} samples"
+        )
 
 
 def _is_same(one: Tensor, other: Tensor) -> bool:
@@ -118,69 +193,6 @@ def _is_same(one: Tensor, other: Tensor) -> bool:
         return True
     # What is no number is not equal to itself.
     return one.is_floating_point() and torch.equal(one.isnan(), other.isnan()) and torch.equal(one.nan_to_num(), other.nan_to_num())
-
-
-def _read_anew(
-    config: RunConfig, first: Tensor, label: Tensor, count: int, labels: Tensor | None, beginning: str, ending: Callable[[], bool]
-) -> Generator[Notice | Progress, None, Part]:
-    """Have other processes read the training samples in each epoch; `beginning` of a sentence says why.
-
-    Args:
-        labels: those of all samples, where they are known.
-    """
-    where = f"data: {config.data!r}"
-    readers = Readers(config, where, count, first, label)
-    try:
-        yield Progress(phase="starting processes that read samples")
-        readers.wait_until_ready()
-        if labels is None:
-            labels = _room_for(count, label, f"{where}: the labels {list(label.shape)} of {count:,} train samples")
-            batches = torch.split(torch.arange(count), min(config.batch_size, count))
-            for number, index in enumerate(batches):
-                if ending():
-                    raise Interrupted
-                yield Progress(phase="reading the labels of the train samples", done=int(index[0]), total=count, unit="samples")
-                ahead = batches[number + 1 : number + 1 + readers.ahead]
-                labels[index] = readers.read(index, BEFORE_TRAINING, ((other, BEFORE_TRAINING) for other in ahead))[1]
-    except BaseException:
-        readers.close()
-        raise
-    yield Notice(text=f"{beginning}: {words.readers(readers.workers)} them anew in each epoch.")
-    return Part(first.expand(count, *first.shape), labels, readers)
-
-
-def _known_labels(dataset: Any, seen: Mapping[int, Tensor]) -> Tensor | None:
-    """The class numbers of all samples where a `Dataset` has them beside its samples, and they are those of the samples `seen`."""
-    found = _beside(dataset)
-    if found is None or not all(index < len(found) and torch.equal(found[index], label) for index, label in seen.items()):
-        return None
-    return found
-
-
-def _beside(dataset: Any) -> Tensor | None:
-    if isinstance(dataset, Subset):
-        whole = _beside(dataset.dataset)
-        return None if whole is None else whole[torch.as_tensor(dataset.indices)]
-    for name in _LABELS:
-        try:
-            found = torch.as_tensor(getattr(dataset, name))
-        except Exception:  # there is none, or what a person's own one has is something else
-            continue
-        if found.shape == (len(dataset),) and not found.is_floating_point():
-            return found.to(torch.int64)
-    return None
-
-
-def class_names(part: Any) -> tuple[str, ...]:
-    """What a `Dataset` calls its classes, as torchvision's do, in order of their numbers; of a subset, what the whole calls them."""
-    while isinstance(part, Subset):
-        part = part.dataset
-    try:
-        names = getattr(part, "classes", None)
-    except Exception:  # a property of theirs may do anything
-        names = None
-    named = isinstance(part, Dataset) and isinstance(names, (list, tuple)) and all(isinstance(name, str) for name in names)
-    return tuple(map(clean, names or ())) if named else ()
 
 
 def _room_for(count: int, first: Tensor, what: str) -> Tensor:

@@ -82,7 +82,7 @@ def _train(config: RunConfig, control: Control, devices: tuple[torch.device, ...
     finally:
         # Those too that their functions and the first forward call have imported.
         own_modules.note()
-    with closing(prepared.dataset.train):
+    with closing(prepared.dataset):
         run: Run | None = None
         inexact: list[Notice] = []
         if kept is not None:

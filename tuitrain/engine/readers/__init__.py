@@ -17,6 +17,7 @@ import sys
 import tempfile
 from collections.abc import Iterable
 from contextlib import suppress
+from itertools import islice
 from typing import IO, NoReturn
 
 import msgspec
@@ -26,7 +27,7 @@ from torch import Tensor
 from tuitrain import words
 from tuitrain.allowance import Allowance
 from tuitrain.config import ConfigError, RunConfig
-from tuitrain.engine.readers.wire import LONGEST, Answer, Ask, Done, Failed, Layout, Task, answer, encoded, ended
+from tuitrain.engine.readers.wire import LONGEST, Answer, Ask, Done, Failed, Layout, PartName, Task, answer, encoded, ended
 from tuitrain.engine.samples import IGNORED
 from tuitrain.python import module_arguments
 
@@ -41,6 +42,12 @@ _TASKS = 2
 _END_SECONDS = 2.0
 
 
+def workers_for(config: RunConfig) -> int:
+    """How many processes read for this one: as many as may run beside it, and the other ranks have as many."""
+    ranks = len(config.device.split(",")) if config.strategy == "ddp" else 1
+    return max(1, min(Allowance().processors() // ranks - 1, _MOST_WORKERS))
+
+
 class _ThereItWas(Exception):
     """What was raised in another process, as Python told it there."""
 
@@ -49,11 +56,11 @@ class _ThereItWas(Exception):
 
 
 class Readers:
-    """The processes that read the training samples of the data that a configuration names.
+    """The processes that read a part of the data that a configuration names.
 
     Args:
-        config: its `data` is an import string whose first part is a torch `Dataset`.
-        where: the beginning of a sentence about the data.
+        config: its `data` is an import string.
+        part: what the samples are for; a torch `Dataset`.
         count: how many samples there are.
         first, label: input and label of one of them; the others are of their shapes and types.
 
@@ -65,27 +72,32 @@ class Readers:
         ConfigError: there is no memory for the batches, or no process can be started.
     """
 
-    def __init__(self, config: RunConfig, where: str, count: int, first: Tensor, label: Tensor) -> None:
-        ranks = len(config.device.split(",")) if config.strategy == "ddp" else 1
-        self.workers = max(1, min(Allowance().processors() // ranks - 1, _MOST_WORKERS))
+    def __init__(self, config: RunConfig, part: PartName, count: int, first: Tensor, label: Tensor) -> None:
+        self.workers = workers_for(config)
         self.ahead = max(2, -(-_SAMPLES_AHEAD * self.workers // config.batch_size))
         self._labels_are: tuple[torch.dtype, int | None] = label.dtype, None
-        self._where = where
+        self._where, self._part = f"data: {config.data!r}", part
         layout = Layout.of(first, label, places=self.ahead + 1, rows=min(config.batch_size, count))
         self._rows = layout.rows
         self._left = [0] * layout.places
         # What each place is for; None where nobody asks for that any more.
         self._owners: list[tuple[int, bytes] | None] = [None] * layout.places
         try:
-            self._link, self._process, memory = _started(Ask(config, where, count, layout, self.workers))
+            self._link, self._process, memory = _started(Ask(config, part, count, layout, self.workers))
         except OSError as error:
             what = f"{layout.places} batches of {words.size(layout.size // layout.places)} cannot be read by other processes"
-            raise ConfigError(f"{where}: {what}: {error.strerror or error}.") from error
+            raise ConfigError(f"{self._where}: {what}: {error.strerror or error}.") from error
         self._views = layout.views(memory)
+        self._ready = False
 
     def wait_until_ready(self) -> None:
-        """Raises: ConfigError: the processes cannot have the data."""
-        self._take_answer()
+        """Return when the processes have the data.
+
+        Raises:
+            ConfigError: they cannot have it.
+        """
+        while not self._ready:
+            self._take_answer()
 
     def read(self, index: Tensor, draw: int, ahead: Iterable[tuple[Tensor, int]] = ()) -> tuple[Tensor, Tensor]:
         """Inputs [B, ...] and labels [B, ...] of samples, as they are in a draw; the inputs are others after the next call.
@@ -93,8 +105,7 @@ class Readers:
         Args:
             index: int64 numbers [B] of samples, on the CPU.
             draw: an epoch, or `BEFORE_TRAINING`.
-            ahead: index and draw of what will be asked for next, the first `self.ahead` of which are begun now. Each has as many samples
-                as a batch at most.
+            ahead: index and draw of what will be asked for next, of which the first `self.ahead` are begun now; each is a batch at most.
 
         Raises:
             ConfigError: a sample cannot be read, or is not like the others, or the processes are gone.
@@ -103,7 +114,7 @@ class Readers:
             pieces = [[part.clone() for part in self.read(piece, draw)] for piece in torch.split(index, self._rows)]
             return torch.cat([piece[0] for piece in pieces]), torch.cat([piece[1] for piece in pieces])
         wanted = _key(index, draw)
-        following = {_key(index, draw): (index, draw) for index, draw in [*ahead][: self.ahead]}
+        following = {_key(index, draw): (index, draw) for index, draw in islice(ahead, self.ahead)}
         self._owners = [owner if owner == wanted or owner in following else None for owner in self._owners]
         place = self._begin(index, draw, wanted)
         for key, (samples, of_draw) in following.items():
@@ -164,6 +175,7 @@ class Readers:
         """Raises: ConfigError: it is that something cannot be read."""
         if isinstance(found, Failed):
             raise ConfigError(found.text) from (_ThereItWas(found.traceback) if found.traceback else None)
+        self._ready = True
         if isinstance(found, Done):
             self._left[found.place] -= found.rows
 
@@ -186,7 +198,7 @@ class Readers:
         wrong = ((labels < 0) & (labels != IGNORED)) | (labels >= classes) if classes is not None else None
         if wrong is not None and bool(wrong.any()):
             row = int(wrong.reshape(len(labels), -1).any(1).int().argmax())
-            told = f"{self._where}: train sample {int(index[row]):,} has the label {int(labels[row][wrong[row]].flatten()[0])}"
+            told = f"{self._where}: {self._part} sample {int(index[row]):,} has the label {int(labels[row][wrong[row]].flatten()[0])}"
             raise ConfigError(f"{told}; the data has {classes} classes, counted from 0.")
         return labels
 

@@ -51,18 +51,18 @@ class _Reader:
 
     def __init__(self, link: socket.socket, ask: Ask, places: Sequence[tuple[Tensor, Tensor]]) -> None:
         self._link, self._places, self._seed = link, places, ask.config.seed
-        function = import_string("data", ask.config.data)
+        where, function = f"data: {ask.config.data!r}", import_string("data", ask.config.data)
         seed_everything(ask.config.seed)
         try:
             with _quiet():  # the process of the run has said all of it
-                dataset = called("data", function, ask.config)[0]
+                dataset = called("data", function, ask.config)[("train", "test").index(ask.part)]
             count = len(dataset)
         except BaseException as error:
-            raise ConfigError(f"{ask.where} raised {one_line(error)} in a process that reads samples.") from error
+            raise ConfigError(f"{where} raised {one_line(error)} in a process that reads samples.") from error
         if count != ask.count:
-            both = f"{ask.count:,} train samples, and {count:,} when it was called again"
-            raise ConfigError(f"{ask.where} gave {both}, in a process that reads samples; it must give the same each time.")
-        self._samples = Samples(f"{ask.where}: train sample", dataset)
+            both = f"{ask.count:,} {ask.part} samples, and {count:,} when it was called again"
+            raise ConfigError(f"{where} gave {both}, in a process that reads samples; it must give the same each time.")
+        self._samples = Samples(f"{where}: {ask.part} sample", dataset)
 
     def work(self) -> None:
         """Until the run closes its socket."""
@@ -90,7 +90,7 @@ def _let_children_work(reader: _Reader, link: socket.socket, ask: Ask) -> None:
         children.discard(pid)
         if code := os.waitstatus_to_exitcode(status):
             with suppress(ConnectionError):
-                link.send(encoded(Failed(f"{ask.where}: a process that reads samples {ended(code)}.")))
+                link.send(encoded(Failed(f"data: {ask.config.data!r}: a process that reads samples {ended(code)}.")))
 
 
 def _child(reader: _Reader) -> int:

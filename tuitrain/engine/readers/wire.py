@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mmap
 import signal
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 import torch
@@ -15,6 +15,9 @@ from tuitrain.config import RunConfig
 LONGEST = 65_536
 """Bytes of a message at most. Each is sent, and taken by one process, as a whole."""
 _ALIGNED = 64
+
+PartName: TypeAlias = Literal["train", "test"]
+"""What samples are for."""
 
 
 class Layout(msgspec.Struct, frozen=True):
@@ -74,16 +77,15 @@ def _bytes(shape: tuple[int, ...], name: str, rows: int) -> int:
 
 
 class Ask(msgspec.Struct, frozen=True):
-    """What the processes are to read: the training samples of the data that `config` names.
+    """What the processes are to read: a part of the data that `config` names.
 
     Attributes:
-        where: the beginning of a sentence about the data.
         count: how many samples there are.
         workers: how many processes read.
     """
 
     config: RunConfig
-    where: str
+    part: PartName
     count: int
     layout: Layout
     workers: int
