@@ -308,8 +308,8 @@ def test_a_cache_without_names_is_made_again(folder: Path, cache: Path, monkeypa
     """A version before this one kept none."""
     with monkeypatch.context() as before:
         before.setattr(imagefolder, "_FORMAT", 2)
-        before.setattr(decoded, "_NAMES", decoded._NAMES[:4])
-        before.setattr(decoded, "load", lambda *_: None)
+        before.setattr(decoded, "_WITH_PIXELS", decoded._WITH_PIXELS[:4])
+        before.setattr(decoded, "load", lambda *_, pixels: None)
         loaded(folder)
     (old,) = cache.iterdir()
     dataset, _ = loaded(folder)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import engine_small
 import numpy as np
-import psutil
 import pytest
 from engine_small import FakeControl, of, run, small_config
 from PIL import Image
@@ -129,11 +127,3 @@ def test_data_that_is_no_folder_of_images_is_a_sentence(tmp_path: Path, monkeypa
     monkeypatch.setattr(data, "check_batches", lambda folder: None)
     with pytest.raises(ConfigError, match=r"^image_size: 48 is for a folder of images, and .* is none; leave image_size out\.$"):
         check(small_config(data=str(tmp_path), image_size=48))
-
-
-def test_more_images_than_there_is_memory_for_are_a_sentence(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(total=2**30, available=2**20))
-    sentence = "16 images of 1024×1024 pixels take up to 96 MiB of memory while they are read, and 1.0 MiB are free"
-    with pytest.raises(ConfigError, match=rf"^image_size: {sentence}; it must be smaller, or the images fewer\.$"):
-        loaded(folder, 1024)
-    assert len(loaded(folder, 32)[0].train) == 10

@@ -46,7 +46,7 @@ def load_data(config: RunConfig, ending: Callable[[], bool]) -> Generator[Notice
     batches = batches_folder(own)
     if batches is not None:
         return read_cifar10(batches, str(own))
-    return (yield from load_imagefolder(own, config.image_size, ending))
+    return (yield from load_imagefolder(own, config, ending))
 
 
 def stand_in(config: RunConfig) -> Dataset | None:

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from PIL import Image
+from torch import Tensor
 
 from tuitrain.allowance import Allowance
 from tuitrain.config import ConfigError
@@ -98,7 +99,14 @@ class Threads:
 
 
 def decode(
-    folder: Path, train: Sequence[ImageFile], test: Sequence[ImageFile], classes: Sequence[str], side: int, ending: Callable[[], bool]
+    folder: Path,
+    train: Sequence[ImageFile],
+    test: Sequence[ImageFile],
+    classes: Sequence[str],
+    side: int,
+    ending: Callable[[], bool],
+    *,
+    keep: bool = True,
 ) -> Generator[Progress, None, Decoded]:
     """Decodes all images of a folder to RGB, `side` pixels in height and in width.
 
@@ -109,31 +117,47 @@ def decode(
         classes: the classes' names, for sentences.
         side: in pixels.
         ending: asked now and then; `True` ends the work.
+        keep: with the pixels; else only to know which images can be read.
 
     Raises:
         ConfigError: more than 1 % cannot be read, or a class has no readable image in one part.
         Interrupted: `ending` said so.
     """
     files = [*train, *test]
-    pixels = np.empty((len(files), side, side, 3), dtype=np.uint8)
-    counts = yield from _decode_all(folder, files, pixels, ending)
+    pixels = np.empty((len(files), side, side, 3), dtype=np.uint8) if keep else None
+    counts = yield from _decode_all(folder, files, pixels, side, ending)
     readable = torch.ones(len(files), dtype=torch.bool)
     readable[counts.unreadable] = False
-    labels = torch.tensor([file.label for file in files], dtype=torch.int64)
-    everything = torch.from_numpy(pixels)
-    parts = []
-    for first, last in ((0, len(train)), (len(train), len(files))):
-        kept = readable[first:last]
-        part_labels = labels[first:last][kept]
-        present = torch.bincount(part_labels, minlength=len(classes)).tolist()
-        if 0 in present:
-            absent = clean(classes[present.index(0)])
-            *part, _, _ = files[first].name.split("/")
-            raise ConfigError(f"data: no image of the class {absent!r} in {clean(str(folder.joinpath(*part)))} can be read.")
-        parts.append((everything[first:last] if bool(kept.all()) else everything[first:last][kept], part_labels))
-    shown = zip(test, readable[len(train) :].tolist(), strict=True)
-    names = FileNames.of(file.name for file, could_be_read in shown if could_be_read)
-    return Decoded(*parts[0], *parts[1], test_files=names.packed, notices=_notices(counts, files, side))
+    of_train, of_test = readable[: len(train)], readable[len(train) :]
+    everything = None if pixels is None else torch.from_numpy(pixels)
+    return Decoded(
+        _labels(folder, train, of_train, classes),
+        _labels(folder, test, of_test, classes),
+        _names_of(test, of_test),
+        _notices(counts, files, side),
+        train_pixels=None if everything is None else _of(everything[: len(train)], of_train),
+        test_pixels=None if everything is None else _of(everything[len(train) :], of_test),
+        train_files=_names_of(train, of_train) if everything is None else None,
+    )
+
+
+def _of(values: Tensor, kept: Tensor) -> Tensor:
+    return values if bool(kept.all()) else values[kept]
+
+
+def _labels(folder: Path, files: Sequence[ImageFile], kept: Tensor, classes: Sequence[str]) -> Tensor:
+    """Raises: ConfigError: a class has no image left."""
+    labels = torch.tensor([file.label for file in files], dtype=torch.int64)[kept]
+    present = torch.bincount(labels, minlength=len(classes)).tolist()
+    if 0 in present:
+        absent = clean(classes[present.index(0)])
+        *part, _, _ = files[0].name.split("/")
+        raise ConfigError(f"data: no image of the class {absent!r} in {clean(str(folder.joinpath(*part)))} can be read.")
+    return labels
+
+
+def _names_of(files: Sequence[ImageFile], kept: Tensor) -> Tensor:
+    return FileNames.of(file.name for file, could_be_read in zip(files, kept.tolist(), strict=True) if could_be_read).packed
 
 
 def decode_image(path: str, side: int) -> tuple[Pixels, tuple[int, int], str]:
@@ -156,8 +180,11 @@ def decode_image(path: str, side: int) -> tuple[Pixels, tuple[int, int], str]:
         return np.asarray(picture), size, mode
 
 
-def _decode_all(folder: Path, files: Sequence[ImageFile], pixels: Pixels, ending: Callable[[], bool]) -> Generator[Progress, None, _Counts]:
-    """Fills `pixels`; says how far it is at most ten times a second."""
+def _decode_all(
+    folder: Path, files: Sequence[ImageFile], pixels: Pixels | None, side: int, ending: Callable[[], bool]
+) -> Generator[Progress, None, _Counts]:
+    """Fills `pixels`, if there are some; says how far it is at most ten times a second."""
+    phase = "checking images" if pixels is None else "decoding images"
     counts = _Counts()
     chunks = iter([range(first, min(first + _CHUNK, len(files))) for first in range(0, len(files), _CHUNK)])
     threads = Threads(min(_MOST_THREADS, Allowance().processors()))
@@ -169,7 +196,7 @@ def _decode_all(folder: Path, files: Sequence[ImageFile], pixels: Pixels, ending
         try:
             while done < len(files):
                 for chunk in islice(chunks, max(threads.count - len(waiting), 0)):
-                    waiting.add(pool.submit(_decode_chunk, folder, files, chunk, pixels))
+                    waiting.add(pool.submit(_decode_chunk, folder, files, chunk, pixels, side))
                 finished, waiting = wait(waiting, timeout=0.1, return_when=FIRST_COMPLETED)
                 if ending():
                     raise Interrupted
@@ -177,22 +204,24 @@ def _decode_all(folder: Path, files: Sequence[ImageFile], pixels: Pixels, ending
                     outcomes = future.result()
                     done += len(outcomes)
                     threads.add(len(outcomes))
-                    _count(counts, outcomes, pixels.shape[1])
+                    _count(counts, outcomes, side)
                 _check_share(counts, files)
                 if time.monotonic() - said >= 0.1:
                     said = time.monotonic()
-                    yield Progress(phase="decoding images", done=done, total=len(files), unit="images")
+                    yield Progress(phase=phase, done=done, total=len(files), unit="images")
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
-    yield Progress(phase="decoding images", done=done, total=len(files), unit="images")
+    yield Progress(phase=phase, done=done, total=len(files), unit="images")
     return counts
 
 
-def _decode_chunk(folder: Path, files: Sequence[ImageFile], chunk: range, pixels: Pixels) -> list[_Outcome]:
+def _decode_chunk(folder: Path, files: Sequence[ImageFile], chunk: range, pixels: Pixels | None, side: int) -> list[_Outcome]:
     outcomes = []
     for position in chunk:
         try:
-            pixels[position], size, mode = decode_image(f"{folder}/{files[position].name}", pixels.shape[1])
+            image, size, mode = decode_image(f"{folder}/{files[position].name}", side)
+            if pixels is not None:
+                pixels[position] = image
             outcomes.append(_Outcome(position, size, mode))
         # Pillow raises nearly anything at a damaged file.
         except Exception:

@@ -10,13 +10,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tuitrain import words
-from tuitrain.allowance import free_memory
-from tuitrain.config import ConfigError
-from tuitrain.engine import decoded
-from tuitrain.engine.file_names import FileNames
+from tuitrain.config import ConfigError, RunConfig
+from tuitrain.engine.folder_pixels import splits
 from tuitrain.engine.left_out import LeftOut
-from tuitrain.engine.samples import Dataset, ImageFile, Interrupted, Split, images
+from tuitrain.engine.samples import Dataset, ImageFile, Interrupted
 from tuitrain.events import Notice, Progress
 from tuitrain.image_folders import (
     SUFFIXES,
@@ -91,17 +88,16 @@ def mixing_key(name: str) -> tuple[bytes, str]:
     return hashlib.blake2b(os.fsencode(name), digest_size=8).digest(), name
 
 
-def load_imagefolder(folder: Path, side: int, ending: Callable[[], bool]) -> Generator[Notice | Progress, None, Dataset]:
-    """The images of `folder` [N, 3, side, side], from the cache where the folder has not changed since they were decoded.
+def load_imagefolder(folder: Path, config: RunConfig, ending: Callable[[], bool]) -> Generator[Notice | Progress, None, Dataset]:
+    """The images of `folder` [N, 3, H, W], as `folder_pixels` has them.
 
     Args:
         folder: absolute; laid out as `image_folders` has it.
-        side: to how many pixels, in height and in width, the images are brought.
+        config: its `image_size` is to how many pixels, in height and in width, the images are brought.
         ending: asked now and then; `True` ends the work.
 
     Raises:
-        ConfigError: the folder cannot be read, has no such folders, a class lacks images, too many images cannot be read, or there is no
-            memory for them.
+        ConfigError: the folder cannot be read, has no such folders, a class lacks images, or too many images cannot be read.
         Interrupted: `ending` said so.
     """
     yield Progress(phase="checking images")
@@ -114,36 +110,8 @@ def load_imagefolder(folder: Path, side: int, ending: Callable[[], bool]) -> Gen
         yield Notice(text=f"The images in {contents.layout.test}/ are the test data: the folder has no {TEST_PARTS[0]}/.")
     for text in contents.left_out.sentences(SUFFIXES):
         yield Notice(text=text)
-    _check_memory(len(contents), side)
-    fingerprint = contents.fingerprint()
-    result = decoded.load(folder, side, fingerprint)
-    if result is None:
-        # With it comes Pillow, for which no other run waits.
-        from tuitrain.engine.decode import decode
-
-        result = yield from decode(folder, *contents.files(), contents.classes, side, ending)
-        try:
-            decoded.save(folder, side, fingerprint, result)
-        except OSError as error:
-            text = f"The decoded images could not be kept for the next start: {clean(error.strerror or str(error))}."
-            yield Notice(level="warning", text=text)
-    yield from result.notices
-    train = Split(images(result.train_pixels), result.train_labels)
-    test = Split(images(result.test_pixels), result.test_labels, files=FileNames(result.test_files))
+    train, test = yield from splits(folder, config, contents, ending)
     return Dataset("imagefolder", str(folder), train, test, tuple(clean(name) for name in contents.classes))
-
-
-def _check_memory(count: int, side: int) -> None:
-    """Whether there is memory for `count` decoded images. Without it the system would end this process, or another one, without a word.
-
-    Raises:
-        ConfigError: there is not.
-    """
-    # Whoever keeps them for the next start has a part of them twice.
-    needed, free = 2 * count * side * side * 3, free_memory()
-    if needed > free:
-        takes = f"{count:,} images of {side}×{side} pixels take up to {words.size(needed)} of memory while they are read"
-        raise ConfigError(f"image_size: {takes}, and {words.size(free)} are free; it must be smaller, or the images fewer.")
 
 
 def scan(folder: Path, ending: Callable[[], bool]) -> Contents:

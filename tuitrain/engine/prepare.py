@@ -39,7 +39,7 @@ from tuitrain.engine.weights import given_weights
 from tuitrain.events import Event, Notice, Progress, RunStarted
 
 READ_ANEW = "read_anew_for_scores"
-"""In the environment of a run whose training samples are read anew in each epoch: how many scores its network gives."""
+"""In the environment of a run with training samples of a person's own that are read anew in each epoch: how many scores there are."""
 
 
 @dataclass(frozen=True)
@@ -184,7 +184,8 @@ def prepare(
         resolved = msgspec.structs.replace(resolved, data=dataset.source, weights=config.weights if given is None else str(given.path))
         control.resolved = resolved
         control.environment = environment(devices) | ({"memory_format": "contiguous"} if dataset.train.contiguous else {})
-        control.environment |= {} if dataset.train.readers is None else {READ_ANEW: dataset.scores}
+        if dataset.train.readers is not None and dataset.kind == "custom":
+            control.environment[READ_ANEW] = dataset.scores
         control.environment |= noted_arguments(resolved)
         batches = Batches(dataset.train, resolved, group)
         code = fingerprint.of_code(config)

@@ -14,10 +14,10 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterable
 from contextlib import suppress
 from itertools import islice
+from pathlib import Path
 from typing import IO, NoReturn
 
 import msgspec
@@ -27,6 +27,7 @@ from torch import Tensor
 from tuitrain import words
 from tuitrain.allowance import Allowance
 from tuitrain.config import ConfigError, RunConfig
+from tuitrain.engine.file_names import FileNames
 from tuitrain.engine.readers.wire import LONGEST, Answer, Ask, Done, Failed, Layout, PartName, Task, answer, encoded, ended
 from tuitrain.engine.samples import IGNORED
 from tuitrain.python import module_arguments
@@ -37,8 +38,8 @@ _PROCESS = "tuitrain.engine.readers.process"
 _MOST_WORKERS = 16
 _SAMPLES_AHEAD = 8
 """So many samples for each process, and two batches at least, are begun before they are needed: some take longer than others."""
-_TASKS = 2
-"""A batch is cut into so many tasks for each process."""
+_TASKS, _MOST_SAMPLES = 2, 4096
+"""A batch is cut into so many tasks for each process, and none has more samples than this: a message can tell of them."""
 _END_SECONDS = 2.0
 
 
@@ -63,6 +64,8 @@ class Readers:
         part: what the samples are for; a torch `Dataset`.
         count: how many samples there are.
         first, label: input and label of one of them; the others are of their shapes and types.
+        images: of a folder of images its path and their names; else the data is a function.
+        labels: of all samples [N], where they do not come with the samples.
 
     Attributes:
         workers: how many processes read.
@@ -72,9 +75,20 @@ class Readers:
         ConfigError: there is no memory for the batches, or no process can be started.
     """
 
-    def __init__(self, config: RunConfig, part: PartName, count: int, first: Tensor, label: Tensor) -> None:
+    def __init__(
+        self,
+        config: RunConfig,
+        part: PartName,
+        count: int,
+        first: Tensor,
+        label: Tensor,
+        *,
+        images: tuple[Path, FileNames] | None = None,
+        labels: Tensor | None = None,
+    ) -> None:
         self.workers = workers_for(config)
         self.ahead = max(2, -(-_SAMPLES_AHEAD * self.workers // config.batch_size))
+        self._labels = labels
         self._labels_are: tuple[torch.dtype, int | None] = label.dtype, None
         self._where, self._part = f"data: {config.data!r}", part
         layout = Layout.of(first, label, places=self.ahead + 1, rows=min(config.batch_size, count))
@@ -82,13 +96,15 @@ class Readers:
         self._left = [0] * layout.places
         # What each place is for; None where nobody asks for that any more.
         self._owners: list[tuple[int, bytes] | None] = [None] * layout.places
+        ask = Ask(config, part, count, layout, self.workers, None if images is None else str(images[0]))
         try:
-            self._link, self._process, memory = _started(Ask(config, part, count, layout, self.workers))
+            self._link, self._process, memory = _started(ask, None if images is None else images[1])
         except OSError as error:
             what = f"{layout.places} batches of {words.size(layout.size // layout.places)} cannot be read by other processes"
             raise ConfigError(f"{self._where}: {what}: {error.strerror or error}.") from error
         self._views = layout.views(memory)
         self._ready = False
+        self._failed: ConfigError | None = None
 
     def wait_until_ready(self) -> None:
         """Return when the processes have the data.
@@ -110,6 +126,8 @@ class Readers:
         Raises:
             ConfigError: a sample cannot be read, or is not like the others, or the processes are gone.
         """
+        if self._failed is not None:
+            raise self._failed
         if len(index) > self._rows:
             pieces = [[part.clone() for part in self.read(piece, draw)] for piece in torch.split(index, self._rows)]
             return torch.cat([piece[0] for piece in pieces]), torch.cat([piece[1] for piece in pieces])
@@ -146,7 +164,7 @@ class Readers:
         while (place := self._free()) is None:
             self._take_answer()
         self._owners[place], self._left[place] = key, len(index)
-        samples, each = index.tolist(), -(-len(index) // (_TASKS * self.workers))
+        samples, each = index.tolist(), min(-(-len(index) // (_TASKS * self.workers)), _MOST_SAMPLES)
         for row in range(0, len(samples), each):
             self._send(Task(place, row, draw, samples[row : row + each]))
         return place
@@ -174,7 +192,8 @@ class Readers:
     def _take(self, found: Answer) -> None:
         """Raises: ConfigError: it is that something cannot be read."""
         if isinstance(found, Failed):
-            raise ConfigError(found.text) from (_ThereItWas(found.traceback) if found.traceback else None)
+            self._failed = ConfigError(found.text)
+            raise self._failed from (_ThereItWas(found.traceback) if found.traceback else None)
         self._ready = True
         if isinstance(found, Done):
             self._left[found.place] -= found.rows
@@ -193,6 +212,8 @@ class Readers:
 
     def _checked(self, labels: Tensor, index: Tensor) -> Tensor:
         """Raises: ConfigError: a label is no class of the data. A GPU would answer nothing any more after such a one."""
+        if self._labels is not None:
+            return self._labels[index]
         dtype, classes = self._labels_are
         labels = labels.to(dtype, copy=True)
         wrong = ((labels < 0) & (labels != IGNORED)) | (labels >= classes) if classes is not None else None
@@ -207,17 +228,20 @@ def _key(index: Tensor, draw: int) -> tuple[int, bytes]:
     return draw, index.numpy().tobytes()
 
 
-def _started(ask: Ask) -> tuple[socket.socket, subprocess.Popen[bytes], mmap.mmap]:
+def _started(ask: Ask, names: FileNames | None) -> tuple[socket.socket, subprocess.Popen[bytes], mmap.mmap]:
     """The processes, the socket through which they are asked, and the memory that they write into.
 
     Raises:
         OSError: there is no memory, or no process can be started.
     """
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    with theirs, _nameless() as file:
+    with theirs, _nameless() as file, _nameless() as listed:
         os.posix_fallocate(file.fileno(), 0, ask.layout.size)
         memory = mmap.mmap(file.fileno(), ask.layout.size)
-        shared = theirs.fileno(), file.fileno()
+        if names is not None:
+            listed.write(names.packed.numpy().data)
+            listed.flush()
+        shared = theirs.fileno(), file.fileno(), listed.fileno()
         process = subprocess.Popen(
             [sys.executable, *module_arguments(_PROCESS, *map(str, shared))],
             stdin=subprocess.PIPE,
@@ -234,4 +258,4 @@ def _started(ask: Ask) -> tuple[socket.socket, subprocess.Popen[bytes], mmap.mma
 
 def _nameless() -> IO[bytes]:
     """A file in memory that has no name."""
-    return os.fdopen(os.memfd_create("tuitrain"), "r+b") if hasattr(os, "memfd_create") else tempfile.TemporaryFile()
+    return os.fdopen(os.memfd_create("tuitrain"), "r+b")

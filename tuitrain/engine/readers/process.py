@@ -12,26 +12,32 @@ import sys
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
 
 import msgspec
 import torch
 from torch import Tensor
 
 from tuitrain.config import ConfigError
+from tuitrain.engine.file_names import FileNames
 from tuitrain.engine.imports import called, import_string
 from tuitrain.engine.places import one_line
 from tuitrain.engine.readers.wire import LONGEST, Answer, Ask, Done, Failed, Ready, Task, encoded, ended, task
 from tuitrain.engine.seeding import seed_everything, seed_sample
 from tuitrain.engine.torch_samples import Samples
 
+if TYPE_CHECKING:
+    from tuitrain.engine.folder_samples import FolderSamples
+
 
 def main() -> None:
-    """Read the `Ask` on stdin, and what it asks for; `sys.argv` has the numbers of the socket and of the memory."""
-    link, memory = socket.socket(fileno=int(sys.argv[1])), int(sys.argv[2])
+    """Read the `Ask` on stdin, and what it asks for; `sys.argv` has the numbers of the socket, of the memory and of that of names."""
+    link, memory, *names = socket.socket(fileno=int(sys.argv[1])), *map(int, sys.argv[2:])
     ask = msgspec.msgpack.decode(sys.stdin.buffer.read(), type=Ask)
     torch.set_num_threads(1)
     try:
-        reader = _Reader(link, ask, ask.layout.views(mmap.mmap(memory, ask.layout.size)))
+        samples = _own_samples(ask) if ask.folder is None else _images(ask.folder, names[0], ask.config.image_size)
+        reader = _Reader(link, samples, ask.layout.views(mmap.mmap(memory, ask.layout.size)), ask.config.seed)
     except ConfigError as error:
         link.send(encoded(Failed(str(error))))
         return
@@ -42,27 +48,36 @@ def main() -> None:
         _let_children_work(reader, link, ask)
 
 
+def _own_samples(ask: Ask) -> Samples:
+    """Raises: ConfigError: the person's function does not make the data that it made in the process of the run."""
+    where = f"data: {ask.config.data!r}"
+    seed_everything(ask.config.seed)
+    try:
+        with _quiet():  # the process of the run has said all of it
+            dataset = called("data", import_string("data", ask.config.data), ask.config)[("train", "test").index(ask.part)]
+        count = len(dataset)
+    except ConfigError:
+        raise
+    except BaseException as error:
+        raise ConfigError(f"{where} raised {one_line(error)} in a process that reads samples.") from error
+    if count != ask.count:
+        both = f"{ask.count:,} {ask.part} samples, and {count:,} when it was called again"
+        raise ConfigError(f"{where} gave {both}, in a process that reads samples; it must give the same each time.")
+    return Samples(f"{where}: {ask.part} sample", dataset)
+
+
+def _images(folder: str, names: int, side: int) -> FolderSamples:
+    from tuitrain.engine.folder_samples import FolderSamples  # with it comes Pillow
+
+    packed = torch.frombuffer(mmap.mmap(names, 0), dtype=torch.uint8)
+    return FolderSamples(folder, FileNames(packed), side)
+
+
 class _Reader:
-    """Takes tasks and reads samples.
+    """Takes tasks and reads samples into the places that they are for."""
 
-    Raises:
-        ConfigError: the person's function does not make the data that it made in the process of the run.
-    """
-
-    def __init__(self, link: socket.socket, ask: Ask, places: Sequence[tuple[Tensor, Tensor]]) -> None:
-        self._link, self._places, self._seed = link, places, ask.config.seed
-        where, function = f"data: {ask.config.data!r}", import_string("data", ask.config.data)
-        seed_everything(ask.config.seed)
-        try:
-            with _quiet():  # the process of the run has said all of it
-                dataset = called("data", function, ask.config)[("train", "test").index(ask.part)]
-            count = len(dataset)
-        except BaseException as error:
-            raise ConfigError(f"{where} raised {one_line(error)} in a process that reads samples.") from error
-        if count != ask.count:
-            both = f"{ask.count:,} {ask.part} samples, and {count:,} when it was called again"
-            raise ConfigError(f"{where} gave {both}, in a process that reads samples; it must give the same each time.")
-        self._samples = Samples(f"{where}: {ask.part} sample", dataset)
+    def __init__(self, link: socket.socket, samples: Samples | FolderSamples, places: Sequence[tuple[Tensor, Tensor]], seed: int) -> None:
+        self._link, self._samples, self._places, self._seed = link, samples, places, seed
 
     def work(self) -> None:
         """Until the run closes its socket."""

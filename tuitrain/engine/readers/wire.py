@@ -82,6 +82,7 @@ class Ask(msgspec.Struct, frozen=True):
     Attributes:
         count: how many samples there are.
         workers: how many processes read.
+        folder: that of images, whose names are in the memory that comes with this; else the data is a person's own function.
     """
 
     config: RunConfig
@@ -89,6 +90,7 @@ class Ask(msgspec.Struct, frozen=True):
     count: int
     layout: Layout
     workers: int
+    folder: str | None = None
 
 
 class Task(msgspec.Struct, frozen=True, tag=True):
