@@ -14,7 +14,7 @@ from benchmarks.monitor import monitor, sample_cost
 from benchmarks.pairs import Figure, Wanted
 from benchmarks.saving import saving
 from benchmarks.scaling import scaling
-from benchmarks.speed import app_speed, on_device_loop, plain_speed
+from benchmarks.speed import app_speed, drawn_samples, on_device_loop, plain_speed
 from benchmarks.speedrun import speedrun
 from benchmarks.start import commands, first_frame, first_step
 from benchmarks.store import store
@@ -33,6 +33,7 @@ ALL: dict[str, Callable[[Wanted], list[Figure]]] = {
     "app-speed": app_speed,
     "plain-speed": plain_speed,
     "on-device-loop": on_device_loop,
+    "drawn-samples": drawn_samples,
     "gpu-speed": gpu_speed,
     "strategy-overheads": strategy_overheads,
     "saving": saving,

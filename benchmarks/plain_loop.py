@@ -3,25 +3,38 @@
     python -m benchmarks.plain_loop RECIPE IMPORT_STRING FILE --steps N [--batch-size B] [--device cpu] [--bar]
 
 It trains the recipe's own model with the recipe's optimizer and batches on the data of the function that IMPORT_STRING names, in the memory
-format that is fastest and on the device where the model is. FILE gets the moment of every step. With `--bar` a progress bar of rich is told
-of every batch and its loss, as in many people's scripts.
+format that is fastest and on the device where the model is; samples of a torch data set come from torch's DataLoader. FILE gets the moment
+of every step. With `--bar` a progress bar of rich is told of every batch and its loss, as in many people's scripts.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from inspect import signature
 from itertools import islice
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils.data import DataLoader, Dataset
 
 from tuitrain.config import RunConfig, with_changes
 from tuitrain.engine.models import build_model, takes_rows
 from tuitrain.recipes import load_recipe
+
+
+def loaded(config: RunConfig, samples: Dataset[Any]) -> Iterator[tuple[Tensor, Tensor]]:
+    """Epoch after epoch the batches of samples that are drawn when they are read, by a process for each core but one."""
+    workers = max(1, len(os.sched_getaffinity(0)) - 1)
+    loader = DataLoader(samples, config.batch_size, config.shuffle, num_workers=workers, persistent_workers=True)
+    while True:
+        for images, labels in loader:
+            yield images.to(torch.float32, memory_format=torch.channels_last).div_(255), labels
 
 
 def batches(config: RunConfig, images: Tensor, labels: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
@@ -72,15 +85,20 @@ def main() -> None:
     config = with_changes(load_recipe(args.recipe), {"augment": "none", "batch_size": args.batch_size})
     torch.manual_seed(config.seed)
     module, _, function = args.data.partition(":")
-    (images, labels), _ = getattr(import_module(module), function)(config)
+    make = getattr(import_module(module), function)
+    samples, _ = make(config) if signature(make).parameters else make()
     model = build_model(config).train().to(args.device)
     if not takes_rows(config):
         model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-    images, labels = images.contiguous(memory_format=torch.channels_last).to(args.device), labels.to(args.device)
+    if isinstance(samples, Dataset):
+        source = loaded(config, samples)
+    else:
+        images, labels = samples
+        source = batches(config, images.contiguous(memory_format=torch.channels_last).to(args.device), labels.to(args.device))
     optimizer, criterion = optimizer_of(config, model), nn.CrossEntropyLoss()
 
     with progress(args.steps, args.bar) as tell, open(args.file, "w", buffering=1, encoding="ascii") as times:
-        for inputs, targets in islice(batches(config, images, labels), args.steps):
+        for inputs, targets in islice(source, args.steps):
             loss = criterion(model(inputs), targets)
             optimizer.zero_grad()
             loss.backward()

@@ -70,6 +70,14 @@ def plain_speed(wanted: Wanted) -> list[Figure]:
     return lines
 
 
+def drawn_samples(wanted: Wanted) -> list[Figure]:
+    """`tuitrain run` with samples that are drawn when they are read, against a plain loop with torch's DataLoader."""
+    training = Training("benchmarks.small_data:make_drawn")
+    taken = in_turns([tuitrain(training), plain_loop(training)], 4 * wanted.pairs, LOOP_TURN_SECONDS)
+    ours, peer = ([each[which].step for each in taken] for which in (0, 1))
+    return [speed("seed-cnn, samples drawn by other processes, CPU", ours, peer, what="DataLoader", least=0.98)]
+
+
 def on_device_loop(wanted: Wanted) -> list[Figure]:
     """`tuitrain run` against a plain loop with the data in memory that does the same."""
     lines = []

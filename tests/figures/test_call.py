@@ -14,6 +14,7 @@ from benchmarks.awaited import Awaited, NotMeasured
 from benchmarks.pairs import Figure, Wanted, alone
 from benchmarks.results import Kept, newest
 from benchmarks.table import markdown
+from tuitrain.config import DEFAULTS
 from tuitrain.engine.data import Dataset
 from tuitrain.engine.imagefolder import load_imagefolder
 
@@ -123,6 +124,6 @@ def test_the_images_that_are_made_can_be_trained_on(tmp_path: Path, monkeypatch:
     inputs = torch.arange(20 * 3 * 32 * 32).remainder(256).to(torch.uint8).view(20, 3, 32, 32)
     for part in ("train", "test"):
         made_images.write(tmp_path / part, inputs, torch.arange(20) % 10)
-    data = result(load_imagefolder(tmp_path, 32, lambda: False))
+    data = result(load_imagefolder(tmp_path, DEFAULTS, lambda: False))
     assert len(data.classes) == 10
     assert {image.numpy().tobytes() for image in data.train.inputs} == {image.numpy().tobytes() for image in inputs}

@@ -21,9 +21,10 @@ import torch
 from tuitrain.scheduling import SPIN_CHOICES, waited, waits_are_told
 
 CHECK_SECONDS = 0.5
-CROWDED = 0.05
-"""The part of their time for which threads that compute wait for a processor. With two on quiet cores it is 0.005 to 0.025, beside one busy
-process 0.2 to 0.4, and 0.1 in a container with half of their time, all with and without spinning."""
+CROWDED, ROOMY = 0.25, 0.15
+"""The part of their time for which threads that compute wait for a processor: from when on they sleep at once, and below which they spin
+again. Two on two cores wait for 0.01 of it alone; beside a process that is busy for a third of the time 0.15, and there steps take 15 %
+longer where they sleep; for half of it 0.2 to 0.25, where it is 5 %; for all of it 0.26 to 0.37, where they take half as long."""
 _MOST_TEAMS = 8
 _PARALLEL_NUMBERS = 1 << 17
 """So many that torch shares them out."""
@@ -53,7 +54,8 @@ def _watch(over: threading.Event) -> None:
         crowded, before, at = False, waited(), time.monotonic()
         while not over.wait(CHECK_SECONDS):
             now, moment = waited(), time.monotonic()
-            was, crowded = crowded, _waited_since(before, now) > CROWDED * torch.get_num_threads() * (moment - at)
+            share = _waited_since(before, now) / (torch.get_num_threads() * (moment - at))
+            was, crowded = crowded, share > (ROOMY if crowded else CROWDED)
             before, at = now, moment
             if crowded and not was:
                 idle.enter_context(idle_teams())
