@@ -87,8 +87,8 @@ def _class_names(part: Any, train: Split, test: Split | None) -> tuple[str, ...]
     names = class_names(part)
     if len(names) <= highest:
         names = tuple(map(str, range(highest + 1)))
-    # Where labels are drawn at random another class may come later.
-    return names if train.readers is not None else names[: highest + 1]
+    # Of masks that are drawn at random, as parts of images are, others may have another class.
+    return names if train.readers is not None and train.labels.dim() > 1 else names[: highest + 1]
 
 
 def _kind(labels: Tensor) -> str:

@@ -27,9 +27,6 @@ class FileNames:
         content = b"".join(os.fsencode(path) + b"\0" for path in paths)
         return cls(torch.frombuffer(bytearray(content), dtype=torch.uint8))
 
-    def __len__(self) -> int:
-        return int((self.packed == 0).sum())
-
     def at(self, places: Sequence[int]) -> list[str]:
         """The paths of the samples at these places, as they are: they may hold what no terminal should get."""
         paths = self.packed.numpy().tobytes().split(b"\0")
