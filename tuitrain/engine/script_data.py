@@ -204,8 +204,11 @@ _READ = '''class Drawn(Dataset):
 def read(part, epoch, batches):
     """Inputs and labels of each batch, a list of numbers, read by other processes; these end when all of them were read."""
     workers = max(1, len(os.sched_getaffinity(0)) - 1)
-    # A generator of its own: what is drawn in this process is the network's.
-    return iter(DataLoader(Drawn(part, epoch), batch_sampler=batches, num_workers=workers, generator=torch.Generator()))
+    own = torch.Generator()  # what is drawn by torch's is the network's
+    loader = DataLoader(
+        Drawn(part, epoch), batch_sampler=batches, num_workers=workers, multiprocessing_context="fork", generator=own
+    )
+    return iter(loader)
 '''
 _READ_LABELS: dict[Targets, str] = {
     "classes": "int(label)",
