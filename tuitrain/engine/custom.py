@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -14,7 +15,7 @@ from tuitrain.engine import torch_dataset
 from tuitrain.engine.imports import called, import_string
 from tuitrain.engine.places import one_line
 from tuitrain.engine.readers.wire import PartName
-from tuitrain.engine.samples import IGNORED, Dataset, Split, special_kind
+from tuitrain.engine.samples import IGNORED, Dataset, Split, closed_on_failure, special_kind
 from tuitrain.engine.torch_beside import class_names
 from tuitrain.events import Notice, Progress
 
@@ -48,18 +49,14 @@ def load_custom(config: RunConfig, ending: Callable[[], bool]) -> Generator[Noti
     if not isinstance(result, (tuple, list)) or len(result) != 2:
         raise ConfigError(f"{where} returned {_described(result)}; it must return the training part and the test part or None, {_PART}.")
     train = yield from _split(config, "train", result[0], ending)
-    test: Split | None = None
-    try:
+    with closed_on_failure(train):
         test = None if result[1] is None else (yield from _split(config, "test", result[1], ending))
+    dataset = Dataset("custom", config.data, train, test, ())
+    with closed_on_failure(dataset):
         _check_alike(where, train, test)
-        dataset = Dataset("custom", config.data, train, test, _class_names(result[0], train, test))
-    except BaseException:
-        for split in (train, test):
-            if split is not None:
-                split.close()
-        raise
-    for split in (train, test):
-        if split is not None and split.readers is not None:
+        dataset = replace(dataset, classes=_class_names(result[0], dataset))
+    for split in dataset.splits:
+        if split.readers is not None:
             split.readers.labels_are(split.labels.dtype, len(dataset.classes) or None)
     return dataset
 
@@ -79,11 +76,12 @@ def _check_alike(where: str, train: Split, test: Split | None) -> None:
         )
 
 
-def _class_names(part: Any, train: Split, test: Split | None) -> tuple[str, ...]:
+def _class_names(part: Any, dataset: Dataset) -> tuple[str, ...]:
     """What `part` calls the classes that are there; their numbers where it names too few."""
+    train = dataset.train
     if train.labels.is_floating_point():
         return ()
-    highest = max(int(split.labels.max()) for split in (train, test) if split is not None)
+    highest = max(int(split.labels.max()) for split in dataset.splits)
     names = class_names(part)
     if len(names) <= highest:
         names = tuple(map(str, range(highest + 1)))

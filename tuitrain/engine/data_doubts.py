@@ -38,7 +38,7 @@ def data_doubts(config: RunConfig, data: Dataset) -> Iterator[str]:
         )
     if len(data.classes) == 1:
         yield f"The data has one class only, {data.classes[0]!r}: there is nothing to tell apart, and every answer is right."
-    elif data.kind == "custom" and min(int(split.labels.min()) for split in (data.train, data.test) if split is not None) == 1:
+    elif data.kind == "custom" and min(int(split.labels.min()) for split in data.splits) == 1:
         scores = f"The network has {len(data.classes)} scores, one of them for nothing."
         yield f"No sample is of class 0: labels count from 0, and these from 1. {scores}"
 

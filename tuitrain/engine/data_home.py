@@ -21,7 +21,7 @@ def settled(dataset: Dataset, device: torch.device) -> Generator[Notice, None, D
     Raises:
         RuntimeError: the device has no room, or cannot be used.
     """
-    size = sum(split.nbytes for split in (dataset.train, dataset.test) if split is not None)
+    size = sum(split.nbytes for split in dataset.splits)
     stays = device.type == "cuda" and size > SHARE * (free := free_on(device))
     if stays:
         takes = f"The samples take {words.size(size)}, and {words.size(free)} are free on {device}"

@@ -165,6 +165,8 @@ def reaching(devices: Sequence[torch.device]) -> Iterator[None]:
 
 def describe(error: BaseException, doing: str, device: torch.device | str) -> str:
     """What happened while `doing` ("training"), and where in the code, as one sentence."""
+    if isinstance(error, ConfigError):  # a sample cannot be read, and this says all of it
+        return str(error)
     if is_out_of_memory(error):
         return f"{device} ran out of memory while {doing}; a smaller batch_size needs less ({first_line(error)})."
     if _NO_WAY.search(str(error)):

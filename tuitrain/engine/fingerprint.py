@@ -19,9 +19,7 @@ _SAMPLES, _BYTES = 256, 1 << 22
 def of_data(dataset: Dataset) -> str:
     """A mark of all labels and of inputs from all over the data set: a start does not wait until all of them have been looked at."""
     mark = 0
-    for split in (dataset.train, dataset.test):
-        if split is None:
-            continue
+    for split in dataset.splits:
         mark = zlib.crc32(split.labels.cpu().numpy().tobytes(), mark)
         size = max(split.inputs[0].numel() * split.inputs.element_size(), 1)
         count = min(len(split), _SAMPLES, max(_BYTES // size, 1))

@@ -17,7 +17,7 @@ from tuitrain.engine.decoded import Decoded
 from tuitrain.engine.file_names import FileNames
 from tuitrain.engine.readers import Readers
 from tuitrain.engine.readers.wire import PartName
-from tuitrain.engine.samples import Split, images
+from tuitrain.engine.samples import Split, closed_on_failure, images
 from tuitrain.events import Notice, Progress
 from tuitrain.text import clean
 
@@ -43,11 +43,8 @@ def splits(
         return train, Split(images(found.test_pixels), found.test_labels, files=FileNames(found.test_files))
     assert found.train_files is not None
     train = _decoded_anew(config, folder, "train", found.train_labels, found.train_files)
-    try:
+    with closed_on_failure(train):
         test = _decoded_anew(config, folder, "test", found.test_labels, found.test_files)
-    except BaseException:
-        train.close()
-        raise
     assert train.readers is not None
     takes = f"{len(contents):,} images of {side}×{side} pixels take up to {words.size(needed)} of memory, and {words.size(free)} are free"
     yield Notice(text=f"{takes}: {words.readers(train.readers.workers)} them anew in each epoch and evaluation.")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import platform
 import zlib
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Generator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, cast
@@ -30,6 +30,7 @@ from tuitrain.engine.models import build_model, model_dtype, takes_rows
 from tuitrain.engine.optim import precision_notices
 from tuitrain.engine.placement import cuda_devices
 from tuitrain.engine.resume import DECIDING
+from tuitrain.engine.samples import closed_on_failure
 from tuitrain.engine.seeding import seed_replicas
 from tuitrain.engine.strategies.choose import check_even, check_gradients, copies, nature_notices, resolve
 from tuitrain.engine.substitutes import substitute
@@ -151,7 +152,7 @@ def prepare(
         yield from precision_notices(config, device)
     with nullcontext() if group is None else group.leader_first():
         dataset = yield from _load(config, control)
-    with _closed_on_failure(dataset):
+    with closed_on_failure(dataset):
         if group is not None:
             group.must_agree({"data": _in_words(dataset)})
         data_mark = fingerprint.of_data(dataset)
@@ -196,19 +197,9 @@ def prepare(
         return prepared
 
 
-@contextmanager
-def _closed_on_failure(dataset: Dataset) -> Iterator[None]:
-    """What reads samples ends with an error inside; without one it is the run's."""
-    try:
-        yield
-    except BaseException:
-        dataset.close()
-        raise
-
-
 def _load(config: RunConfig, control: Control) -> Generator[Event, None, Dataset]:
     dataset = yield from load_data(config, lambda: control.ending)
-    with _closed_on_failure(dataset):
+    with closed_on_failure(dataset):
         if takes_rows(config):
             dataset = rows_of(dataset)
         check_data(config, dataset)

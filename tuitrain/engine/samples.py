@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 from torch import Tensor
@@ -30,6 +31,27 @@ def special_kind(tensor: Tensor) -> str | None:
     if tensor.is_meta:
         return "a meta"
     return None if tensor.layout == torch.strided else "a sparse"
+
+
+def is_image(sample: Tensor) -> bool:
+    """Whether a sample seems to be an image [C, H, W] of bytes, many of which are best in channels_last memory."""
+    return sample.dim() == 3 and sample.dtype == torch.uint8
+
+
+class Closes(Protocol):
+    """What may read samples by processes of its own, and then has to be closed."""
+
+    def close(self) -> None: ...
+
+
+@contextmanager
+def closed_on_failure(opened: Closes) -> Iterator[None]:
+    """With an error inside it is closed; without one somebody else will."""
+    try:
+        yield
+    except BaseException:
+        opened.close()
+        raise
 
 
 @dataclass(frozen=True)
@@ -115,11 +137,15 @@ class Dataset:
     test: Split | None
     classes: tuple[str, ...]
 
+    @property
+    def splits(self) -> tuple[Split, ...]:
+        """The parts that it has."""
+        return (self.train,) if self.test is None else (self.train, self.test)
+
     def close(self) -> None:
         """End what reads the samples."""
-        for split in (self.train, self.test):
-            if split is not None:
-                split.close()
+        for split in self.splits:
+            split.close()
 
     @property
     def scores(self) -> int:

@@ -24,7 +24,7 @@ CHECK_SECONDS = 0.5
 CROWDED, ROOMY = 0.25, 0.15
 """The part of their time for which threads that compute wait for a processor: from when on they sleep at once, and below which they spin
 again. Two on two cores wait for 0.01 of it alone; beside a process that is busy for a third of the time 0.15, and there steps take 15 %
-longer where they sleep; for half of it 0.2 to 0.25, where it is 5 %; for all of it 0.26 to 0.37, where they take half as long."""
+longer where they sleep; for half of it 0.2 to 0.25, where it is 5 %; for all of it 0.26 to 0.37, where they take about half as long."""
 _MOST_TEAMS = 8
 _PARALLEL_NUMBERS = 1 << 17
 """So many that torch shares them out."""

@@ -17,7 +17,7 @@ from tuitrain.allowance import free_memory
 from tuitrain.config import ConfigError, RunConfig
 from tuitrain.engine.readers import BEFORE_TRAINING, Readers, workers_for
 from tuitrain.engine.readers.wire import PartName
-from tuitrain.engine.samples import Interrupted
+from tuitrain.engine.samples import Interrupted, closed_on_failure, is_image
 from tuitrain.engine.torch_beside import known_labels
 from tuitrain.engine.torch_samples import Samples
 from tuitrain.events import Notice, Progress
@@ -95,6 +95,7 @@ class _Reading:
     def __init__(self, config: RunConfig, part: PartName, dataset: Any, ending: Callable[[], bool]) -> None:
         self._config, self._part, self._ending = config, part, ending
         self._where, self._all = f"data: {config.data!r}", f"the {part} samples"
+        self._told = 0.0
         self._samples = Samples(f"{self._where}: {part} sample", dataset)
         self.count = self._samples.count(f"{self._where}: the {part} part")
         self.first, self.label = self._samples.get(0)
@@ -115,11 +116,9 @@ class _Reading:
     def here(self) -> Generator[Progress, None, Part]:
         """One after the other, into memory."""
         inputs, labels = self._rooms()
-        told = 0.0
         for index in range(self.count):
-            if (now := time.monotonic()) >= told + _TOLD_SECONDS:
+            if self._due():
                 self._go_on()
-                told = now
                 yield self._progress(self._all, index)
             inputs[index], labels[index] = self._get(index)
         yield self._progress(self._all, self.count)
@@ -139,7 +138,7 @@ class _Reading:
     def anew(self, labels: Tensor | None, why: str) -> Generator[Notice | Progress, None, Part]:
         """By processes, each time that the samples are gone through; the `labels` now, where they are not known."""
         readers = self._readers()
-        try:
+        with closed_on_failure(readers):
             if labels is None:
                 room = labels = self._room_for_labels()
 
@@ -147,9 +146,6 @@ class _Reading:
                     room[index] = marks
 
                 yield from self._each(readers, f"the labels of {self._all}", keep)
-        except BaseException:
-            readers.close()
-            raise
         each = "epoch" if self._part == "train" else "evaluation"
         yield Notice(text=f"The {self._part} samples {why}: {words.readers(readers.workers)} them anew in each {each}.")
         return Part(self.first.expand(self.count, *self.first.shape), labels, readers)
@@ -164,12 +160,20 @@ class _Reading:
         batches = torch.split(torch.arange(self.count), min(self._config.batch_size, self.count))
         for number, index in enumerate(batches):
             self._go_on()
-            yield self._progress(what, int(index[0]))
+            if self._due():
+                yield self._progress(what, int(index[0]))
             keep(index, *readers.read(index, BEFORE_TRAINING, ((other, BEFORE_TRAINING) for other in batches[number + 1 :])))
         yield self._progress(what, self.count)
 
     def _get(self, index: int) -> tuple[Tensor, Tensor]:
         return self._samples.alike(index, self.first, self.label)
+
+    def _due(self) -> bool:
+        """Whether it is time to say how far it is."""
+        due = (now := time.monotonic()) >= self._told + _TOLD_SECONDS
+        if due:
+            self._told = now
+        return due
 
     def _go_on(self) -> None:
         if self._ending():
@@ -204,6 +208,5 @@ def _room_for(count: int, first: Tensor, what: str) -> Tensor:
     needed, free = count * first.numel() * first.element_size(), free_memory()
     if needed > free:
         raise ConfigError(f"{what} take {words.size(needed)} of memory, and {words.size(free)} are free; they must be smaller, or fewer.")
-    is_image = first.dim() == 3 and first.dtype == torch.uint8
-    layout = torch.channels_last if is_image else torch.contiguous_format
+    layout = torch.channels_last if is_image(first) else torch.contiguous_format
     return torch.empty((count, *first.shape), dtype=first.dtype, memory_format=layout)

@@ -253,9 +253,7 @@ def _leave(run: Run) -> Iterator[Event]:
 
 def _fail(run: Run, error: BaseException) -> Iterator[Event]:
     """What is left to tell of a run that failed."""
-    # That a sample cannot be read is a whole sentence by itself.
-    said = str(error) if isinstance(error, ConfigError) else describe(error, run.doing, run.where)
-    failure = error if isinstance(error, RunFailed) else RunFailed(run.step, said)
+    failure = error if isinstance(error, RunFailed) else RunFailed(run.step, describe(error, run.doing, run.where))
     if not isinstance(error, RunFailed):
         if not is_out_of_memory(error):
             run.control.raised(error)

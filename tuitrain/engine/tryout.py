@@ -270,5 +270,4 @@ def _why_no_loss(twin: nn.Module, split: Split, config: RunConfig, device: torch
 
 
 def _highest_label(dataset: Dataset) -> int:
-    splits = [dataset.train] if dataset.test is None else [dataset.train, dataset.test]
-    return max(int(split.labels.max()) for split in splits)
+    return max(int(split.labels.max()) for split in dataset.splits)

@@ -25,6 +25,7 @@ from tuitrain.engine.places import one_line
 from tuitrain.engine.readers.wire import LONGEST, Answer, Ask, Done, Failed, Ready, Task, encoded, ended, task
 from tuitrain.engine.seeding import seed_everything, seed_sample
 from tuitrain.engine.torch_samples import Samples
+from tuitrain.files import to_nowhere
 
 if TYPE_CHECKING:
     from tuitrain.engine.folder_samples import FolderSamples
@@ -116,6 +117,8 @@ def _child(reader: _Reader) -> int:
     try:
         reader.work()
         code = 0
+    except BaseException:  # nobody above may go on in this process
+        traceback.print_exc()
     finally:
         sys.stdout.flush()
         os._exit(code)
@@ -126,9 +129,8 @@ def _quiet() -> Iterator[None]:
     """Nothing that is printed inside is seen."""
     sys.stdout.flush()
     kept = os.dup(1), os.dup(2)
-    with open(os.devnull, "w") as nowhere:
-        os.dup2(nowhere.fileno(), 1)
-        os.dup2(nowhere.fileno(), 2)
+    for stream in (1, 2):
+        to_nowhere(stream)
     try:
         yield
     finally:

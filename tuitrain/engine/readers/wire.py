@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import mmap
-import signal
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -11,6 +10,8 @@ import torch
 from torch import Tensor
 
 from tuitrain.config import RunConfig
+from tuitrain.engine.samples import is_image
+from tuitrain.signals import signal_name
 
 LONGEST = 65_536
 """Bytes of a message at most. Each is sent, and taken by one process, as a whole."""
@@ -41,8 +42,7 @@ class Layout(msgspec.Struct, frozen=True):
     def of(cls, inputs: Tensor, labels: Tensor, *, places: int, rows: int) -> Layout:
         """For samples like this one."""
         names = [str(tensor.dtype).removeprefix("torch.") for tensor in (inputs, labels)]
-        wide = inputs.dim() == 3 and inputs.dtype == torch.uint8
-        return cls(places, rows, tuple(inputs.shape), names[0], tuple(labels.shape), names[1], wide)
+        return cls(places, rows, tuple(inputs.shape), names[0], tuple(labels.shape), names[1], is_image(inputs))
 
     @property
     def size(self) -> int:
@@ -125,7 +125,7 @@ Answer: TypeAlias = Ready | Done | Failed
 
 def ended(code: int) -> str:
     """How a process ended, by its exit code, which is negative after a signal."""
-    return f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with the exit code {code}"
+    return f"was ended by {signal_name(-code)}" if code < 0 else f"ended with the exit code {code}"
 
 
 _encoder = msgspec.msgpack.Encoder()
