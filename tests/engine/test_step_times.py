@@ -191,6 +191,32 @@ def test_what_a_rank_waits_for_after_its_last_gradient_is_communication(
     assert not any(parameter._post_accumulate_grad_hooks for parameter in model.parameters())
 
 
+@pytest.mark.usefixtures("process_group")
+def test_ranks_whose_gradients_meet_in_memory_wait_for_each_other_once_a_step(clock: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
+    order: list[str] = []
+
+    def mean(numbers: Tensor) -> None:
+        order.append("mean")
+        numbers.mul_(3)
+
+    monkeypatch.setattr(distributed, "mean_in_memory", lambda group: mean)
+    first, last = nn.Linear(3, 200_000), nn.Linear(200_000, 2)  # more than one of torch's buckets has
+    model, images, labels = nn.Sequential(first, last), torch.randn(4, 3), torch.tensor([0, 1, 1, 0])
+    nn.CrossEntropyLoss()(model(images), labels).backward()
+    plain = [parameter.grad.clone() for parameter in model.parameters() if parameter.grad is not None]
+    strategy = Distributed(model, nn.CrossEntropyLoss(), CPU, ("cpu",), NO_AUTOCAST, 0, cast(Group, Alone(clock)), may_skip=False)
+    first.weight.register_post_accumulate_grad_hook(lambda parameter: order.append("last gradient"))
+    for _ in range(2):  # torch makes several buckets after the first
+        model.zero_grad()
+        order.clear()
+        strategy.step(images, labels)
+        assert order[0] == "last gradient"
+        assert order[1:] == ["mean"] * len(order[1:])
+        for parameter, gradient in zip(model.parameters(), plain, strict=True):
+            assert torch.equal(parameter.grad, 3 * gradient)
+    assert len(order) > 2, "there are several buckets"
+
+
 # -- a make-believe GPU ---------------------------------------------------------------------------------------------------
 
 

@@ -155,12 +155,19 @@ class Distributed:
         if mean is None:
             return False
 
+        # At each bucket one rank would wait for the other, now this one and now that; steps of resnet18 took 1 % longer.
+        waiting: list[tuple[Tensor, torch.futures.Future[Tensor]]] = []
+
         def reduce(state, bucket):  # type: ignore[no-untyped-def]  # torch compares what is written here with its own classes
-            self.laps.lap("backward")
-            mean(bucket.buffer())
-            self.laps.lap("communication")
             reduced: torch.futures.Future[Tensor] = torch.futures.Future()
-            reduced.set_result(bucket.buffer())
+            waiting.append((bucket.buffer(), reduced))
+            if bucket.is_last():
+                self.laps.lap("backward")
+                for numbers, future in waiting:
+                    mean(numbers)
+                    future.set_result(numbers)
+                waiting.clear()
+                self.laps.lap("communication")
             return reduced
 
         self._parallel.register_comm_hook(None, reduce)
