@@ -70,6 +70,30 @@ class Masks(Images):
         return image, image.convert("L").point(lambda value: value // 64)
 
 
+class Windows(Dataset[Any]):
+    """Places in a text, drawn anew: the numbers of tokens there, in the type of most files of such, and which come next."""
+
+    def __init__(self) -> None:
+        self._text = np.random.default_rng(4).integers(0, CLASSES, 60, dtype=np.uint16)
+
+    def __len__(self) -> int:
+        return COUNT
+
+    def __getitem__(self, index: int) -> Any:
+        start = int(torch.randint(len(self._text) - 6, ()))
+        return self._text[start : start + 5], self._text[start + 1 : start + 6].astype(np.int64)
+
+
+class Language(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.tokens, self.scores = nn.Embedding(CLASSES, 6), nn.Linear(6, CLASSES)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        scores: Tensor = self.scores(self.tokens(tokens))
+        return scores.movedim(-1, 1)
+
+
 class Changed(Floats):
     """Points of which one is something else from its `after`th time on in a process that reads samples, the eleventh of this."""
 
@@ -103,6 +127,10 @@ def make_images() -> Any:
 
 def make_masks() -> Any:
     return Masks(COUNT), None
+
+
+def make_windows() -> Any:
+    return Windows(), None
 
 
 def make_image_tests() -> Any:
@@ -165,6 +193,7 @@ def stacked(part: Any, index: list[int], seed: Callable[[int], None]) -> tuple[T
     for number in index:
         seed(number)
         value, label = part[number]
-        inputs.append(torch.from_numpy(np.array(value)).permute(2, 0, 1).double() / 255 if hasattr(value, "convert") else value)
-        labels.append(torch.from_numpy(np.array(label)).long() if hasattr(label, "convert") else torch.tensor(label))
+        is_image = hasattr(value, "convert")
+        inputs.append(torch.from_numpy(np.array(value)).permute(2, 0, 1).double() / 255 if is_image else torch.as_tensor(value))
+        labels.append(torch.from_numpy(np.array(label)).long())
     return torch.stack(inputs), torch.stack(labels)

@@ -287,10 +287,8 @@ Y = "torch.zeros(4, dtype=torch.long)"
         ("(torch.zeros(0, 2), torch.zeros(0, dtype=torch.long)), None", "not empty"),
         (f"({X}, {Y} - 1), None", "labels hold -1; they must be class numbers from 0"),
         (f"({X}, {Y} + 2**40), None", "labels hold 1099511627776; they must be class numbers from 0 to 999,999."),
-        (
-            f"({X}.long(), {Y}), None",
-            "inputs are torch.int64; they must be uint8 or a floating type. Token numbers go as floats, and the model takes inputs.long()",
-        ),
+        (f"({X} > 1, {Y}), None", "inputs are torch.bool; they must be uint8, as images are, other whole numbers or floats."),
+        (f"({X} * 1j, {Y}), None", "inputs are torch.complex64; they must be uint8"),
         (f"({X}, {Y}), (torch.zeros(4, 3), {Y})", "the test samples have the shape [3] and the train samples [2]"),
         (f"({X}, {Y}), ({X}.double(), {Y})", "they must be alike"),
         (f"({X}.to_sparse(), {Y}), None", "the train inputs are a sparse tensor; they must be an ordinary one"),

@@ -64,10 +64,11 @@ def test_replayed_steps_are_those_that_are_not(
         ({"data": "test_targets:make_wide_points", "loss": "mse"}, 3 * (24 - 3 - WARM_UP)),
         ({"loss": "test_targets:weighted"}, 0),
         ({"data": "test_targets:make_wide_points", "loss": "torch.nn:HuberLoss"}, 0),
+        ({"data": "test_targets:make_tokens", "model": "test_targets:Language"}, 3 * (24 - WARM_UP)),
     ],
-    ids=["mse", "own module", "of torch"],
+    ids=["mse", "own module", "of torch", "tokens"],
 )
-def test_other_losses_are_those_of_the_cpu(tmp_path: Path, replays: list[str], changes: dict[str, Any], count: int) -> None:
+def test_other_losses_and_tokens_are_those_of_the_cpu(tmp_path: Path, replays: list[str], changes: dict[str, Any], count: int) -> None:
     """What a person's own loss decides in Python, a recorded step would not see."""
     changes = {**LARGE, "model": "seed-cnn", "precision": "fp64", "lr": 0.0001, "max_steps": 24, **changes}
     events = run(small_config(**changes), FakeControl(tmp_path / "gpu"))
@@ -145,8 +146,9 @@ def test_dropout_draws_the_same_replayed_or_not_and_when_a_run_goes_on(
         {"optimizer": "adam", "precision": "bf16"},
         {"warmup_steps": 20, "max_grad_norm": 0.05},
         {"data": "drawn_sets:make_images", "shuffle": True, "epochs": 8},
+        {"data": "test_targets:make_tokens", "model": "test_targets:Language", "shuffle": True},
     ],
-    ids=["plain", "augmented", "bf16", "clipped", "read"],
+    ids=["plain", "augmented", "bf16", "clipped", "read", "tokens"],
 )
 @pytest.mark.parametrize("share", [0.5, 0], ids=["on it", "on the host"])
 def test_no_step_waits_for_the_gpu(

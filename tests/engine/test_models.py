@@ -76,6 +76,24 @@ def test_a_built_in_network_says_what_it_is_made_for(
     assert told in str(refusal.value)
 
 
+@pytest.mark.parametrize(("model", "batch_dim", "shape"), [("seed-cnn", 0, (3, 32, 32)), ("rnn", 1, (3, 32, 32)), ("linear", 0, (5,))])
+def test_whole_numbers_for_what_computes_with_floats_are_refused_with_a_way_out(
+    model: str, batch_dim: int, shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    samples = torch.ones(2, *shape, dtype=torch.int32), torch.tensor([0, 1])
+    monkeypatch.setitem(sys.modules, "own", SimpleNamespace(made=lambda config: (samples, None)))
+    with pytest.raises(ConfigError, match="; the data gives whole numbers, which stay such: give floats, or uint8 where they are pixels"):
+        run(small_config(model=model, data="own:made", batch_dim=batch_dim), FakeControl(tmp_path))
+
+
+def test_a_token_that_an_embedding_does_not_know_is_told_as_torch_tells_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    samples = torch.full((2, 3), 9), torch.tensor([0, 1])
+    own = SimpleNamespace(made=lambda: (samples, None), net=lambda: nn.Sequential(nn.Embedding(9, 2), nn.Flatten(), nn.Linear(6, 2)))
+    monkeypatch.setitem(sys.modules, "own", own)
+    with pytest.raises(ConfigError, match=r"index out of range in self \(layer '0', Embedding, got \[2, 3\]\)\.$"):
+        run(small_config(model="own:net", data="own:made"), FakeControl(tmp_path))
+
+
 def test_weights_depend_on_the_seed_alone() -> None:
     first = build_model(DEFAULTS).state_dict()
     torch.rand(5)

@@ -74,7 +74,7 @@ def plain_losses(config: RunConfig, part: Any, net: Callable[[], nn.Module]) -> 
         order = torch.randperm(len(part), generator=generator) if config.shuffle else torch.arange(len(part))
         for index in order.split(config.batch_size):
             inputs, labels = drawn_sets.stacked(part, index.tolist(), seeded(config.seed, epoch))
-            loss = nn.functional.cross_entropy(model(inputs.double()), labels)
+            loss = nn.functional.cross_entropy(model(inputs.double() if inputs.is_floating_point() else inputs.long()), labels)
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
@@ -97,6 +97,7 @@ def as_plain(events: list[Event], config: RunConfig, net: Callable[[], nn.Module
         ("make_targeted", "no_dropout", {}),
         ("make_images", "make_image_net", {"shuffle": True}),
         ("make_masks", "make_mask_net", {}),
+        ("make_windows", "Language", {"shuffle": True}),
         ("make_floats", "no_dropout", {"batch_size": 100}),
         ("make_floats", "no_dropout", {"batch_size": 1, "epochs": 1}),
     ],
@@ -177,8 +178,9 @@ def test_a_run_goes_on_with_the_same_draws(tmp_path: Path, step: int) -> None:
 
 
 def test_a_script_draws_the_same(tmp_path: Path) -> None:
-    """Numbers with dropout beside them, images in a network of one's own, and a class for each pixel."""
-    networks = {"make_floats": "make_point_net", "make_images": "make_image_net", "make_masks": "make_mask_net"}
+    """Numbers with dropout beside them, images in a network of one's own, a class for each pixel, and tokens."""
+    images = {"make_images": "make_image_net", "make_masks": "make_mask_net"}
+    networks = {"make_floats": "make_point_net", **images, "make_windows": "Language"}
     configs = [drawn_config(data, model=f"drawn_sets:{net}", shuffle=True) for data, net in networks.items()]
     found = [exported(config, tmp_path / str(number)) for number, config in enumerate(configs)]
     outputs = executed_alone([text for text, _, _ in found], tmp_path)

@@ -52,6 +52,13 @@ def make_padded() -> Any:
     return tuple((images, labels.where(images[:, 1] > 40, -100)) for images, labels in make_masks())
 
 
+def make_tokens() -> Any:
+    """Numbers of tokens [N, 5] and of those that come next."""
+    drawn = torch.randint(0, 7, (76, 6), generator=torch.Generator().manual_seed(3), dtype=torch.int32)
+    drawn[:, 1::2] = drawn[:, ::2]  # every second one is known
+    return (drawn[:56, :-1], drawn[:56, 1:]), (drawn[56:, :-1], drawn[56:, 1:])
+
+
 def make_unlabelled() -> Any:
     return tuple((images, torch.full_like(labels, -100)) for images, labels in make_masks())
 
@@ -115,6 +122,19 @@ def make_one_score() -> nn.Module:
 
 def make_pixels() -> nn.Module:
     return nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.ReLU(), nn.Conv2d(8, 3, 1))
+
+
+class Language(nn.Module):
+    """Says of each token which comes next; it counts them from 1, in the place of the inputs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tokens, self.scores = nn.Embedding(8, 6), nn.Linear(6, 7)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        tokens += 1
+        scores: Tensor = self.scores(self.tokens(tokens))
+        return scores.movedim(-1, 1)
 
 
 class ClassesLast(nn.Module):
@@ -238,10 +258,11 @@ KINDS: dict[str, dict[str, Any]] = {
     "places": {"loss": f"{HERE}:pulled", "model": f"{HERE}:make_places"},
     "positions": {"data": f"{HERE}:make_masks", "model": f"{HERE}:make_pixels"},
     "padded": {"data": f"{HERE}:make_padded", "model": f"{HERE}:make_pixels"},
+    "tokens": {"data": f"{HERE}:make_tokens", "model": f"{HERE}:Language"},
     "weighted": {"loss": f"{HERE}:weighted", "model": "engine_small:make_net"},
     "class": {"loss": f"{HERE}:Focal", "model": "engine_small:make_net"},
 }
-TARGETS = {"positions": "positions", "padded": "positions", "weighted": "classes", "class": "classes"}
+TARGETS = {"positions": "positions", "padded": "positions", "tokens": "positions", "weighted": "classes", "class": "classes"}
 """Of the others the targets are numbers."""
 
 
@@ -267,16 +288,19 @@ def plain(kind: str) -> tuple[list[float], list[tuple[float, float]]]:
         "make_places": lambda: make_places(CLASSES),
         "make_pixels": make_pixels,
         "Coder": Coder,
+        "Language": Language,
     }
     model = makers[config.model.partition(":")[2]]().double()
     losses: dict[str, Any] = {"mse": nn.MSELoss(), "of torch": nn.HuberLoss(), "flags": nn.BCEWithLogitsLoss()}
-    losses["positions"] = losses["padded"] = nn.CrossEntropyLoss()
+    losses["positions"] = losses["padded"] = losses["tokens"] = nn.CrossEntropyLoss()
     own: dict[str, Any] = {"function": far, "changing": changing, "several outputs": coded, "class": Focal(), "places": pulled}
     criterion = (losses | own | {"weighted": nn.CrossEntropyLoss(weight=weighted.weight.double())})[kind]
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
 
     def pair(given: Tensor, said: Tensor) -> tuple[Tensor, Tensor]:
         floats = said.double() if said.is_floating_point() or said.dtype == torch.bool else said
+        if given.dtype == torch.int32:
+            return given.long(), floats.long()
         return (given / torch.tensor(255, dtype=torch.double) if given.dtype == torch.uint8 else given.double()), floats.clone()
 
     steps, tests = [], []
@@ -349,6 +373,14 @@ def test_the_script_of_what_was_not_tried_yet_has_the_loss(kind: str) -> None:
     named = of_kind(kind).loss.rpartition(":")[2]
     losses = {"cross_entropy": "criterion = nn.CrossEntropyLoss()", "mse": "criterion = nn.MSELoss()"}
     assert losses.get(named, f"import {named} as own_loss") in text
+
+
+@pytest.mark.parametrize("kind", ["tokens", "positions", "several outputs"])
+def test_the_script_of_what_was_not_tried_yet_takes_inputs_of_each_type(tmp_path: Path, kind: str) -> None:
+    config = of_kind(kind, epochs=1)
+    text = export.script(config).replace("(config)", "()")  # nobody has looked what the functions take either
+    told = [float(loss) for loss in re.findall(r"^step \d+ loss (\S+)$", executed(text), re.MULTILINE)]
+    assert told == pytest.approx(list(losses_of(run(config, FakeControl(tmp_path))).values()), rel=1e-9)
 
 
 @pytest.mark.parametrize(

@@ -191,7 +191,7 @@ BEGINNING = "data: 'test_torch_dataset:make_data'"
         (Changed(lambda index, image, label: (image.convert("I"), label)), "(TypeError: its pixels, of mode I, are no bytes)."),
         (Changed(lambda index, image, label: (torch.eye(3).to_sparse(), label)), "(TypeError: it is a sparse, nested or meta tensor)."),
         (Changed(lambda index, image, label: (object(), label)), "train sample 0 is (object, int), and the input must be"),
-        (Changed(lambda index, image, label: (torch.tensor([index]), label)), "the train inputs are torch.int64; they must be uint8 or"),
+        (Changed(lambda index, image, label: (torch.tensor([True]), label)), "the train inputs are torch.bool; they must be uint8, as"),
         (Changed(lambda index, image, label: (1.5, label)), "the train inputs have the shape [1]; they must be [N, ...]"),
         (Changed(lambda index, image, label: (image, 0.5)), "the train labels are torch.float32; they must be whole numbers"),
         (Changed(lambda index, image, label: (image, one(index, -1, 1))), "the train labels hold -1; they must be class numbers from 0"),

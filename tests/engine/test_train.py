@@ -367,7 +367,7 @@ def test_a_layer_that_the_first_pass_makes_is_trained(tmp_path: Path) -> None:
 
 def test_rows_of_bytes_are_said_to_be_taken_for_pixels(tmp_path: Path) -> None:
     events = run(small_config(model="engine_small:make_first_pass", data="engine_small:make_flat", epochs=1), FakeControl(tmp_path))
-    assert [event.level for event in of(Notice, events) if "token numbers go as floats" in event.text] == ["warning"]
+    assert [event.level for event in of(Notice, events) if "as int64 the numbers of tokens stay" in event.text] == ["warning"]
 
 
 def test_of_a_dict_the_logits_are_trained_wherever_they_are(tmp_path: Path) -> None:

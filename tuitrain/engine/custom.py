@@ -29,9 +29,9 @@ def load_custom(config: RunConfig, ending: Callable[[], bool]) -> Generator[Noti
 
     The function is called with the `RunConfig`, or with nothing where it takes nothing. It returns
     `((train_inputs, train_labels), (test_inputs, test_labels))`, with `None` in the second place when there is no test set. Inputs are
-    uint8 (divided by 255 for the model) or float tensors [N, ...]. Labels are tensors [N] or [N, ...] of whole numbers, class numbers
-    from 0, for each sample or each of its positions; where `config.loss` is none of classes, they may be floats [N, ...]. In the place of
-    such a pair may be a torch `Dataset`, see `torch_dataset.read`.
+    tensors [N, ...] of uint8 (divided by 255 for the model), other whole numbers (int64 for the model) or floats. Labels are tensors [N]
+    or [N, ...] of whole numbers, class numbers from 0, for each sample or each of its positions; where `config.loss` is none of classes,
+    they may be floats [N, ...]. In the place of such a pair may be a torch `Dataset`, see `torch_dataset.read`.
 
     Args:
         ending: asked now and then; `True` ends it.
@@ -118,9 +118,8 @@ def _split(config: RunConfig, part: PartName, pair: Any, ending: Callable[[], bo
 
 
 def _checked_inputs(where: str, inputs: Tensor) -> Tensor:
-    if inputs.dtype != torch.uint8 and not inputs.dtype.is_floating_point:
-        told = f"{where} inputs are {inputs.dtype}; they must be uint8 or a floating type"
-        raise ConfigError(f"{told}. Token numbers go as floats, and the model takes inputs.long().")
+    if inputs.dtype == torch.bool or inputs.dtype.is_complex:
+        raise ConfigError(f"{where} inputs are {inputs.dtype}; they must be uint8, as images are, other whole numbers or floats.")
     if inputs.dim() < 2 or inputs.numel() == 0:
         raise ConfigError(f"{where} inputs have the shape {list(inputs.shape)}; they must be [N, ...] and not empty.")
     kept = _trainable(inputs)

@@ -21,7 +21,7 @@ def data_doubts(config: RunConfig, data: Dataset) -> Iterator[str]:
     """What is worth saying of data before it is trained on, in a sentence or two each."""
     inputs = data.train.inputs
     if data.kind == "custom" and inputs.dtype == torch.uint8 and inputs.dim() == 2:
-        yield "The inputs are uint8, so they are divided by 255 as pixels are; token numbers go as floats."
+        yield "The inputs are uint8, so they are divided by 255 as pixels are; as int64 the numbers of tokens stay what they are."
     if (most := _raw_pixels(data.train)) is not None:
         yield (
             f"The inputs look like pixels up to {most:g} as {inputs.dtype}, and floats are taken as they are: few networks learn from such "

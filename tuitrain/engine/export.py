@@ -49,6 +49,7 @@ def script(config: RunConfig, started: RunStarted | None = None, environment: Ma
         kind, has_test = started.data, started.test_samples > 0
     threads, contiguous = environment.get("threads"), environment.get("memory_format") == "contiguous"
     tried = contiguous if environment else None
+    whole = environment.get("inputs") == "whole numbers" if environment else None
     before = str(environment.get(TRAINED_BEFORE, ""))
     given = arguments_of_run(config, environment)
     targets: Targets = started.targets if started is not None else "classes" if config.loss in OF_CLASSES else "numbers"
@@ -57,7 +58,7 @@ def script(config: RunConfig, started: RunStarted | None = None, environment: Ma
         header(config, kind, threads if isinstance(threads, int) else None, before, given, scores),
         data_part(config, kind, given, targets, scores),
         model_part(config, kind, given, scores, contiguous=tried),
-        training_part(config, kind, targets, has_test, scores, contiguous=contiguous),
+        training_part(config, kind, targets, has_test, scores, contiguous=contiguous, whole=whole),
     ]
     return "\n\n".join(part.strip("\n") + "\n" for part in parts)
 

@@ -30,7 +30,7 @@ from tuitrain.engine.models import build_model, model_dtype, takes_rows
 from tuitrain.engine.optim import precision_notices
 from tuitrain.engine.placement import cuda_devices
 from tuitrain.engine.resume import DECIDING
-from tuitrain.engine.samples import closed_on_failure
+from tuitrain.engine.samples import closed_on_failure, is_whole
 from tuitrain.engine.seeding import seed_replicas
 from tuitrain.engine.strategies.choose import check_even, check_gradients, copies, nature_notices, resolve
 from tuitrain.engine.substitutes import substitute
@@ -184,9 +184,7 @@ def prepare(
         yield from nature_notices(resolved, model, devices if group is None else own * count)
         resolved = msgspec.structs.replace(resolved, data=dataset.source, weights=config.weights if given is None else str(given.path))
         control.resolved = resolved
-        control.environment = environment(devices) | ({"memory_format": "contiguous"} if dataset.train.contiguous else {})
-        if dataset.train.readers is not None and dataset.kind == "custom":
-            control.environment[READ_ANEW] = dataset.scores
+        control.environment = environment(devices) | _facts_of(dataset)
         control.environment |= noted_arguments(resolved)
         batches = Batches(dataset.train, resolved, group)
         code = fingerprint.of_code(config)
@@ -238,6 +236,18 @@ def _check_edges(config: RunConfig, dataset: Dataset) -> None:
     if least and min(shape[1:]) < least:
         asking = "augment: flip-shift" if least == 3 else "tta: true"
         raise ConfigError(f"{asking} needs images of {least}×{least} pixels or more; one of {dataset.source} is {shape}.")
+
+
+def _facts_of(dataset: Dataset) -> dict[str, str | int]:
+    """What an exported script has to know of the data."""
+    facts: dict[str, str | int] = {"memory_format": "contiguous"} if dataset.train.contiguous else {}
+    if dataset.kind != "custom":
+        return facts
+    if is_whole(dataset.train.inputs):
+        facts["inputs"] = "whole numbers"
+    if dataset.train.readers is not None:
+        facts[READ_ANEW] = dataset.scores
+    return facts
 
 
 def environment(devices: Sequence[torch.device]) -> dict[str, str | int]:

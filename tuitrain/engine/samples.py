@@ -67,7 +67,8 @@ class Split:
     """The samples of one part of a data set; the labels are on the device of the run, as the inputs are unless these would fill it.
 
     Attributes:
-        inputs: [N, 3, H, W] uint8 images in channels_last memory unless `contiguous`, or [N, ...] of another shape, uint8 or float.
+        inputs: [N, 3, H, W] uint8 images in channels_last memory unless `contiguous`, or [N, ...] of another shape, uint8, other whole
+            numbers, such as those of tokens, or floats.
         labels: [N] int64 class numbers; [N, ...] of them, one for each position, or `IGNORED`; or [N, ...] floats.
         as_rows: the model gets images as sequences of rows.
         contiguous: the model can be trained with contiguous inputs only, and `inputs` are.
@@ -153,6 +154,11 @@ class Dataset:
         return len(self.classes) or self.train.labels[0].numel()
 
 
+def is_whole(inputs: Tensor) -> bool:
+    """Whether a model gets these as int64: whole numbers, such as those of tokens, and no images."""
+    return inputs.dtype != torch.uint8 and not inputs.is_floating_point()
+
+
 def rows_of(dataset: Dataset) -> Dataset:
     """`dataset` for a model that reads images row by row; the images stay images in memory."""
     return replace(dataset, train=replace(dataset.train, as_rows=True), test=dataset.test and replace(dataset.test, as_rows=True))
@@ -177,13 +183,14 @@ def batch(split: Split, index: slice | Tensor, dtype: torch.dtype, batch_dim: in
     Args:
         split: where to pick from.
         index: a slice, or int64 positions [B] where the inputs are.
-        dtype: a floating type; uint8 inputs are divided by 255 in it, which gives torchvision's `ToTensor` values.
+        dtype: a floating type; uint8 inputs are divided by 255 in it, which gives torchvision's `ToTensor` values. Other whole numbers
+            stay such.
         batch_dim: 0 or 1, the axis of the inputs that the batch gets; labels keep theirs at 0.
         then: what will be asked for next; where samples are read, the first of them are begun.
 
     Returns:
-        inputs [B, ...] (or [..., B, ...]) in `dtype` and labels [B, ...], int64 or in `dtype`. As rows, images [B, 3, H, W] are
-        [B, H, 3·W] (or [H, B, 3·W]): a sequence of rows, each the red, green and blue of its pixels.
+        inputs [B, ...] (or [..., B, ...]) and labels [B, ...], each int64 or in `dtype`. As rows, images [B, 3, H, W] are [B, H, 3·W]
+        (or [H, B, 3·W]): a sequence of rows, each the red, green and blue of its pixels.
     """
     return ready(split, *rows(split, index, then=then), dtype, batch_dim, shared=isinstance(index, slice))
 
@@ -212,8 +219,11 @@ def ready(split: Split, inputs: Tensor, labels: Tensor, dtype: torch.dtype, batc
     """What `rows` gave, ready for a model as `batch` gives it; `shared`: it may be in the memory of the data set."""
     if split.contiguous:
         inputs = inputs.contiguous()
-    # One kernel on a GPU, too, and without a copy a model that changes its inputs in place would change the data set.
-    scaled = inputs / torch.tensor(255, dtype=dtype, device="cpu") if inputs.dtype == torch.uint8 else inputs.to(dtype, copy=shared)
+    if inputs.dtype == torch.uint8:
+        scaled = inputs / torch.tensor(255, dtype=dtype, device="cpu")  # one kernel on a GPU, too
+    else:
+        # Without a copy a model that changes its inputs in place would change the data set.
+        scaled = inputs.to(torch.int64 if is_whole(inputs) else dtype, copy=shared)
     if split.as_rows and scaled.dim() == 4:
         scaled = scaled.permute(0, 2, 3, 1).flatten(2)
     if labels.is_floating_point():

@@ -97,12 +97,12 @@ def model_part(config: RunConfig, kind: DataKind, given: Arguments, scores: int 
     if wide and built_in is None and contiguous is None:
         wide.insert(0, "# In this memory a .view() after a convolution may be refused; .reshape() does the same, and is not.")
     lines += wide
-    lines += [*speedrun.fit_lines(config, _scaling(kind)), *weights_lines(config), *replica_lines(config)]
+    lines += [*speedrun.fit_lines(config, data.scaling(kind)), *weights_lines(config), *replica_lines(config)]
     return "\n".join([*lines, f"criterion = {loss.criterion(config)}", f"optimizer = {_optimizer(config)}"])
 
 
 def training_part(
-    config: RunConfig, kind: DataKind, targets: Targets, has_test: bool | None, scores: int | None, *, contiguous: bool
+    config: RunConfig, kind: DataKind, targets: Targets, has_test: bool | None, scores: int | None, *, contiguous: bool, whole: bool | None
 ) -> str:
     """How a batch is made, the training loop, and the test at each epoch's end.
 
@@ -110,16 +110,14 @@ def training_part(
         scores: see `header`.
         has_test: `None`: only the data will say whether there is a test.
         contiguous: no other memory suits the model.
+        whole: the inputs are whole numbers, such as those of tokens; `None` where nobody has looked.
     """
     dtype = "torch.float64" if config.precision == "fp64" else "torch.float32"
     lines = [_title("training") + f"batch_size = {config.batch_size}", f"epochs = {config.epochs}"]
     if config.max_steps is not None:
         lines.append(f"max_steps = {config.max_steps}")
     lines += ["", "", "def batch(inputs, labels, rows):", '    """The samples in `rows`, on the device, ready for the model."""']
-    # Where nothing is divided, a slice would stay a view of the data, which one's own model may change in place.
-    copied = ", copy=True" if kind == "random" and is_import_string(config.model) else ""
-    plain = ".contiguous()" if contiguous else ""
-    lines.append(f"    inputs = inputs[rows]{plain}.to(device, {dtype}{copied}){_scaling(kind)}")
+    lines += data.input_lines(config, kind, dtype, contiguous=contiguous, whole=whole if kind == "custom" else False)
     if takes_rows(config):
         condition = "inputs = inputs.permute(0, 2, 3, 1).flatten(2)"
         rows = "  # a sequence of rows: red, green and blue of their pixels"
@@ -286,11 +284,6 @@ def _optimizer(config: RunConfig) -> str:
         settings.append(f"weight_decay={config.weight_decay}")
     parameters = "groups" if speedrun.is_fitted(config) else "model.parameters()"
     return f"torch.optim.{name}({parameters}, {', '.join(settings)})"
-
-
-def _scaling(kind: DataKind) -> str:
-    """How pixels become what a network takes: added to an expression of `inputs`."""
-    return {"random": "", "custom": " / (255 if inputs.dtype == torch.uint8 else 1)"}.get(kind, " / 255")
 
 
 def _title(text: str) -> str:

@@ -86,6 +86,30 @@ def _counted(config: RunConfig, targets: Targets) -> str:
     return f"if train_labels.is_floating_point() or train_labels.dtype == torch.bool:\n    {numbers}else:\n{indented}"
 
 
+def input_lines(config: RunConfig, kind: DataKind, dtype: str, *, contiguous: bool, whole: bool | None) -> list[str]:
+    """What a network takes of the inputs in `rows`."""
+    picked = f"inputs[rows]{'.contiguous()' if contiguous else ''}"
+    # Where nothing is divided, a slice would stay a view of the data, which one's own model may change in place.
+    stay = "torch.int64, copy=True)  # whole numbers stay such"
+    if whole:
+        return [f"    inputs = {picked}.to(device, {stay}"]
+    if whole is None:
+        return [
+            f"    inputs = {picked}.to(device)",
+            "    if inputs.is_floating_point() or inputs.dtype == torch.uint8:",
+            f"        inputs = inputs.to({dtype}){scaling(kind)}",
+            "    else:",
+            f"        inputs = inputs.to({stay}",
+        ]
+    copied = ", copy=True" if kind == "random" and is_import_string(config.model) else ""
+    return [f"    inputs = {picked}.to(device, {dtype}{copied}){scaling(kind)}"]
+
+
+def scaling(kind: DataKind) -> str:
+    """How pixels become what a network takes: added to an expression of `inputs`."""
+    return {"random": "", "custom": " / (255 if inputs.dtype == torch.uint8 else 1)"}.get(kind, " / 255")
+
+
 def num_classes(kind: DataKind) -> str:
     """How many classes there are, as an expression of what `loading` leaves."""
     return {"imagefolder": "len(classes)", "custom": "num_classes", "random": "2"}.get(kind, "10")

@@ -169,7 +169,7 @@ def _check_forward(model: nn.Module, dataset: Dataset, config: RunConfig, device
             raise unusable(error, [device]) from error
         # Where CUDA is broken now, another memory format cannot be tried.
         kind = ConfigError if breaks_cuda(error) else _Misfit
-        reason = made_for(config, dataset.train.inputs.shape[1:]) or first_line_and_place(error)
+        reason = made_for(config, dataset.train.inputs.shape[1:]) or f"{first_line_and_place(error)}{_way_for_whole(inputs, error)}"
         raise kind(f"model: {config.model!r} does not take {given}: {reason}.") from error
     finally:
         model.train()
@@ -191,6 +191,13 @@ def _check_forward(model: nn.Module, dataset: Dataset, config: RunConfig, device
     if not output.is_floating_point():
         raise _Misfit(f"model: {config.model!r} gives scores that are {output.dtype}; they must be of a floating type.")
     return output
+
+
+def _way_for_whole(inputs: Tensor, error: Exception) -> str:
+    """What helps where whole numbers came to a layer that computes with floats, as the end of a sentence."""
+    # As torch's layers call the type of their input.
+    of_type = not inputs.is_floating_point() and any(name in str(error) for name in ("Long", "long int", "int64"))
+    return "; the data gives whole numbers, which stay such: give floats, or uint8 where they are pixels" if of_type else ""
 
 
 def _scores_classes(output: Tensor, labels: Tensor, classes: int) -> bool:
