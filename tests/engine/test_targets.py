@@ -17,6 +17,7 @@ from PIL import Image
 from test_checkpoint import saved_where_epochs_fly
 from test_export_script import executed, exported
 from torch import Tensor, nn
+from torch.torch_version import TorchVersion
 from torch.utils.data import Dataset, TensorDataset
 
 from tuitrain.config import ConfigError, RunConfig
@@ -357,6 +358,8 @@ def test_a_run_goes_on_bit_for_bit(tmp_path: Path, kind: str) -> None:
 
 @pytest.mark.parametrize("changes", [{}, {"device": "cpu,cpu"}, {"precision": "bf16"}], ids=["single", "split", "bf16"])
 def test_the_script_learns_it_too(tmp_path: Path, kind: str, changes: dict[str, str]) -> None:
+    if kind == "several outputs" and changes.get("precision") == "bf16" and TorchVersion(torch.__version__) < "2.7":
+        pytest.skip("torch 2.6 has no gradient of mse_loss between bf16 and float32, which this loss takes")
     text, losses, evals = exported(of_kind(kind, max_steps=9, **changes), tmp_path)
     output = executed(text)
     told = {int(step): float(loss) for step, loss in re.findall(r"^step (\d+) loss (\S+)$", output, re.MULTILINE)}

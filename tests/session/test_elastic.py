@@ -19,6 +19,7 @@ import psutil
 import pytest
 import torch
 from PIL import Image
+from safetensors.torch import save_file
 from small_groups import AGENT, BOUND, RANK, events_of, losses_of, processes_of, quiet_control, small_run, spread, wait_until
 from small_sessions import started
 
@@ -129,12 +130,12 @@ def test_ranks_learn_by_a_loss_of_ones_own_what_one_device_learns(tmp_path: Path
 
 
 def test_a_group_begins_with_the_weights_of_a_file(tmp_path: Path) -> None:
-    file = tmp_path / "given.pt"
-    torch.save(torch.nn.Linear(5, 2).state_dict(), file)
+    file = tmp_path / "given.safetensors"
+    save_file(torch.nn.Linear(5, 2).state_dict(), file)
     losses = losses_of(events_of(small_run(2, weights=str(file)), tmp_path / "run"))
     assert losses == pytest.approx(losses_of(events_of(small_run(1, weights=str(file)), tmp_path / "alone")), rel=1e-9)
     assert losses != pytest.approx(losses_of(events_of(small_run(1), tmp_path / "drawn")), rel=1e-3)
-    with pytest.raises(ConfigError, match=r"^weights: .*given\.pt has nothing that fits the model: it begins with weight \[2, 5\]"):
+    with pytest.raises(ConfigError, match=r"^weights: .*given\.safetensors has nothing that fits the model: it begins with bias \[2\]"):
         events_of(small_run(2, weights=str(file), model="rnn", data="synthetic"), tmp_path / "other")
 
 
