@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import signal
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -146,6 +147,23 @@ def make_failing() -> Any:
         raise FileNotFoundError("eleven.png is not there")
 
     return Changed(fail), None
+
+
+def hang(pair: Any) -> Any:
+    """Not until there is a file "answers" here, as from a disk of the network; who waits for it makes a file "hangs"."""
+    Path("hangs").touch()
+    while not Path("answers").exists():
+        threading.Event().wait(0.05)
+    return pair
+
+
+def make_hanging() -> Any:
+    return Changed(hang), None
+
+
+def make_hanging_tests() -> Any:
+    """When they are tested with; before, they are read for their labels, and for what the run notes of its data."""
+    return Floats(COUNT), Changed(hang)
 
 
 def make_killed() -> Any:

@@ -25,7 +25,7 @@ from tuitrain.engine import torch_dataset
 from tuitrain.engine.batches import SPREAD
 from tuitrain.engine.readers import Readers
 from tuitrain.engine.train import train
-from tuitrain.events import Eval, Event, Notice, Predictions, Progress, RunStarted
+from tuitrain.events import Eval, Event, Notice, Predictions, Progress, RunEnded, RunStarted
 
 HERE = str(Path(__file__).parent)
 
@@ -226,6 +226,49 @@ def test_a_sample_that_cannot_be_read_ends_the_run(tmp_path: Path, data: str, wo
         assert 'raise FileNotFoundError("eleven.png is not there")' in capsys.readouterr().err
 
 
+class AskedWhereItHangs(FakeControl):
+    """Is asked to stop when a sample is waited for that never comes."""
+
+    @property
+    def ending(self) -> bool:
+        if not self.queue and Path("hangs").exists() and not self.done:
+            self.queue, self.done = ["stop"], True
+        return bool(self.queue)
+
+    @ending.setter
+    def ending(self, asked: bool) -> None:
+        self.done = False
+
+
+@pytest.mark.parametrize("batch_size", [8, 20])
+def test_a_sample_that_never_comes_does_not_keep_a_run_from_being_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch_size: int
+) -> None:
+    """In the second step or, where nothing was trained with yet, the first."""
+    monkeypatch.chdir(tmp_path)
+    config = drawn_config("make_hanging", batch_size=batch_size)
+    events = run(config, AskedWhereItHangs(tmp_path / "run"))
+    assert events[-1] == RunEnded(state="stopped", step=len(losses_of(events)))
+    assert len(losses_of(events)) == (1 if batch_size == 8 else 0)
+    Path("answers").touch()
+    rest = go_on(config, FakeControl(tmp_path / "run"))
+    assert losses_of(events) | losses_of(rest) == losses_of(run(config, FakeControl(tmp_path / "unbroken")))
+
+
+def test_test_samples_that_never_come_do_not_either(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    # There is no room for the samples that test.
+    monkeypatch.setattr(torch_dataset, "free_memory", lambda: 400)
+    monkeypatch.setattr(torch_dataset, "_is_same", lambda one, other: False)
+    config = drawn_config("make_hanging_tests")
+    events = run(config, AskedWhereItHangs(tmp_path / "run"))
+    assert events[-1] == RunEnded(state="stopped", step=4)
+    assert not of(Eval, events)
+    Path("answers").touch()
+    rest = go_on(config, FakeControl(tmp_path / "run"))
+    assert [event.step for event in of(Eval, rest)] == [4, 8]
+
+
 def test_data_that_is_another_one_each_time_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     words = "gave 27 train samples, and 28 when it was called again, in a process that reads samples; it must give the same each time."
@@ -247,7 +290,7 @@ def test_a_stop_ends_the_reading_of_labels(tmp_path: Path) -> None:
 def test_batches_are_begun_before_they_are_asked_for(tmp_path: Path) -> None:
     config = drawn_config("make_floats", batch_size=4)
     first, label = drawn_sets.Floats(COUNT)[0]
-    readers = Readers(config, "train", COUNT, first, torch.tensor(label))
+    readers = Readers(config, "train", COUNT, first, torch.tensor(label), lambda: False)
     try:
         readers.wait_until_ready()
         batches = torch.arange(COUNT).split(4)

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from tuitrain.engine.data import Split, batch
 from tuitrain.engine.outputs import logits
 from tuitrain.engine.predictions import Answers
-from tuitrain.engine.samples import IGNORED
+from tuitrain.engine.samples import IGNORED, Interrupted
 from tuitrain.engine.views import six_views
 from tuitrain.events import Progress
 
@@ -93,7 +93,10 @@ class Evaluator:
             if time.monotonic() - told >= PROGRESS_SECONDS:
                 told = time.monotonic()
                 yield Progress(phase="evaluating", done=number, total=total, unit="batches")
-            sums += self._batch(self._rows(number), map(self._rows, range(number + 1, total)), answers)
+            try:
+                sums += self._batch(self._rows(number), map(self._rows, range(number + 1, total)), answers)
+            except Interrupted:
+                return None
         share = answers.right().double() / (self.split.labels != IGNORED).sum()
         loss, loss_sum, accuracy = torch.cat((sums, share[None])).tolist()
         return Score(loss / len(self.split), loss_sum, accuracy, answers if isinstance(answers, Answers) else None)

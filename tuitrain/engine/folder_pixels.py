@@ -42,9 +42,9 @@ def splits(
         train = Split(images(found.train_pixels), found.train_labels)
         return train, Split(images(found.test_pixels), found.test_labels, files=FileNames(found.test_files))
     assert found.train_files is not None
-    train = _decoded_anew(config, folder, "train", found.train_labels, found.train_files)
+    train = _decoded_anew(config, folder, "train", found.train_labels, found.train_files, ending)
     with closed_on_failure(train):
-        test = _decoded_anew(config, folder, "test", found.test_labels, found.test_files)
+        test = _decoded_anew(config, folder, "test", found.test_labels, found.test_files, ending)
     assert train.readers is not None
     takes = f"{len(contents):,} images of {side}×{side} pixels take up to {words.size(needed)} of memory, and {words.size(free)} are free"
     yield Notice(text=f"{takes}: {words.readers(train.readers.workers)} them anew in each epoch and evaluation.")
@@ -71,13 +71,13 @@ def _found(
     return found
 
 
-def _decoded_anew(config: RunConfig, folder: Path, part: PartName, labels: Tensor, packed: Tensor) -> Split:
-    """Images that are decoded each time that they are gone through.
+def _decoded_anew(config: RunConfig, folder: Path, part: PartName, labels: Tensor, packed: Tensor, ending: Callable[[], bool]) -> Split:
+    """Images that are decoded each time that they are gone through; `ending`: see `Readers`.
 
     Raises:
         ConfigError: no process can be started for it.
     """
     side, files = config.image_size, FileNames(packed)
     black = images(torch.zeros(1, side, side, 3, dtype=torch.uint8))[0]
-    readers = Readers(config, part, len(labels), black, labels[0], images=(folder, files), labels=labels)
+    readers = Readers(config, part, len(labels), black, labels[0], ending, images=(folder, files), labels=labels)
     return Split(black.expand(len(labels), *black.shape), labels, files=files if part == "test" else None, readers=readers)

@@ -186,6 +186,8 @@ def prepare(
         control.resolved = resolved
         control.environment = environment(devices) | _facts_of(dataset)
         control.environment |= noted_arguments(resolved)
+        if group is not None and dataset.train.readers is not None:
+            dataset.train.readers.ending = lambda: False  # ranks take each step together, and end after one
         batches = Batches(dataset.train, resolved, group)
         code = fingerprint.of_code(config)
         prepared = Prepared(resolved, own, dataset, modules, batches, total, control.environment, fit_seconds, group, data_mark, code)

@@ -5,6 +5,9 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator
+from contextlib import suppress
+
+from torch import Tensor
 
 from tuitrain.engine.averaging import Lookahead
 from tuitrain.engine.checkpoint import Contents, Position, restore
@@ -17,6 +20,7 @@ from tuitrain.engine.losses import LossLog
 from tuitrain.engine.models import model_dtype
 from tuitrain.engine.optim import autocast, make_optimizer, may_fuse, trained_parameters, update
 from tuitrain.engine.prepare import Prepared
+from tuitrain.engine.samples import Interrupted
 from tuitrain.engine.schedule import make_schedule
 from tuitrain.engine.seeding import seed_rank
 from tuitrain.engine.strategies import Strategy
@@ -105,16 +109,25 @@ class Run:
         """The last step ended its epoch or the run, and is not evaluated yet; after `evaluate` only where the run was asked to end."""
         return (self.epoch_done or self.steps_done) and not self.evaluated
 
-    def advance(self) -> None:
-        """Go to the next step."""
-        if self.epoch_done:
-            self.epoch, self.position = self.epoch + 1, -1
+    def advance(self) -> tuple[Tensor, Tensor]:
+        """Go to the next step, of which these are inputs and labels.
+
+        Raises:
+            Interrupted: the person asked to end while they were read; it is the step before that was the last.
+        """
+        epoch, position = (self.epoch + 1, 0) if self.epoch_done else (self.epoch, self.position + 1)
         self.step += 1
-        self.position += 1
+        try:
+            inputs, labels = self.batches.get(epoch, position, self.step)
+        except Interrupted:
+            self.step -= 1
+            raise
+        self.epoch, self.position = epoch, position
         if not self.leads and self._group is not None:
             seed_rank(self._seed, self._group.rank, self.step)
         self._set_rates(self.step, self.epoch)
         self.evaluated, self._score = False, None
+        return inputs, labels
 
     def average(self) -> None:
         """Average the weights, where that is due after the update of this step."""
@@ -166,7 +179,8 @@ class Run:
                 counted = took if self.steps_done else 0.0
                 yield from self._target.add_evaluation(self.step, self.epoch, score.accuracy, counted=counted)
             if score.answers is not None:
-                yield score.answers.event(self.step, self.epoch, self._classes)
+                with suppress(Interrupted):  # their pictures are read
+                    yield score.answers.event(self.step, self.epoch, self._classes)
             self._score = score
         self.evaluated = True
 

@@ -151,7 +151,7 @@ class _Reading:
         return Part(self.first.expand(self.count, *self.first.shape), labels, readers)
 
     def _readers(self) -> Readers:
-        return Readers(self._config, self._part, self.count, self.first, self.label)
+        return Readers(self._config, self._part, self.count, self.first, self.label, self._ending)
 
     def _each(self, readers: Readers, what: str, keep: Callable[[Tensor, Tensor, Tensor], None]) -> Iterator[Progress]:
         """Have all samples read once."""

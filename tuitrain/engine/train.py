@@ -82,7 +82,7 @@ def _train(config: RunConfig, control: Control, devices: tuple[torch.device, ...
     finally:
         # Those too that their functions and the first forward call have imported.
         own_modules.note()
-    with closing(prepared.dataset):
+    with closing(prepared.dataset):  # whose processes have ended when the run is said to have
         run: Run | None = None
         inexact: list[Notice] = []
         if kept is not None:
@@ -99,23 +99,22 @@ def _train(config: RunConfig, control: Control, devices: tuple[torch.device, ...
         try:
             run = run or Run(prepared, control)
             yield from run.clock()
-            end = yield from _loop(run)
+            ended = RunEnded(state=(yield from _loop(run)), step=run.step)
         except (Exception, SystemExit, KeyboardInterrupt) as error:  # whatever goes wrong ends this run alone
             if group is not None and is_lost_peer(error):
                 if run is None or (failure := (yield from _last_losses(run, wait=False))) is None:
                     raise  # the group starts again
                 error = failure
             if run is None:
-                yield _stillborn(prepared, control, error)
+                ended = _stillborn(prepared, control, error)
             elif config.compile and control.ending and not isinstance(error, RunFailed):
-                yield from _give_up(run, control, error)
+                ended = yield from _give_up(run, control, error)
             else:
-                yield from _fail(run, error)
-        else:
-            yield RunEnded(state=end, step=run.step)
+                ended = yield from _fail(run, error)
         finally:
             if run is not None:
                 run.keeper.close()
+    yield ended
 
 
 def _going_on(
@@ -158,8 +157,12 @@ def _loop(run: Run) -> Generator[Event, None, EndState]:
         # It may go on from the end of an epoch, before its evaluation, and be asked to wait before the next step.
         end = yield from _close_step(run) if run.unevaluated else _obey(run)
     while end is None and not run.steps_done:
-        yield from _step(run)
-        end = yield from _close_step(run)
+        try:
+            yield from _step(run)
+        except Interrupted:  # while samples were read, and before the step began
+            end = yield from _obey(run)
+        else:
+            end = yield from _close_step(run)
     if end in ("stopped", "interrupted") and not run.left:
         yield from run.save("last", ends=True)
     yield from run.keeper.drain()
@@ -186,10 +189,9 @@ def _close_step(run: Run) -> Generator[Event, None, EndState | None]:
 
 def _step(run: Run) -> Iterator[Event]:
     """Forward, backward, update. The loss stays on the device; its events follow later."""
-    run.advance()
     laps = run.strategy.laps
     laps.lap("other")
-    inputs, labels = run.batches.get(run.epoch, run.position, run.step)
+    inputs, labels = run.advance()
     laps.lap("data")
     loss = run.strategy.step(inputs, labels)
     run.update()
@@ -251,27 +253,26 @@ def _leave(run: Run) -> Iterator[Event]:
         yield Stays(text=why)
 
 
-def _fail(run: Run, error: BaseException) -> Iterator[Event]:
-    """What is left to tell of a run that failed."""
+def _fail(run: Run, error: BaseException) -> Generator[Event, None, RunEnded]:
+    """What is left to tell of a run that failed, and its end."""
     failure = error if isinstance(error, RunFailed) else RunFailed(run.step, describe(error, run.doing, run.where))
     if not isinstance(error, RunFailed):
         if not is_out_of_memory(error):
             run.control.raised(error)
         failure = (yield from _last_losses(run)) or failure
     yield from run.keeper.drain()
-    yield RunEnded(state="failed", step=failure.step, error=str(failure))
+    return RunEnded(state="failed", step=failure.step, error=str(failure))
 
 
-def _give_up(run: Run, control: Control, error: BaseException) -> Iterator[Event]:
+def _give_up(run: Run, control: Control, error: BaseException) -> Generator[Event, None, RunEnded]:
     """End without the step that was begun: Ctrl+C reaches the processes of torch's compiler too, and without them it cannot be made."""
     if earlier := (yield from _last_losses(run)):
-        yield from _fail(run, earlier)
-        return
+        return (yield from _fail(run, earlier))
     yield from run.keeper.drain()
     training = run.doing == "training"
     what = f"step {run.step}" if training else "the evaluation"
     yield Notice(level="warning", text=f"The run ended without {what}: {describe(error, run.doing, run.where)}")
-    yield RunEnded(state=_asked_end(control), step=run.step - 1 if training else run.step)
+    return RunEnded(state=_asked_end(control), step=run.step - 1 if training else run.step)
 
 
 def _stillborn(prepared: Prepared, control: Control, error: BaseException) -> RunEnded:

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import mmap
 import os
+import select
 import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
@@ -29,7 +30,7 @@ from tuitrain.allowance import Allowance
 from tuitrain.config import ConfigError, RunConfig
 from tuitrain.engine.file_names import FileNames
 from tuitrain.engine.readers.wire import LONGEST, Answer, Ask, Done, Failed, Layout, PartName, Task, answer, encoded, ended
-from tuitrain.engine.samples import IGNORED
+from tuitrain.engine.samples import IGNORED, Interrupted
 from tuitrain.python import module_arguments
 
 BEFORE_TRAINING = 0
@@ -41,6 +42,7 @@ _SAMPLES_AHEAD = 8
 _TASKS, _MOST_SAMPLES = 2, 4096
 """A batch is cut into so many tasks for each process, and none has more samples than this: a message can tell of them."""
 _END_SECONDS = 2.0
+_ASK_MILLISECONDS = 200
 
 
 def workers_for(config: RunConfig) -> int:
@@ -64,12 +66,14 @@ class Readers:
         part: what the samples are for; a torch `Dataset`.
         count: how many samples there are.
         first, label: input and label of one of them; the others are of their shapes and types.
+        ending: see the attribute.
         images: of a folder of images its path and their names; else the data is a function.
         labels: of all samples [N], where they do not come with the samples.
 
     Attributes:
         workers: how many processes read.
         ahead: how many batches are begun before they are needed, at most.
+        ending: asked now and then while samples are waited for; `True` ends the waiting. A disk of the network may never answer.
 
     Raises:
         ConfigError: there is no memory for the batches, or no process can be started.
@@ -82,11 +86,12 @@ class Readers:
         count: int,
         first: Tensor,
         label: Tensor,
+        ending: Callable[[], bool],
         *,
         images: tuple[Path, FileNames] | None = None,
         labels: Tensor | None = None,
     ) -> None:
-        self.workers = workers_for(config)
+        self.workers, self.ending = workers_for(config), ending
         self.ahead = max(2, -(-_SAMPLES_AHEAD * self.workers // config.batch_size))
         self._labels = labels
         self._labels_are: tuple[torch.dtype, int | None] = label.dtype, None
@@ -111,6 +116,7 @@ class Readers:
 
         Raises:
             ConfigError: they cannot have it.
+            Interrupted: `ending` said so.
         """
         while not self._ready:
             self._take_answer()
@@ -125,6 +131,7 @@ class Readers:
 
         Raises:
             ConfigError: a sample cannot be read, or is not like the others, or the processes are gone.
+            Interrupted: `ending` said so; the samples go on being read, and may be asked for again.
         """
         if self._failed is not None:
             raise self._failed
@@ -180,6 +187,11 @@ class Readers:
             self._find_out()
 
     def _take_answer(self) -> None:
+        arrives = select.poll()
+        arrives.register(self._link, select.POLLIN)
+        while not arrives.poll(_ASK_MILLISECONDS):
+            if self.ending():
+                raise Interrupted
         try:
             message = self._link.recv(LONGEST)
         except OSError:
