@@ -85,6 +85,32 @@ class Windows(Dataset[Any]):
         return self._text[start : start + 5], self._text[start + 1 : start + 6].astype(np.int64)
 
 
+class NamedWindows(Windows):
+    """The same; its tokens have names, so that nobody has to look how many there are."""
+
+    classes = ("a", "b", "c", "d")
+
+
+class Placed(Images):
+    """Images with two numbers, drawn with them."""
+
+    def __getitem__(self, index: int) -> Any:
+        return super().__getitem__(index)[0], torch.rand(2) + index
+
+
+class PartlyMasked(Masks):
+    """Of the first ones no pixel counts."""
+
+    def __init__(self, count: int, masked: int = COUNT, chance: float = 0.5) -> None:
+        super().__init__(count)
+        self._masked, self.chance = masked, chance
+
+    def __getitem__(self, index: int) -> Any:
+        image, mask = super().__getitem__(index)
+        whole = torch.from_numpy(np.array(mask)).long()
+        return image, whole.fill_(-100) if index < self._masked else whole
+
+
 class Language(nn.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -132,6 +158,26 @@ def make_masks() -> Any:
 
 def make_windows() -> Any:
     return Windows(), None
+
+
+def make_named_windows() -> Any:
+    return NamedWindows(), None
+
+
+def make_placed() -> Any:
+    return Placed(COUNT), None
+
+
+def make_partly_masked() -> Any:
+    return PartlyMasked(COUNT, 3), PartlyMasked(9, 2, chance=0.0)
+
+
+def make_fixed_masks() -> Any:
+    return PartlyMasked(COUNT, 3, chance=0.0), PartlyMasked(9, 2, chance=0.0)
+
+
+def make_all_masked() -> Any:
+    return PartlyMasked(COUNT), None
 
 
 def make_image_tests() -> Any:
@@ -197,6 +243,10 @@ def make_image_net() -> nn.Module:
     return nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(256, CLASSES))
 
 
+def make_place_net() -> nn.Module:
+    return nn.Sequential(nn.Flatten(), nn.Linear(192, 2))
+
+
 def make_mask_net() -> nn.Module:
     return nn.Conv2d(3, CLASSES, 3, padding=1)
 
@@ -213,5 +263,6 @@ def stacked(part: Any, index: list[int], seed: Callable[[int], None]) -> tuple[T
         value, label = part[number]
         is_image = hasattr(value, "convert")
         inputs.append(torch.from_numpy(np.array(value)).permute(2, 0, 1).double() / 255 if is_image else torch.as_tensor(value))
-        labels.append(torch.from_numpy(np.array(label)).long())
+        mark = label if isinstance(label, Tensor) else torch.from_numpy(np.array(label))
+        labels.append(mark if mark.is_floating_point() else mark.long())
     return torch.stack(inputs), torch.stack(labels)

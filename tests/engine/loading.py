@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,10 +12,10 @@ from tuitrain.engine.data import Dataset, load_data
 from tuitrain.events import Event
 
 
-def loaded(data: Path | str, seed: int = 0) -> tuple[Dataset, list[Event]]:
+def loaded(data: Path | str, seed: int = 0, **changes: Any) -> tuple[Dataset, list[Event]]:
     """The data set, and what was said meanwhile."""
     events: list[Event] = []
-    loading = load_data(RunConfig(data=str(data), seed=seed), lambda: False)
+    loading = load_data(RunConfig(data=str(data), seed=seed, **changes), lambda: False)
     while True:
         try:
             events.append(next(loading))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import random
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 import torch
 from drawn_sets import COUNT
 from engine_small import FakeControl, go_on, losses_of, of, run, small_config
+from loading import loaded
 from test_export_ddp import like_its_run, printed_by
 from test_export_script import compare, executed_alone, exported
 from torch import nn
@@ -74,7 +76,9 @@ def plain_losses(config: RunConfig, part: Any, net: Callable[[], nn.Module]) -> 
         order = torch.randperm(len(part), generator=generator) if config.shuffle else torch.arange(len(part))
         for index in order.split(config.batch_size):
             inputs, labels = drawn_sets.stacked(part, index.tolist(), seeded(config.seed, epoch))
-            loss = nn.functional.cross_entropy(model(inputs.double() if inputs.is_floating_point() else inputs.long()), labels)
+            outputs = model(inputs.double() if inputs.is_floating_point() else inputs.long())
+            compare = nn.functional.mse_loss if config.loss == "mse" else nn.functional.cross_entropy
+            loss = compare(outputs, labels.double() if config.loss == "mse" else labels)
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
@@ -98,6 +102,9 @@ def as_plain(events: list[Event], config: RunConfig, net: Callable[[], nn.Module
         ("make_images", "make_image_net", {"shuffle": True}),
         ("make_masks", "make_mask_net", {}),
         ("make_windows", "Language", {"shuffle": True}),
+        ("make_named_windows", "Language", {}),
+        ("make_placed", "make_place_net", {"loss": "mse", "lr": 1e-4}),
+        ("make_partly_masked", "make_mask_net", {}),
         ("make_floats", "no_dropout", {"batch_size": 100}),
         ("make_floats", "no_dropout", {"batch_size": 1, "epochs": 1}),
     ],
@@ -110,9 +117,9 @@ def test_each_epoch_has_its_own_draw_as_in_a_plain_loop(tmp_path: Path, data: st
     assert any(text.startswith("The train samples are drawn at random: ") and "anew in each epoch" in text for text in told)
     (started,) = of(RunStarted, events)
     assert (started.train_samples, started.readers) == (COUNT, 1)
-    # Labels that are known are not read for.
+    # Labels that are known, and what nobody has to know, are not read for.
     phases = {event.phase for event in of(Progress, events)}
-    assert ("reading the labels of the train samples" in phases) == (data != "make_targeted")
+    assert ("reading the labels of the train samples" in phases) == (data not in ("make_targeted", "make_named_windows", "make_placed"))
 
 
 def test_any_number_of_processes_reads_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,6 +182,33 @@ def test_a_run_goes_on_with_the_same_draws(tmp_path: Path, step: int) -> None:
     control = FakeControl(tmp_path / "broken")
     assert before | losses_of(go_on(config, control)) == whole
     assert len(before) == step
+
+
+@pytest.mark.parametrize("data", ["make_windows", "make_named_windows", "make_placed"])
+def test_of_labels_of_several_numbers_no_more_than_one_is_kept(data: str) -> None:
+    found, _ = loaded(f"drawn_sets:{data}", loss="mse" if data == "make_placed" else "cross_entropy")
+    with closing(found) as dataset:
+        labels = dataset.train.labels
+        assert len(labels) == COUNT
+        assert labels.untyped_storage().nbytes() == labels[0].nbytes
+        assert dataset.train.to("cpu").labels.untyped_storage().nbytes() == labels[0].nbytes
+        assert dataset.classes == {"make_windows": ("0", "1", "2", "3"), "make_named_windows": ("a", "b", "c", "d")}.get(data, ())
+
+
+def test_masks_that_do_not_fit_in_memory_are_those_that_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = drawn_config("make_fixed_masks", model="drawn_sets:make_mask_net", shuffle=True)
+    in_memory = run(config, FakeControl(tmp_path / "in memory"))
+    monkeypatch.setattr(torch_dataset, "free_memory", lambda: 400)
+    read = run(config, FakeControl(tmp_path / "read"))
+    assert losses_of(read) == losses_of(in_memory)
+    scores = [[(one.loss, one.loss_sum, one.accuracy) for one in of(Eval, events)] for events in (read, in_memory)]
+    assert scores[0] == scores[1]
+    assert all(0 < accuracy < 1 for _, _, accuracy in scores[0])
+
+
+def test_masks_of_which_nothing_counts_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="the train labels are all -100, which counts for nothing; they must be class numbers"):
+        run(drawn_config("make_all_masked", model="drawn_sets:make_mask_net"), FakeControl(tmp_path))
 
 
 def test_a_script_draws_the_same(tmp_path: Path) -> None:

@@ -212,10 +212,9 @@ def test_what_cannot_be_read_is_named(train: Any, words: str) -> None:
 
 
 def test_what_has_no_room_is_refused_before_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch_dataset, "free_memory", lambda: 2**20)
-    wide = Changed(lambda index, image, label: (image, torch.zeros(512, 512, dtype=torch.int64)))
-    sentence = "the labels [512, 512] of 6 train samples take 12 MiB of memory, and 1.0 MiB are free; they must be smaller, or fewer."
-    assert refused(wide) == f"{BEGINNING}: {sentence}"
+    monkeypatch.setattr(torch_dataset, "free_memory", lambda: 40)
+    sentence = "the labels [] of 6 train samples take 1 KiB of memory, and 1 KiB are free; they must be smaller, or fewer."
+    assert refused(Changed(lambda index, image, label: (image, label))) == f"{BEGINNING}: {sentence}"
 
 
 def test_free_memory_is_a_part_of_the_machine() -> None:

@@ -48,13 +48,16 @@ def load_custom(config: RunConfig, ending: Callable[[], bool]) -> Generator[Noti
         raise ConfigError(f"{where} raised {one_line(error)}.") from error
     if not isinstance(result, (tuple, list)) or len(result) != 2:
         raise ConfigError(f"{where} returned {_described(result)}; it must return the training part and the test part or None, {_PART}.")
-    train = yield from _split(config, "train", result[0], ending)
+    train, highest = yield from _split(config, "train", result[0], ending)
+    test = None
     with closed_on_failure(train):
-        test = None if result[1] is None else (yield from _split(config, "test", result[1], ending))
+        if result[1] is not None:
+            test, of_test = yield from _split(config, "test", result[1], ending)
+            highest = max(highest, of_test)
     dataset = Dataset("custom", config.data, train, test, ())
     with closed_on_failure(dataset):
         _check_alike(where, train, test)
-        dataset = replace(dataset, classes=_class_names(result[0], dataset))
+        dataset = replace(dataset, classes=_class_names(result[0], train, highest))
     for split in dataset.splits:
         if split.readers is not None:
             split.readers.labels_are(split.labels.dtype, len(dataset.classes) or None)
@@ -76,17 +79,15 @@ def _check_alike(where: str, train: Split, test: Split | None) -> None:
         )
 
 
-def _class_names(part: Any, dataset: Dataset) -> tuple[str, ...]:
-    """What `part` calls the classes that are there; their numbers where it names too few."""
-    train = dataset.train
+def _class_names(part: Any, train: Split, highest: int) -> tuple[str, ...]:
+    """What `part` calls the classes that are there, up to the `highest`; their numbers where it names too few."""
     if train.labels.is_floating_point():
         return ()
-    highest = max(int(split.labels.max()) for split in dataset.splits)
     names = class_names(part)
     if len(names) <= highest:
         names = tuple(map(str, range(highest + 1)))
     # Of masks that are drawn at random, as parts of images are, others may have another class.
-    return names if train.readers is not None and train.labels.dim() > 1 else names[: highest + 1]
+    return names if train.reads_labels else names[: highest + 1]
 
 
 def _kind(labels: Tensor) -> str:
@@ -95,16 +96,25 @@ def _kind(labels: Tensor) -> str:
     return f"{'numbers' if labels.is_floating_point() else 'class numbers'}{shape}"
 
 
-def _split(config: RunConfig, part: PartName, pair: Any, ending: Callable[[], bool]) -> Generator[Notice | Progress, None, Split]:
+def _split(
+    config: RunConfig, part: PartName, pair: Any, ending: Callable[[], bool]
+) -> Generator[Notice | Progress, None, tuple[Split, int]]:
+    """A part, and the highest of its class numbers; -1 where its labels are none."""
     told, loss = f"data: {config.data!r}: the {part}", config.loss
     if torch_dataset.is_readable(pair):
+        of_samples = _OfSamples(told, loss, len(class_names(pair)) - 1)
 
-        def check(inputs: Tensor, labels: Tensor) -> None:
-            _checked_labels(told, labels, _checked_inputs(told, inputs), loss)
+        def check(inputs: Tensor, labels: Tensor) -> Callable[[Tensor], None] | None:
+            return of_samples.begin(labels, _checked_inputs(told, inputs))
 
         found = yield from torch_dataset.read(config, part, pair, ending, check)
         if found.readers is not None:
-            return Split(found.inputs, _checked_labels(told, found.labels, found.inputs, loss), readers=found.readers)
+            with closed_on_failure(found.readers):
+                if found.labels.dim() > 1:
+                    kept, highest = of_samples.like(found.labels), of_samples.highest
+                else:
+                    kept, highest = _checked_labels(told, found.labels, found.inputs, loss)
+            return Split(found.inputs, kept, readers=found.readers), highest
         pair = found.inputs, found.labels
     if not isinstance(pair, (tuple, list)) or len(pair) != 2:
         raise ConfigError(f"{told} part is {_described(pair)}; it must be {_PART}{_way_out(pair)}.")
@@ -114,7 +124,39 @@ def _split(config: RunConfig, part: PartName, pair: Any, ending: Callable[[], bo
             raise ConfigError(f"{told} {name} are {_described(value)}; they must be a torch tensor, as torch.as_tensor makes one.")
         if kind := special_kind(value):
             raise ConfigError(f"{told} {name} are {kind} tensor; they must be an ordinary one, with a value in each place.")
-    return Split(_checked_inputs(told, inputs), _checked_labels(told, labels, inputs, loss))
+    inputs = _checked_inputs(told, inputs)
+    kept, highest = _checked_labels(told, labels, inputs, loss)
+    return Split(inputs, kept), highest
+
+
+class _OfSamples:
+    """Labels of a `Dataset` where they are not kept: looked at for the highest class number, unless classes have names.
+
+    Attributes:
+        highest: the highest so far, -1 where there was none yet.
+    """
+
+    def __init__(self, where: str, loss: str, highest_named: int) -> None:
+        self._where, self._loss, self.highest = where, loss, highest_named
+        self._named = highest_named >= 0
+        self._first = torch.empty(0)
+
+    def begin(self, first: Tensor, inputs: Tensor) -> Callable[[Tensor], None] | None:
+        """Take those of the first sample, [1, ...]; what is to look at those of all, `None` where nobody has to."""
+        self._first = _typed_labels(self._where, first, inputs, self._loss)
+        if self._first.is_floating_point():
+            return None
+        _highest(self._where, self._first)
+        return None if self._named else self._look
+
+    def like(self, labels: Tensor) -> Tensor:
+        """Those of the first sample in the shape of `labels`, without memory for the others."""
+        if not self._first.is_floating_point() and self.highest < 0:
+            raise ConfigError(_all_ignored(self._where))
+        return self._first.expand(labels.shape)
+
+    def _look(self, labels: Tensor) -> None:
+        self.highest = max(self.highest, _highest(self._where, labels.to(torch.int64)))
 
 
 def _checked_inputs(where: str, inputs: Tensor) -> Tensor:
@@ -127,7 +169,19 @@ def _checked_inputs(where: str, inputs: Tensor) -> Tensor:
     return kept.contiguous(memory_format=torch.channels_last) if is_images else kept.contiguous()
 
 
-def _checked_labels(where: str, labels: Tensor, inputs: Tensor, loss: str) -> Tensor:
+def _checked_labels(where: str, labels: Tensor, inputs: Tensor, loss: str) -> tuple[Tensor, int]:
+    """The labels, and the highest of their class numbers; -1 where they are none."""
+    typed = _typed_labels(where, labels, inputs, loss)
+    if typed.is_floating_point():
+        return typed, -1
+    highest = _highest(where, typed)
+    if highest < 0:
+        raise ConfigError(_all_ignored(where))
+    return typed, highest
+
+
+def _typed_labels(where: str, labels: Tensor, inputs: Tensor, loss: str) -> Tensor:
+    """Labels as floats or int64, whichever the loss takes."""
     if labels.dim() == 0 or len(labels) != len(inputs) or labels.numel() == 0:
         raise ConfigError(f"{where} labels have the shape {list(labels.shape)} for {len(inputs)} inputs; they must be [N] or [N, ...].")
     if labels.dtype.is_complex:
@@ -138,15 +192,23 @@ def _checked_labels(where: str, labels: Tensor, inputs: Tensor, loss: str) -> Te
     elif loss == "mse" or plain.is_floating_point() or plain.dtype == torch.bool:
         return plain if plain.dtype in (torch.float32, torch.float64) else plain.float()
     # Of the larger unsigned types torch knows no minimum.
-    whole = plain.to(torch.int64)
-    counted = whole if whole.dim() == 1 else whole[whole != IGNORED]
+    return plain.to(torch.int64)
+
+
+def _highest(where: str, labels: Tensor) -> int:
+    """The highest class number of int64 labels, -1 where all positions count for nothing."""
+    counted = labels if labels.dim() == 1 else labels[labels != IGNORED]
     if not len(counted):
-        raise ConfigError(f"{where} labels are all {IGNORED}, which counts for nothing; they must be class numbers.")
+        return -1
     lowest, highest = int(counted.min()), int(counted.max())
     if lowest < 0 or highest >= MAX_CLASSES:
         wrong = lowest if lowest < 0 else highest
         raise ConfigError(f"{where} labels hold {wrong}; they must be class numbers from 0 to {MAX_CLASSES - 1:,}.")
-    return whole
+    return highest
+
+
+def _all_ignored(where: str) -> str:
+    return f"{where} labels are all {IGNORED}, which counts for nothing; they must be class numbers."
 
 
 def _check_classes(where: str, labels: Tensor, loss: str) -> None:

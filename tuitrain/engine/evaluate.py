@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Generator, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -85,7 +85,7 @@ class Evaluator:
     def _batches(self) -> Generator[Progress, None, Score | None]:
         # loss over samples, loss over batches: kept on the device until the end, as the answers are.
         sums = torch.zeros(2, dtype=torch.float64, device=self.split.labels.device)
-        answers = _answers(self.split)
+        count = _count(self.split)
         total, told = -(-len(self.split) // self.batch_size), 0.0
         for number in range(total):
             if self.ending():
@@ -94,22 +94,21 @@ class Evaluator:
                 told = time.monotonic()
                 yield Progress(phase="evaluating", done=number, total=total, unit="batches")
             try:
-                sums += self._batch(self._rows(number), map(self._rows, range(number + 1, total)), answers)
+                sums += self._batch(self._rows(number), map(self._rows, range(number + 1, total)), count)
             except Interrupted:
                 return None
-        share = answers.right().double() / (self.split.labels != IGNORED).sum()
-        loss, loss_sum, accuracy = torch.cat((sums, share[None])).tolist()
-        return Score(loss / len(self.split), loss_sum, accuracy, answers if isinstance(answers, Answers) else None)
+        loss, loss_sum, accuracy = torch.cat((sums, count.share()[None])).tolist()
+        return Score(loss / len(self.split), loss_sum, accuracy, count.answers)
 
     def _rows(self, number: int) -> slice:
         return slice(number * self.batch_size, (number + 1) * self.batch_size)
 
     @torch.no_grad()
-    def _batch(self, rows: slice, then: Iterable[slice], answers: Answers | _Positions | _NoAnswers) -> Tensor:
+    def _batch(self, rows: slice, then: Iterable[slice], count: _Count) -> Tensor:
         inputs, labels = batch(self.split, rows, self.dtype, self.batch_dim, then)
         outputs = six_views(lambda views: logits(self._outputs(views)), inputs) if self.tta else self._outputs(inputs)
         loss = self.criterion(outputs, labels).double()
-        answers.add(logits(outputs))
+        count.add(logits(outputs), labels)
         return torch.stack((loss * len(labels), loss))
 
     def _outputs(self, inputs: Tensor) -> Any:
@@ -117,40 +116,69 @@ class Evaluator:
             return self.model(inputs)
 
 
-def _answers(split: Split) -> Answers | _Positions | _NoAnswers:
+class _Count(Protocol):
+    """What the scores of all samples come to."""
+
+    @property
+    def answers(self) -> Answers | None:
+        """What the model says of each, where that is kept."""
+        ...
+
+    def add(self, scores: Tensor, labels: Tensor) -> None:
+        """Take the next samples' scores and labels."""
+        ...
+
+    def share(self) -> Tensor:
+        """The share of answers that are right, from 0 to 1, 0-dim, on the device."""
+        ...
+
+
+def _count(split: Split) -> _Count:
     if split.targets == "classes":
-        return Answers(split)
-    return _Positions(split) if split.targets == "positions" else _NoAnswers(split)
+        return _Classes(split)
+    return _Positions(split) if split.targets == "positions" else _Numbers(split)
+
+
+class _Classes:
+    def __init__(self, split: Split) -> None:
+        self.answers = self._answers = Answers(split)
+        self._total = len(split)
+
+    def add(self, scores: Tensor, labels: Tensor) -> None:
+        self._answers.add(scores)  # which knows the labels of all
+
+    def share(self) -> Tensor:
+        return self._answers.right().double() / self._total
 
 
 class _Positions:
     """Counts at how many positions the model is right, and keeps nothing else: of images, or texts, there are many."""
 
+    answers = None
+
     def __init__(self, split: Split) -> None:
-        self._split = split
-        self._seen = 0
-        self._right = torch.zeros((), dtype=torch.int64, device=split.labels.device)
+        self._right, self._counted = torch.zeros(2, dtype=torch.int64, device=split.labels.device)
 
-    def add(self, scores: Tensor) -> None:
-        """Take the next samples' scores [B, C, ...]; where a NaN is among those of a position, it is not right."""
-        labels = self._split.labels[self._seen : self._seen + len(scores)]
-        self._seen += len(scores)
+    def add(self, scores: Tensor, labels: Tensor) -> None:
+        # Where a NaN is among the scores [B, C, ...] of a position, it is not right.
         self._right += ((scores.argmax(1) == labels) & ~scores.isnan().any(1)).sum()
+        self._counted += (labels != IGNORED).sum()
 
-    def right(self) -> Tensor:
-        """As `Answers.right`, of positions."""
-        return self._right
+    def share(self) -> Tensor:
+        share: Tensor = self._right.double() / self._counted
+        return share
 
 
-class _NoAnswers:
+class _Numbers:
     """Of outputs that are compared with numbers none is simply right."""
+
+    answers = None
 
     def __init__(self, split: Split) -> None:
         self._device = split.labels.device
 
-    def add(self, scores: Tensor) -> None:
-        """Nothing to count."""
+    def add(self, scores: Tensor, labels: Tensor) -> None:
+        pass
 
-    def right(self) -> Tensor:
-        """As `Answers.right`, NaN."""
-        return torch.full((), math.nan, device=self._device)
+    def share(self) -> Tensor:
+        return torch.full((), math.nan, dtype=torch.float64, device=self._device)

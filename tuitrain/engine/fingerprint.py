@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
 from tuitrain.config import RunConfig, own_functions
 from tuitrain.engine.samples import Dataset, rows
@@ -17,16 +18,20 @@ _SAMPLES, _BYTES = 256, 1 << 22
 
 
 def of_data(dataset: Dataset) -> str:
-    """A mark of all labels and of inputs from all over the data set: a start does not wait until all of them have been looked at."""
+    """A mark of all labels that are known, and of samples from all over the data set: a start does not wait until all were looked at."""
     mark = 0
     for split in dataset.splits:
-        mark = zlib.crc32(split.labels.cpu().numpy().tobytes(), mark)
         size = max(split.inputs[0].numel() * split.inputs.element_size(), 1)
         count = min(len(split), _SAMPLES, max(_BYTES // size, 1))
         looked_at = torch.arange(count, device=split.inputs.device) * len(split) // count
-        seen = rows(split, looked_at)[0].cpu().contiguous().flatten()
-        mark = zlib.crc32(seen.view(torch.uint8).numpy().tobytes(), mark)
+        inputs, labels = rows(split, looked_at)
+        mark = _mark(labels if split.reads_labels else split.labels, mark)
+        mark = _mark(inputs, mark)
     return f"{mark:08x}"
+
+
+def _mark(tensor: Tensor, before: int) -> int:
+    return zlib.crc32(tensor.cpu().contiguous().flatten().view(torch.uint8).numpy().data, before)
 
 
 def of_code(config: RunConfig) -> dict[str, str]:

@@ -74,7 +74,8 @@ class Split:
         contiguous: the model can be trained with contiguous inputs only, and `inputs` are.
         targets: what `labels` are for the model that is trained with them; class numbers that it does not score each are mere numbers.
         files: what the samples' files are called, where each is a file and someone may ask for it.
-        readers: read the samples each time anew; `inputs` are all the first one then, and `labels` those of one draw.
+        readers: read the samples each time anew; `inputs` are all the first one then, and `labels` those of one draw or, where a sample
+            has more than one number, all the first one's too.
     """
 
     inputs: Tensor
@@ -92,7 +93,13 @@ class Split:
         """The same samples on `device`, in the same dtype and memory format; with `inputs_too` false their inputs are where they were, as
         they are where they are read."""
         move = inputs_too and self.readers is None
-        return replace(self, inputs=self.inputs.to(device) if move else self.inputs, labels=self.labels.to(device))
+        labels = self.labels[:1].to(device).expand(self.labels.shape) if self.reads_labels else self.labels.to(device)
+        return replace(self, inputs=self.inputs.to(device) if move else self.inputs, labels=labels)
+
+    @property
+    def reads_labels(self) -> bool:
+        """Whether labels are known of one sample alone: masks, or texts, of all of them would take more memory than there is."""
+        return self.readers is not None and self.labels.dim() > 1
 
     @property
     def nbytes(self) -> int:

@@ -32,7 +32,8 @@ _LONG_SECONDS = 10.0
 @dataclass(frozen=True, eq=False)
 class Part:
     """What was read: inputs [N, ...] and labels [N] or [N, ...]. Of a part that `readers` read again and again the inputs are all the first
-    one, without memory of their own, and labels that may be drawn at random too are as they were drawn once."""
+    one, without memory of their own, and labels that may be drawn at random too are as they were drawn once; where a sample has several,
+    they are all the first one's."""
 
     inputs: Tensor
     labels: Tensor
@@ -45,7 +46,11 @@ def is_readable(part: Any) -> bool:
 
 
 def read(
-    config: RunConfig, part: PartName, dataset: Any, ending: Callable[[], bool], check: Callable[[Tensor, Tensor], object]
+    config: RunConfig,
+    part: PartName,
+    dataset: Any,
+    ending: Callable[[], bool],
+    check: Callable[[Tensor, Tensor], Callable[[Tensor], None] | None],
 ) -> Generator[Notice | Progress, None, Part]:
     """A part of `config.data` that is a `Dataset` of (input, label).
 
@@ -56,7 +61,8 @@ def read(
     Args:
         part: what its samples are for.
         ending: asked now and then; `True` ends it.
-        check: gets inputs and labels of the first sample alone, and raises where they cannot be trained with.
+        check: gets inputs and labels of the first sample alone, and raises where they cannot be trained with. What it gives gets the labels
+            of all samples, some at a time, where they are not kept; `None` where nobody has to look at them.
 
     Raises:
         ConfigError: a sample cannot be read or is not alike the others, or there is no memory for its labels.
@@ -65,11 +71,13 @@ def read(
     if type(dataset) is TensorDataset and len(dataset.tensors) == 2:
         return Part(*dataset.tensors)
     reading = _Reading(config, part, dataset, ending)
-    check(reading.first[None], reading.label[None])
+    look = check(reading.first[None], reading.label[None])
     drawn, seen, seconds = reading.look()
-    size, free = reading.first.nbytes * reading.count, free_memory()
+    size, free = (reading.first.nbytes + reading.label.nbytes) * reading.count, free_memory()
     if size > free or (drawn and part == "train"):
         why = "are drawn at random" if size <= free else f"would take {words.size(size)} of memory, and {words.size(free)} are free"
+        if reading.label.dim():
+            return (yield from reading.labels_too(look, why))
         return (yield from reading.anew(known_labels(dataset, seen), why))
     if drawn:
         yield Notice(level="warning", text=_DRAWN_ONCE)
@@ -146,6 +154,17 @@ class _Reading:
                     room[index] = marks
 
                 yield from self._each(readers, f"the labels of {self._all}", keep)
+        return (yield from self._read_anew(readers, labels, why))
+
+    def labels_too(self, look: Callable[[Tensor], None] | None, why: str) -> Generator[Notice | Progress, None, Part]:
+        """As `anew`, of labels that are not kept either: those of masks, or of texts, may take more memory than the inputs."""
+        readers = self._readers()
+        with closed_on_failure(readers):
+            if look is not None:
+                yield from self._each(readers, f"the labels of {self._all}", lambda index, values, marks: look(marks))
+        return (yield from self._read_anew(readers, self.label.expand(self.count, *self.label.shape), why))
+
+    def _read_anew(self, readers: Readers, labels: Tensor, why: str) -> Generator[Notice, None, Part]:
         each = "epoch" if self._part == "train" else "evaluation"
         yield Notice(text=f"The {self._part} samples {why}: {words.readers(readers.workers)} them anew in each {each}.")
         return Part(self.first.expand(self.count, *self.first.shape), labels, readers)

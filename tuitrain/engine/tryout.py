@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from tuitrain.config import MODELS, OF_CLASSES, ConfigError, RunConfig
 from tuitrain.engine.criterion import make_criterion
-from tuitrain.engine.data import Dataset, Split, batch
+from tuitrain.engine.data import Dataset, Interrupted, Split, batch
 from tuitrain.engine.failures import breaks_cuda, first_line, first_line_and_place, is_of_the_device, is_out_of_memory, unusable
 from tuitrain.engine.loss_tryout import loss_misfit
 from tuitrain.engine.models import made_for, model_dtype
@@ -177,7 +177,7 @@ def _check_forward(model: nn.Module, dataset: Dataset, config: RunConfig, device
         if (unfit := loss_misfit(outputs, labels, config, device)) is not None:
             raise _Misfit(unfit)
         return output
-    classes = max(len(dataset.classes), _highest_label(dataset) + 1)
+    classes = len(dataset.classes)
     shape = "no tensor" if output is None else list(output.shape)
     fitting = [len(labels), classes, *labels.shape[1:]]
     if shape != fitting and fitting in shapes and named_logits(outputs) is None:
@@ -226,7 +226,7 @@ def _hint(scores: Tensor, inputs: Tensor, labels: Tensor, dataset: Dataset, conf
     # As torch's recurrent layers do without batch_first.
     if inputs.dim() == 3 and len(scores) == inputs.shape[other]:
         return f" A model that takes the samples on axis {other} needs batch_dim {other}."
-    lowest = int(dataset.train.labels.min())
+    lowest = int(dataset.train.labels.min()) if labels.dim() == 1 else 0
     if lowest and scores.shape[1] == classes - lowest:
         return f" The training labels begin at {lowest}; class numbers count from 0."
     if config.model not in MODELS and len(scores) == inputs.shape[config.batch_dim]:
@@ -269,12 +269,10 @@ def _why_no_loss(twin: nn.Module, split: Split, config: RunConfig, device: torch
                 return f"it gives {list(scores.shape)}"
             if back:
                 loss.backward()
+    except Interrupted:
+        raise
     except (Exception, SystemExit) as error:  # whatever the model raises
         if breaks_cuda(error):
             raise ConfigError(f"model: {config.model!r} cannot be trained on {device}: {first_line(error)}.") from error
         return None if is_out_of_memory(error) else first_line_and_place(error)
     return None
-
-
-def _highest_label(dataset: Dataset) -> int:
-    return max(int(split.labels.max()) for split in dataset.splits)

@@ -40,9 +40,11 @@ def main() -> None:
         samples = _own_samples(ask) if ask.folder is None else _images(ask.folder, names[0], ask.config.image_size)
         reader = _Reader(link, samples, ask.layout.views(mmap.mmap(memory, ask.layout.size)), ask.config.seed)
     except ConfigError as error:
-        link.send(encoded(Failed(str(error))))
+        with suppress(ConnectionError):  # the run has ended meanwhile
+            link.send(encoded(Failed(str(error))))
         return
-    link.send(encoded(Ready()))
+    with suppress(ConnectionError):
+        link.send(encoded(Ready()))
     if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
         reader.work()  # no child could use CUDA any more
     else:
