@@ -147,8 +147,9 @@ def test_dropout_draws_the_same_replayed_or_not_and_when_a_run_goes_on(
         {"warmup_steps": 20, "max_grad_norm": 0.05},
         {"data": "drawn_sets:make_images", "shuffle": True, "epochs": 8},
         {"data": "test_targets:make_tokens", "model": "test_targets:Language", "shuffle": True},
+        {"data": "drawn_sets:make_windows", "model": "drawn_sets:Language", "epochs": 8},
     ],
-    ids=["plain", "augmented", "bf16", "clipped", "read", "tokens"],
+    ids=["plain", "augmented", "bf16", "clipped", "read", "tokens", "tokens that are read"],
 )
 @pytest.mark.parametrize("share", [0.5, 0], ids=["on it", "on the host"])
 def test_no_step_waits_for_the_gpu(
