@@ -10,7 +10,7 @@ from tuitrain.engine.augment import crop_flip, flip_shift, moves
 from tuitrain.engine.data import Split, batch
 from tuitrain.engine.group import Group
 from tuitrain.engine.models import model_dtype
-from tuitrain.engine.samples import numbers, ready, sent
+from tuitrain.engine.samples import Interrupted, numbers, ready, sent
 
 SPREAD = 1_000_003
 """Odd, so that different seeds stay different in the lowest 32 bits, which are all that torch's generator for the CPU takes."""
@@ -64,7 +64,10 @@ class Batches:
     def flaw_of(self, step: int) -> str | None:
         """What makes the loss of a step (from 1) no finite number, where a sample of its batch does; `None` where all are finite."""
         epoch, position = divmod(step - 1, self.per_epoch)
-        return self._split.flaw(self._index(epoch + 1, position), self._dtype, "training", draw=epoch + 1)
+        try:
+            return self._split.flaw(self._index(epoch + 1, position), self._dtype, "training", draw=epoch + 1)
+        except Interrupted:  # nobody waits for an answer any more
+            return None
 
     def _read(self, epoch: int, position: int) -> tuple[Tensor, Tensor]:
         """The batch as the readers give it, on the device; those after it are begun."""

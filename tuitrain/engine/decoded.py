@@ -7,16 +7,15 @@ import hashlib
 import os
 import shutil
 import time
-import zlib
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
-import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from tuitrain.engine import fingerprint
 from tuitrain.events import Notice
 from tuitrain.paths import cache_dir
 
@@ -105,4 +104,4 @@ def _key(folder: Path, side: int, *, pixels: bool) -> str:
 
 def _checksums(tensors: dict[str, Tensor]) -> str:
     """CRC-32 of each tensor: a flipped bit on disk must not become a pixel, and a cryptographic hash takes six times as long."""
-    return " ".join(f"{zlib.crc32(tensor.view(torch.uint8).numpy().data):08x}" for tensor in tensors.values())
+    return " ".join(f"{fingerprint.of_tensor(tensor):08x}" for tensor in tensors.values())

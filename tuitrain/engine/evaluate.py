@@ -80,7 +80,10 @@ class Evaluator:
     def flaw(self) -> str | None:
         """What makes the loss no finite number, where a sample does; `None` where all are finite."""
         flaws = (self.split.flaw(self._rows(number), self.dtype, "test") for number in range(-(-len(self.split) // self.batch_size)))
-        return next((flaw for flaw in flaws if flaw is not None), None)
+        try:
+            return next((flaw for flaw in flaws if flaw is not None), None)
+        except Interrupted:  # nobody waits for an answer any more
+            return None
 
     def _batches(self) -> Generator[Progress, None, Score | None]:
         # loss over samples, loss over batches: kept on the device until the end, as the answers are.
@@ -141,14 +144,14 @@ def _count(split: Split) -> _Count:
 
 class _Classes:
     def __init__(self, split: Split) -> None:
-        self.answers = self._answers = Answers(split)
+        self.answers = Answers(split)
         self._total = len(split)
 
     def add(self, scores: Tensor, labels: Tensor) -> None:
-        self._answers.add(scores)  # which knows the labels of all
+        self.answers.add(scores)  # which knows the labels of all
 
     def share(self) -> Tensor:
-        return self._answers.right().double() / self._total
+        return self.answers.right().double() / self._total
 
 
 class _Positions:

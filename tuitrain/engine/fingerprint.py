@@ -25,12 +25,12 @@ def of_data(dataset: Dataset) -> str:
         count = min(len(split), _SAMPLES, max(_BYTES // size, 1))
         looked_at = torch.arange(count, device=split.inputs.device) * len(split) // count
         inputs, labels = rows(split, looked_at)
-        mark = _mark(labels if split.reads_labels else split.labels, mark)
-        mark = _mark(inputs, mark)
+        mark = of_tensor(inputs, of_tensor(labels if split.reads_labels else split.labels, mark))
     return f"{mark:08x}"
 
 
-def _mark(tensor: Tensor, before: int) -> int:
+def of_tensor(tensor: Tensor, before: int = 0) -> int:
+    """CRC-32 of its bytes, and of what came `before`."""
     return zlib.crc32(tensor.cpu().contiguous().flatten().view(torch.uint8).numpy().data, before)
 
 

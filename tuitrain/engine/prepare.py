@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-import zlib
 from collections.abc import Generator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -211,7 +210,7 @@ def _load(config: RunConfig, control: Control) -> Generator[Event, None, Dataset
 def _in_words(dataset: Dataset) -> str:
     """What ranks have to have the same of; a data function of one's own may draw in each of them anew."""
     samples = f"{dataset.kind} with {len(dataset.train):,} training and {len(dataset.test or ()):,} test samples"
-    return samples if dataset.train.reads_labels else f"{samples} (their labels {zlib.crc32(dataset.train.labels.numpy().tobytes()):08x})"
+    return samples if dataset.train.reads_labels else f"{samples} (their labels {fingerprint.of_tensor(dataset.train.labels):08x})"
 
 
 def check_data(config: RunConfig, dataset: Dataset) -> None:

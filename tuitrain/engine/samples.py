@@ -117,12 +117,11 @@ class Split:
         Args:
             part: what these samples are for, "training" or "test".
             draw: see `rows`.
+
+        Raises:
+            Interrupted: the person asked to end while they were read.
         """
-        try:
-            pair = rows(self, index, draw)
-        except Interrupted:  # nobody waits for an answer any more
-            return None
-        for name, values in zip(("inputs", "labels"), pair, strict=True):
+        for name, values in zip(("inputs", "labels"), rows(self, index, draw), strict=True):
             finite = values.to(dtype).isfinite()
             finite = finite.reshape(len(finite), -1).all(1)
             if not bool(finite.all()):

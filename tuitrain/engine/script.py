@@ -117,7 +117,7 @@ def training_part(
     if config.max_steps is not None:
         lines.append(f"max_steps = {config.max_steps}")
     lines += ["", "", "def batch(inputs, labels, rows):", '    """The samples in `rows`, on the device, ready for the model."""']
-    lines += data.input_lines(config, kind, dtype, contiguous=contiguous, whole=whole if kind == "custom" else False)
+    lines += data.input_lines(config, kind, dtype, contiguous=contiguous, whole=whole)
     if takes_rows(config):
         condition = "inputs = inputs.permute(0, 2, 3, 1).flatten(2)"
         rows = "  # a sequence of rows: red, green and blue of their pixels"

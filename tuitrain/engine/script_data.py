@@ -87,13 +87,13 @@ def _counted(config: RunConfig, targets: Targets) -> str:
 
 
 def input_lines(config: RunConfig, kind: DataKind, dtype: str, *, contiguous: bool, whole: bool | None) -> list[str]:
-    """What a network takes of the inputs in `rows`."""
+    """What a network takes of the inputs in `rows`; `contiguous`, `whole`: see `script.training_part`."""
     picked = f"inputs[rows]{'.contiguous()' if contiguous else ''}"
     # Where nothing is divided, a slice would stay a view of the data, which one's own model may change in place.
     stay = "torch.int64, copy=True)  # whole numbers stay such"
     if whole:
         return [f"    inputs = {picked}.to(device, {stay}"]
-    if whole is None:
+    if whole is None and kind == "custom":
         return [
             f"    inputs = {picked}.to(device)",
             "    if inputs.is_floating_point() or inputs.dtype == torch.uint8:",

@@ -76,9 +76,7 @@ def read(
     size, free = (reading.first.nbytes + reading.label.nbytes) * reading.count, free_memory()
     if size > free or (drawn and part == "train"):
         why = "are drawn at random" if size <= free else f"would take {words.size(size)} of memory, and {words.size(free)} are free"
-        if reading.label.dim():
-            return (yield from reading.labels_too(look, why))
-        return (yield from reading.anew(known_labels(dataset, seen), why))
+        return (yield from reading.anew(known_labels(dataset, seen), look, why))
     if drawn:
         yield Notice(level="warning", text=_DRAWN_ONCE)
     if seconds * reading.count > _LONG_SECONDS and workers_for(config) > 1:
@@ -143,30 +141,32 @@ class _Reading:
             yield from self._each(readers, self._all, keep)
         return Part(inputs, labels)
 
-    def anew(self, labels: Tensor | None, why: str) -> Generator[Notice | Progress, None, Part]:
-        """By processes, each time that the samples are gone through; the `labels` now, where they are not known."""
+    def anew(self, labels: Tensor | None, look: Callable[[Tensor], None] | None, why: str) -> Generator[Notice | Progress, None, Part]:
+        """By processes, each time that the samples are gone through.
+
+        Args:
+            labels: of all samples; `None` where they are not known, and have to be read now. Where a sample has several they are not kept:
+                those of masks, or of texts, may take more memory than the inputs.
+            look: see `read`.
+        """
+        room: Tensor | None = None
+        if self.label.dim():
+            labels = self.label.expand(self.count, *self.label.shape)
+        elif labels is None:
+            room = labels = self._room_for_labels()
+
+        def take(index: Tensor, values: Tensor, marks: Tensor) -> None:
+            if room is not None:
+                room[index] = marks
+            elif look is not None:
+                look(marks)
+
         readers = self._readers()
         with closed_on_failure(readers):
-            if labels is None:
-                room = labels = self._room_for_labels()
-
-                def keep(index: Tensor, values: Tensor, marks: Tensor) -> None:
-                    room[index] = marks
-
-                yield from self._each(readers, f"the labels of {self._all}", keep)
-        return (yield from self._read_anew(readers, labels, why))
-
-    def labels_too(self, look: Callable[[Tensor], None] | None, why: str) -> Generator[Notice | Progress, None, Part]:
-        """As `anew`, of labels that are not kept either: those of masks, or of texts, may take more memory than the inputs."""
-        readers = self._readers()
-        with closed_on_failure(readers):
-            if look is not None:
-                yield from self._each(readers, f"the labels of {self._all}", lambda index, values, marks: look(marks))
-        return (yield from self._read_anew(readers, self.label.expand(self.count, *self.label.shape), why))
-
-    def _read_anew(self, readers: Readers, labels: Tensor, why: str) -> Generator[Notice, None, Part]:
-        each = "epoch" if self._part == "train" else "evaluation"
-        yield Notice(text=f"The {self._part} samples {why}: {words.readers(readers.workers)} them anew in each {each}.")
+            if room is not None or (self.label.dim() and look is not None):
+                yield from self._each(readers, f"the labels of {self._all}", take)
+            each = "epoch" if self._part == "train" else "evaluation"
+            yield Notice(text=f"The {self._part} samples {why}: {words.readers(readers.workers)} them anew in each {each}.")
         return Part(self.first.expand(self.count, *self.first.shape), labels, readers)
 
     def _readers(self) -> Readers:

@@ -107,6 +107,8 @@ class Readers:
         except OSError as error:
             what = f"{layout.places} batches of {words.size(layout.size // layout.places)} cannot be read by other processes"
             raise ConfigError(f"{self._where}: {what}: {error.strerror or error}.") from error
+        self._arrives = select.poll()
+        self._arrives.register(self._link, select.POLLIN)
         self._views = layout.views(memory)
         self._ready = False
         self._failed: ConfigError | None = None
@@ -187,9 +189,7 @@ class Readers:
             self._find_out()
 
     def _take_answer(self) -> None:
-        arrives = select.poll()
-        arrives.register(self._link, select.POLLIN)
-        while not arrives.poll(_ASK_MILLISECONDS):
+        while not self._arrives.poll(_ASK_MILLISECONDS):
             if self.ending():
                 raise Interrupted
         try:
