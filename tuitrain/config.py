@@ -27,6 +27,9 @@ DATA = ("auto", "cifar10", "synthetic", "random")
 LOSSES = ("cross_entropy", "nll", "mse")
 OF_CLASSES = ("cross_entropy", "nll")
 """Those of them that compare scores with class numbers."""
+OPTIMIZERS = ("sgd", "adam", "adamw")
+_TORCHS = ("Adadelta", "Adafactor", "Adagrad", "Adamax", "ASGD", "Muon", "NAdam", "RAdam", "RMSprop", "Rprop")
+"""Other optimizers of torch's, of which a person may give the name alone."""
 RECIPES = (
     *("seed-cnn", "multi-gpu", "random-linear", "rnn", "rnn-batch-first", "transformer", "transformer-batch-first", "resnet18"),
     "speedrun-94",
@@ -82,7 +85,9 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     such, like `torch.nn:HuberLoss`."""
     label_smoothing: Annotated[float, Meta(ge=0, lt=1, description="a number from 0 up to, not including, 1")] = 0.0
     """How much of each label is shared out over all classes; in the test loss too."""
-    optimizer: Literal["sgd", "adam", "adamw"] = "sgd"
+    optimizer: str = "sgd"
+    """A built-in optimizer or an import string: `make_optimizer(model, config) -> torch.optim.Optimizer`, or a class of such, like
+    `torch.optim:RMSprop`."""
     lr: Annotated[float, Meta(gt=0, le=LARGEST, description="a number above 0")] = 0.01
     momentum: Annotated[float, Meta(ge=0, lt=1, description="a number from 0 up to, not including, 1")] = 0.0
     nesterov: bool = False
@@ -221,6 +226,7 @@ def allowed(field: str) -> str:
         "model": f"one of {', '.join(MODELS)}, or an import string like my_package.nets:make_model",
         "data": f"one of {', '.join(DATA)}, a folder, or an import string like my_package.data:make_data",
         "loss": f"one of {', '.join(LOSSES)}, or an import string like my_package.losses:my_loss",
+        "optimizer": f"one of {', '.join(OPTIMIZERS)}, or an import string like torch.optim:RMSprop",
         "device": "auto, auto:N, auto:all, or one or several of cpu, cuda, cuda:N and cuda:N-M with commas",
         "output_device": "cpu, cuda or cuda:N, or none",
         "rdzv_endpoint": "HOST:PORT, or none",
@@ -282,9 +288,10 @@ def _check_string(field: str, value: str) -> None:
     if clean(value) != value:
         what = "holds control characters" if is_utf8(value) else "is not UTF-8"
         raise ConfigError(f"{field}: {clean(value)!r} {what}; it must be {allowed(field)}.")
-    built_in = {"model": MODELS, "loss": LOSSES}.get(field, (value,))
+    built_in = {"model": MODELS, "loss": LOSSES, "optimizer": OPTIMIZERS}.get(field, (value,))
     if value not in built_in and not is_import_string(value):
-        raise ConfigError(f"{field}: {value!r} is not known; it must be {allowed(field)}.{nearest(value, built_in)}")
+        meant = _import_string_meant(field, value) or nearest(value, built_in)
+        raise ConfigError(f"{field}: {value!r} is not known; it must be {allowed(field)}.{meant}")
     if field in ("data", "weights", "on_end") and not value.strip():
         raise _not_allowed(field, value)
     if field == "device":
@@ -295,6 +302,14 @@ def _check_string(field: str, value: str) -> None:
         raise _not_allowed(field, value)
     if field == "nnodes" and not 1 <= machines(value)[0] <= machines(value)[1]:
         raise _not_allowed(field, value)
+
+
+def _import_string_meant(field: str, value: str) -> str:
+    """` Did you mean 'x'?` for the import string of a name without a colon: `torch.nn.HuberLoss`, or `rmsprop` as torch has it."""
+    module, _, name = value.rpartition(".")
+    known = [f"torch.optim:{one}" for one in _TORCHS if field == "optimizer" and one.casefold() == value.casefold()]
+    meant = next(filter(is_import_string, (f"{module}:{name}", *known)), None)
+    return "" if meant is None else f" Did you mean '{meant}'?"
 
 
 def _is_endpoint(value: str) -> bool:
@@ -315,7 +330,7 @@ def is_import_string(value: str) -> bool:
 
 def own_functions(config: RunConfig) -> dict[str, str]:
     """The import strings of a configuration, by their fields; before its data was found, one may be the name of a folder."""
-    return {field: value for field in ("model", "data", "loss") if is_import_string(value := getattr(config, field))}
+    return {field: value for field in ("model", "data", "loss", "optimizer") if is_import_string(value := getattr(config, field))}
 
 
 def parse_device(spec: str) -> tuple[str, ...] | int | None:
@@ -372,7 +387,7 @@ def _check_together(config: RunConfig) -> None:
     _check_devices(config)
     _check_machines(config)
     _check_image_size(config)
-    if config.momentum and config.optimizer != "sgd":
+    if config.momentum and config.optimizer in ("adam", "adamw"):
         raise ConfigError(f"momentum: {config.momentum} is for the optimizer sgd; with {config.optimizer} it must be 0.")
     if config.nesterov and not config.momentum:
         raise ConfigError("nesterov: true needs a momentum above 0; set momentum, or leave nesterov out.")

@@ -192,7 +192,6 @@ def test_a_typed_value_becomes_the_fields_type(field: str, text: str, value: obj
         ("seed", "4294967296", "seed: '4294967296' is not allowed; it must be a whole number from 0 to 4294967295."),
         ("seed", "-1", "seed: '-1' is not allowed; it must be a whole number from 0 to 4294967295."),
         ("shuffle", "yes", "shuffle: 'yes' is not allowed; it must be true or false."),
-        ("optimizer", "adm", "optimizer: 'adm' is not allowed; it must be one of sgd, adam, adamw. Did you mean 'adam'?"),
         ("lerning_rate", "1", f"lerning_rate: there is no such field. It must be one of {', '.join(FIELDS)}."),
         ("learning_rate", "1", "learning_rate: there is no such field. Did you mean 'lr'?"),
         ("Grad-Clip", "1", "Grad-Clip: there is no such field. Did you mean 'max_grad_norm'?"),
@@ -211,6 +210,26 @@ def test_a_wrong_value_gets_one_sentence(field: str, text: str, expected: str) -
     with pytest.raises(ConfigError) as error:
         with_changes(DEFAULTS, {field: text}, from_text=True)
     assert str(error.value) == expected
+
+
+@pytest.mark.parametrize(
+    ("field", "text", "meant"),
+    [
+        ("optimizer", "adm", "adam"),
+        ("optimizer", "AdamW", "adamw"),
+        ("optimizer", "rmsprop", "torch.optim:RMSprop"),
+        ("optimizer", "torch.optim.RMSprop", "torch.optim:RMSprop"),
+        ("loss", "rmsprop", None),
+        ("loss", "torch.nn.HuberLoss", "torch.nn:HuberLoss"),
+        ("model", "nets.deep.Net", "nets.deep:Net"),
+        ("model", "nets.3", None),
+    ],
+)
+def test_what_may_be_an_import_string_too(field: str, text: str, meant: str | None) -> None:
+    with pytest.raises(ConfigError) as error:
+        with_changes(DEFAULTS, {field: text}, from_text=True)
+    hint = "" if meant is None else f" Did you mean '{meant}'?"
+    assert str(error.value) == f"{field}: '{text}' is not known; it must be {allowed(field)}.{hint}"
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,7 @@ def test_a_restored_run_goes_on_bit_for_bit(tmp_path: Path, changes: Any) -> Non
     random.seed(99)
     np.random.seed(99)
     model = build_model(config).train()
-    optimizer = make_optimizer(config, model.parameters())
+    optimizer = make_optimizer(config, model)
     model = model.to(memory_format=torch.channels_last)
     torch.manual_seed(99)
     checkpoint.restore(contents, model, optimizer, CPU)
@@ -97,7 +97,7 @@ def test_a_restored_run_goes_on_bit_for_bit(tmp_path: Path, changes: Any) -> Non
 def test_python_and_numpy_generators_come_back(tmp_path: Path) -> None:
     contents = checkpoint.load(saved(tmp_path))
     model = build_model(small_config())
-    optimizer = make_optimizer(small_config(), model.parameters())
+    optimizer = make_optimizer(small_config(), model)
     checkpoint.restore(contents, model, optimizer, CPU)
     drawn = random.random(), float(np.random.rand()), float(torch.rand(()))
     checkpoint.restore(contents, model, optimizer, CPU)

@@ -248,7 +248,7 @@ def test_a_persons_own_model_is_not_recorded_on_a_gpu_except_in_the_tests_there(
         config, card = small_config(model=model, device="cuda:0"), torch.device("cuda:0")
         network = build_model(config)
         single = Single(network, nn.CrossEntropyLoss(), torch.device("cpu"), autocast(config, card))
-        optimizer = make_optimizer(config, network.parameters())
+        optimizer = make_optimizer(config, network)
         return step_graphs(config, single, network, optimizer, update(optimizer), card) is not None
 
     monkeypatch.setattr("tuitrain.engine.graphs.CudaRecorder", lambda device: None)
@@ -262,7 +262,7 @@ def test_a_compiled_network_is_recorded_too(monkeypatch: pytest.MonkeyPatch) -> 
     network = build_model(config)
     compiled = torch.compile(network, backend="eager")
     single = Single(compiled, nn.CrossEntropyLoss(), torch.device("cpu"), autocast(config, card))  # type: ignore[arg-type]
-    optimizer = make_optimizer(config, network.parameters())
+    optimizer = make_optimizer(config, network)
     monkeypatch.setattr("tuitrain.engine.graphs.CudaRecorder", lambda device: FakeRecorder(network, optimizer))
     graphs = step_graphs(config, single, network, optimizer, update(optimizer), card)
     assert graphs is not None
@@ -319,7 +319,7 @@ def test_a_checkpoint_does_not_say_how_updates_are_computed(tmp_path: Path, opti
     contents = checkpoint.load(checkpoint.checkpoints(tmp_path / "checkpoints")[-1])
     saved = contents.state["optimizer"]["groups"][0]
     model = nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(64, CLASSES))
-    mine = make_optimizer(config, model.parameters(), fused=fused)
+    mine = make_optimizer(config, model, fused=fused)
     saved["fused"] = not fused
     checkpoint.restore(contents, model, mine)
     assert mine.param_groups[0]["fused"] is (True if fused else None)

@@ -25,7 +25,7 @@ from tuitrain.engine.averaging import Lookahead
 from tuitrain.engine.batches import Batches
 from tuitrain.engine.data import Split
 from tuitrain.engine.models import build_model
-from tuitrain.engine.optim import make_optimizer, trained_parameters
+from tuitrain.engine.optim import make_optimizer
 from tuitrain.engine.run import Run
 from tuitrain.engine.schedule import make_schedule, triangle
 from tuitrain.engine.speedrun import SpeedrunNet
@@ -108,7 +108,7 @@ def test_the_fitted_convolution_whitens_patches() -> None:
 def test_groups_of_parameters() -> None:
     config = few()
     net = build_model(config)
-    optimizer = make_optimizer(config, trained_parameters(config, net))
+    optimizer = make_optimizer(config, net)
     weights, biases, first = optimizer.param_groups
     trained = {id(parameter) for parameter in net.parameters() if parameter.requires_grad}
     assert {id(one) for group in optimizer.param_groups for one in group["params"]} == trained
@@ -126,7 +126,7 @@ def test_groups_of_parameters() -> None:
 
 def test_a_groups_own_epochs_count_without_a_schedule_too() -> None:
     config = few(lr_schedule="none")
-    optimizer = make_optimizer(config, trained_parameters(config, build_model(config)))
+    optimizer = make_optimizer(config, build_model(config))
     schedule = make_schedule(config, optimizer, 30)
     for epoch, expected in ((3, [0.02, 1.28, 0.02]), (4, [0.02, 1.28, 0.0])):
         schedule(1, epoch)

@@ -11,7 +11,8 @@ from test_launcher import SIZES, WIDE, changed, launcher, looked, make, row
 from textual import events
 from textual.pilot import Pilot
 
-from tuitrain.tui.launch.form import FIELDS, FURTHER, Form
+from tuitrain.tui.launch.form import FIELDS, FURTHER, TYPED, Form
+from tuitrain.tui.launch.hints import Machine
 
 ALL = [field.name for field in (*FIELDS, *FURTHER)]
 
@@ -57,7 +58,7 @@ async def test_what_further_rows_hold_is_trained(session: FakeSession, sampler: 
         await looked(pilot)
         await pilot.press("m")
         for field, keys in {
-            "optimizer": ("left",),
+            "optimizer": ("right", "right"),
             "weight_decay": (".", "0", "5", "tab"),
             "max_grad_norm": ("1", "down"),
             "lr_schedule": ("space",),
@@ -255,6 +256,25 @@ def test_what_only_sgd_has_goes_and_comes_back_with_it() -> None:
     assert form.set_text("optimizer", "adam")
     assert form.set_text("optimizer", "sgd")
     assert form.config.momentum == 0.0
+
+
+def test_an_optimizer_of_ones_own_is_typed_beside_the_built_in_ones() -> None:
+    form = Form(changed(momentum=0.9, nesterov=True))
+    assert form.options("optimizer") == ("sgd", "adam", "adamw", TYPED)
+    assert not form.set_text("optimizer", "rmsprop")
+    assert form.errors["optimizer"].endswith("Did you mean 'torch.optim:RMSprop'?")
+    assert form.set_text("optimizer", "torch.optim:RMSprop")
+    assert form.options("optimizer") == ("sgd", "adam", "adamw", "torch.optim:RMSprop", TYPED)
+    assert (form.config.momentum, form.config.nesterov) == (0.9, True)
+    hints = {field: form.hint(field, None).text for field in ("optimizer", "momentum")}  # type: ignore[arg-type]
+    assert hints == {"optimizer": "your own", "momentum": "where your optimizer takes one"}
+    assert form.hint("lr", Machine((), (), 2)).text == "for RMSprop, momentum 0.9"
+    form.toggle_further()
+    form.refuse("momentum: 0.9 is nothing that the optimizer 'torch.optim:Adagrad' takes; it must be 0.0.")
+    assert form.errors["momentum"] == "0.9 is nothing that the optimizer 'torch.optim:Adagrad' takes; it must be 0.0."
+    assert form.set_text("optimizer", "adam")
+    assert form.set_text("optimizer", "my.optim:make")
+    assert (form.config.momentum, form.config.nesterov) == (0.9, True)
 
 
 def test_a_warm_up_goes_while_the_schedule_rises_by_itself_and_comes_back() -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import deque
+
 import torch
 
-from tuitrain.config import MODELS, RunConfig
+from tuitrain.config import MODELS, OPTIMIZERS, RunConfig
 from tuitrain.engine.criterion import make_criterion
 from tuitrain.engine.data import rows_of, stand_in
 from tuitrain.engine.imports import import_string
 from tuitrain.engine.models import build_model, model_dtype, takes_rows
+from tuitrain.engine.optimizer_tryout import try_optimizer
 from tuitrain.engine.placement import place
 from tuitrain.engine.prepare import check_data
 from tuitrain.engine.strategies.choose import check_even, resolve
@@ -44,3 +47,8 @@ def check(config: RunConfig) -> None:
     # A person's own model that is meant for a GPU may not be able to do without.
     if data is not None and (config.model in MODELS or all(device.type == "cpu" for device in devices)):
         tried(model.to(model_dtype(config)), data, config, torch.device("cpu"))
+    if config.optimizer not in OPTIMIZERS:
+        import_string("optimizer", config.optimizer)
+    # So may an optimizer.
+    if all(device.type == "cpu" for device in devices):
+        deque(try_optimizer(model, config, torch.device("cpu")), maxlen=0)

@@ -15,6 +15,7 @@ import hashlib
 import json
 import os
 import random
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -151,10 +152,11 @@ def restore(contents: Contents, model: nn.Module, optimizer: torch.optim.Optimiz
     """
     try:
         model.load_state_dict(contents.model)
-        optimizer.load_state_dict(_optimizer_state(contents, optimizer))
+        saved = _optimizer_state(contents, optimizer)
+        optimizer.load_state_dict(saved)
     except (RuntimeError, ValueError) as error:
         raise BadCheckpoint(f"the checkpoint does not fit this model: {first_line(error)}.") from error
-    _match_layout(optimizer)
+    _as_saved(optimizer, saved["state"])
     version, words, gauss = contents.state["random"]["python"]
     random.setstate((version, tuple(words), gauss))
     kind, keys, *rest = contents.state["random"]["numpy"]
@@ -202,17 +204,26 @@ def _optimizer_state(contents: Contents, optimizer: torch.optim.Optimizer) -> di
     return {"state": state, "param_groups": groups}
 
 
-def _match_layout(optimizer: torch.optim.Optimizer) -> None:
-    """Files hold contiguous tensors; in training an optimizer's state has the memory format of its parameter.
+def _as_saved(optimizer: torch.optim.Optimizer, saved: Mapping[int, Mapping[str, Any]]) -> None:
+    """Bring the state that was loaded into the memory and of the type that it had.
 
-    What has not is copied all the same: a tensor of a checkpoint keeps the whole file in memory.
+    Files hold contiguous tensors, and in training an optimizer's state has the memory format of its parameter. torch loads what is no
+    count of steps as of the parameter's type, whatever it was, and no text. What is right is copied all the same: a tensor of a checkpoint
+    keeps the whole file in memory.
+
+    Args:
+        saved: the state as the file has it, by the places of the parameters.
     """
-    for parameter, values in optimizer.state.items():
-        for name, value in values.items():
-            if isinstance(value, Tensor) and value.dim() and value.shape == parameter.shape:
-                values[name] = torch.empty_like(parameter, dtype=value.dtype, requires_grad=False).copy_(value)
-            elif isinstance(value, Tensor):
-                values[name] = value.clone()
+    for index, parameter in enumerate(parameter for group in optimizer.param_groups for parameter in group["params"]):
+        values = optimizer.state.get(parameter, {})
+        for name in values.keys() & saved.get(index, {}).keys():
+            value, was = values[name], saved[index][name]
+            if not isinstance(value, Tensor):
+                values[name] = was
+                continue
+            value = value if name == "step" else was.to(value.device)
+            alike = value.dim() and value.shape == parameter.shape
+            values[name] = torch.empty_like(parameter, dtype=value.dtype, requires_grad=False).copy_(value) if alike else value.clone()
 
 
 def _expected(folder: Path) -> dict[str, str]:

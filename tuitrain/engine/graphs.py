@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from tuitrain.config import LOSSES, MODELS, RunConfig
 from tuitrain.engine.failures import first_line
 from tuitrain.engine.memory import free_on
+from tuitrain.engine.optim import is_torchs
 from tuitrain.engine.strategies import Strategy
 from tuitrain.engine.strategies.single import Single
 from tuitrain.events import Notice
@@ -186,9 +187,12 @@ def step_graphs(
 ) -> StepGraphs | None:
     """What replays the steps of `strategy`, where it is `Single` on a CUDA `device`; see `StepGraphs`.
 
-    Built-in networks and losses alone: a person's own may take another course at a later step, and a recorded one would not know.
+    Built-in networks and losses alone: a person's own may take another course at a later step, and a recorded one would not know. An
+    optimizer that is not torch's may give the parameters other memory.
     """
-    if not isinstance(strategy, Single) or device.type != "cuda" or config.model not in MODELS or config.loss not in LOSSES:
+    if not isinstance(strategy, Single) or device.type != "cuda":
+        return None
+    if config.model not in MODELS or config.loss not in LOSSES or not is_torchs(optimizer):
         return None
     return StepGraphs(strategy, model, optimizer, update, config.batch_size, CudaRecorder(device))
 

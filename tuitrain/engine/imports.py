@@ -6,10 +6,13 @@ import importlib
 import inspect
 import sys
 from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from importlib.machinery import PathFinder
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeAlias
+
+import torch
 
 from tuitrain.config import ConfigError, RunConfig, own_functions
 from tuitrain.engine import own_modules
@@ -18,8 +21,10 @@ from tuitrain.engine.vision import imported
 from tuitrain.python import no_module
 from tuitrain.text import clean, nearest
 
-CONFIG, NUM_CLASSES = "config", "num_classes"
-"""What a person's function can be called with."""
+CONFIG, NUM_CLASSES, MODEL, PARAMETERS = "config", "num_classes", "model", "parameters"
+"""What a person's function can be called with; with the parameters of the model goes what is set of an optimizer."""
+TORCHS = "torch.optim:"
+"""How the import strings of torch's own optimizers begin."""
 Arguments: TypeAlias = Mapping[str, Collection[str]]
 """What each is called with, by its field."""
 
@@ -45,6 +50,8 @@ def import_string(field: str, value: str) -> Callable[..., Any]:
         raise ConfigError(f"{field}: {value!r} is a {type(function).__name__}; it must be a function.")
     if field == "loss":
         _check_loss(value, function)
+    elif field == "optimizer":
+        _check_optimizer(value, function)
     elif arguments(field, function) is None:
         raise ConfigError(f"{field}: {value!r} needs more than the configuration; it must be a function like make_{field}(config).")
     result: Callable[..., Any] = function
@@ -54,10 +61,19 @@ def import_string(field: str, value: str) -> Callable[..., Any]:
 def _check_loss(value: str, function: Callable[..., Any]) -> None:
     """Raises: ConfigError: it is neither a function of outputs and labels nor a class that is made of nothing."""
     if inspect.isclass(function):
-        if not _takes(function):
+        if not takes(function):
             raise ConfigError(f"loss: the class {value!r} cannot be made without arguments; it must be a function loss(outputs, labels).")
-    elif not _takes(function, "outputs", "labels"):
+    elif not takes(function, "outputs", "labels"):
         raise ConfigError(f"loss: {value!r} cannot be called with outputs and labels; it must be a function loss(outputs, labels).")
+
+
+def _check_optimizer(value: str, function: Callable[..., Any]) -> None:
+    """Raises: ConfigError: it is neither a function of a model nor a class of optimizers."""
+    wanted = "it must be a function make_optimizer(model, config), or a class of torch.optim.Optimizer"
+    if inspect.isclass(function) and not issubclass(function, torch.optim.Optimizer):
+        raise ConfigError(f"optimizer: {value!r} is no class of optimizers; {wanted}.")
+    if arguments("optimizer", function) is None:
+        raise ConfigError(f"optimizer: {value!r} cannot be called with a model; {wanted}.")
 
 
 def called(field: str, function: Callable[..., Any], config: RunConfig, num_classes: int | None = None) -> Any:
@@ -68,19 +84,32 @@ def called(field: str, function: Callable[..., Any], config: RunConfig, num_clas
 
 
 def arguments(field: str, function: Callable[..., Any]) -> tuple[str, ...] | None:
-    """What a person's function for `field` is called with, of `config` and, by its name, `num_classes`; `None`: it asks for more.
+    """What a person's function for `field` is called with, by these names; `None`: it asks for more.
 
     One that takes an argument gets the configuration. What the class of a network takes is mostly something else: where it can do without,
     it gets the configuration only if it has a parameter of that name. A network that has a parameter `num_classes` gets the number of
-    classes of the data.
+    classes of the data. What makes an optimizer gets the model and, where it has a parameter for it, the configuration; a class of
+    optimizers the parameters.
     """
+    if field == "optimizer":
+        return _arguments_of_optimizer(function)
     classes = (NUM_CLASSES,) if field == "model" and _has(function, NUM_CLASSES) else ()
     named = dict.fromkeys(classes, 0)
-    alone = _takes(function, **named)
-    if not _takes(function, CONFIG, **named):
+    alone = takes(function, **named)
+    if not takes(function, CONFIG, **named):
         return classes if alone else None
     unasked = inspect.isclass(function) and alone and not _has(function, CONFIG)
     return classes if unasked else (CONFIG, *classes)
+
+
+def _arguments_of_optimizer(function: Callable[..., Any]) -> tuple[str, ...] | None:
+    kind = function.func if isinstance(function, partial) else function
+    if inspect.isclass(kind):
+        return (PARAMETERS,)
+    alone = takes(function, MODEL)
+    if takes(function, MODEL, CONFIG) and (not alone or _has(function, CONFIG)):
+        return MODEL, CONFIG
+    return (MODEL,) if alone else None
 
 
 def noted_arguments(config: RunConfig) -> dict[str, str]:
@@ -96,8 +125,16 @@ def noted_arguments(config: RunConfig) -> dict[str, str]:
 
 def arguments_of_run(config: RunConfig, environment: Mapping[str, Any]) -> Arguments:
     """What a person's own functions were called with, as `noted_arguments` has kept it."""
-    kept = {field: str(environment.get(_noted(field), CONFIG)).split(", ") for field in _asked_for_something(config)}
-    return {field: [name for name in names if name in (CONFIG, NUM_CLASSES)] for field, names in kept.items()}
+    asked = _asked_for_something(config)
+    kept = {field: str(environment.get(_noted(field), _untried(field, value))).split(", ") for field, value in asked.items()}
+    return {field: [name for name in names if name in (CONFIG, NUM_CLASSES, MODEL, PARAMETERS)] for field, names in kept.items()}
+
+
+def _untried(field: str, value: str) -> str:
+    """What a person's own function is most likely called with, while nobody has looked at it."""
+    if field != "optimizer":
+        return CONFIG
+    return PARAMETERS if value.startswith(TORCHS) else f"{MODEL}, {CONFIG}"
 
 
 def _asked_for_something(config: RunConfig) -> dict[str, str]:
@@ -143,7 +180,7 @@ def _check_not_hidden(field: str, value: str, module_name: str) -> None:
         raise ConfigError(f"{field}: {value!r}: the module {package} is {other}, not your {name}, which needs another name.")
 
 
-def _takes(function: Callable[..., Any], *values: object, **named: object) -> bool:
+def takes(function: Callable[..., Any], *values: object, **named: object) -> bool:
     """Whether it can be called with as many values as these: a network's class often takes none, or asks for sizes."""
     try:
         inspect.signature(function).bind(*values, **named)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,30 +13,41 @@ import torch
 from torch import nn
 from torch.nn.utils import clip_grad_norm_
 
-from tuitrain.config import RunConfig
+from tuitrain.config import OPTIMIZERS, RunConfig
+from tuitrain.engine.own_optimizer import own_optimizer
 from tuitrain.engine.speedrun import SpeedrunNet
 from tuitrain.engine.uncompiled import hide_nothing
 from tuitrain.events import Notice
 
 
-def trained_parameters(config: RunConfig, model: nn.Module) -> Iterable[nn.Parameter] | list[dict[str, Any]]:
-    """What of `model` an optimizer gets: all parameters alike, or groups of them where a built-in model asks for that."""
-    return model.parameter_groups(config.lr, config.weight_decay) if isinstance(model, SpeedrunNet) else model.parameters()
+def make_optimizer(config: RunConfig, model: nn.Module, *, fused: bool = False) -> torch.optim.Optimizer:
+    """The optimizer over the parameters of `model`, which are already on their device.
 
+    Args:
+        fused: each update of a built-in one is one kernel, see `may_fuse`.
 
-def make_optimizer(
-    config: RunConfig, parameters: Iterable[nn.Parameter] | list[dict[str, Any]], *, fused: bool = False
-) -> torch.optim.Optimizer:
-    """The optimizer over `parameters`, which are already on their device; `fused`: each update is one kernel, see `may_fuse`."""
+    Raises:
+        ConfigError: a person's own cannot be made for this model.
+    """
     hide_nothing(torch.optim.Optimizer)
+    parameters = model.parameter_groups(config.lr, config.weight_decay) if isinstance(model, SpeedrunNet) else model.parameters()
     way = True if fused else None  # torch's own choice
     if config.optimizer == "sgd":
         momentum, decay = config.momentum, config.weight_decay
         return torch.optim.SGD(parameters, lr=config.lr, momentum=momentum, nesterov=config.nesterov, weight_decay=decay, fused=way)
-    kind = torch.optim.Adam if config.optimizer == "adam" else torch.optim.AdamW
-    optimizer = kind(parameters, lr=config.lr, weight_decay=config.weight_decay, fused=way)
+    if config.optimizer in OPTIMIZERS:
+        kind = torch.optim.Adam if config.optimizer == "adam" else torch.optim.AdamW
+        optimizer: torch.optim.Optimizer = kind(parameters, lr=config.lr, weight_decay=config.weight_decay, fused=way)
+    else:
+        optimizer = own_optimizer(config, model, parameters)
     _ask_no_gpu(optimizer)
     return optimizer
+
+
+def is_torchs(optimizer: torch.optim.Optimizer) -> bool:
+    """Whether a step of it is what torch has written, and nothing besides."""
+    hooks = (getattr(optimizer, f"_optimizer_step_{when}_hooks", ()) for when in ("pre", "post"))
+    return type(optimizer).__module__.startswith("torch.optim.") and not any(hooks)
 
 
 def _ask_no_gpu(optimizer: torch.optim.Optimizer) -> None:
@@ -59,20 +71,20 @@ def _has_no_gaps(tensor: torch.Tensor) -> bool:
 
 
 def update(optimizer: torch.optim.Optimizer, max_grad_norm: float | None = None) -> Callable[[], None]:
-    """What `optimizer.step` and `zero_grad` do, without the wrappers around them: they import torch's compiler, see `uncompiled`.
+    """What `optimizer.step` and `zero_grad` do; of torch's own without the wrappers around them, which import its compiler, see
+    `uncompiled`.
 
     Args:
         max_grad_norm: the gradients are clipped to it first, as torch's `clip_grad_norm_` does, which makes no device wait.
     """
-    step = inspect.unwrap(type(optimizer).step)
+    move = partial(torch.no_grad()(inspect.unwrap(type(optimizer).step)), optimizer) if is_torchs(optimizer) else optimizer.step
     parameters = [one for group in optimizer.param_groups for one in group["params"]]
 
     def run() -> None:
-        with torch.no_grad():
-            if max_grad_norm is not None:
-                clip_grad_norm_(parameters, max_grad_norm)
-            _begin_momentum(optimizer)
-            step(optimizer)
+        if max_grad_norm is not None:
+            clip_grad_norm_(parameters, max_grad_norm)
+        _begin_momentum(optimizer)
+        move()
         for one in parameters:
             one.grad = None
 

@@ -27,6 +27,7 @@ from tuitrain.engine.group import Group
 from tuitrain.engine.imports import noted_arguments
 from tuitrain.engine.models import build_model, model_dtype, takes_rows
 from tuitrain.engine.optim import precision_notices
+from tuitrain.engine.optimizer_tryout import try_optimizer
 from tuitrain.engine.placement import cuda_devices
 from tuitrain.engine.resume import DECIDING
 from tuitrain.engine.samples import closed_on_failure, is_whole
@@ -175,6 +176,7 @@ def prepare(
         own = devices if group is None else (group.own(devices),)
         dataset, modules = yield from _placed(model, dataset, resolved, own)
         try_alone(modules[own[0]], dataset, config, own[0], batches.sizes(total), count)
+        yield from try_optimizer(modules[own[0]], config, own[0])
         with reaching(own[:1]):
             fit_seconds = fit(modules[own[0]], dataset.train, config)
             if given is not None:

@@ -18,7 +18,7 @@ from tuitrain.engine.graphs import step_graphs
 from tuitrain.engine.keeper import Keeper
 from tuitrain.engine.losses import LossLog
 from tuitrain.engine.models import model_dtype
-from tuitrain.engine.optim import autocast, make_optimizer, may_fuse, trained_parameters, update
+from tuitrain.engine.optim import autocast, make_optimizer, may_fuse, update
 from tuitrain.engine.prepare import Prepared
 from tuitrain.engine.samples import Interrupted
 from tuitrain.engine.schedule import make_schedule
@@ -53,7 +53,7 @@ class Run:
         self.where = prepared.where
         self.batches = prepared.batches
         self.total_steps = prepared.total_steps
-        self.optimizer = make_optimizer(config, trained_parameters(config, model), fused=may_fuse(model))
+        self.optimizer = make_optimizer(config, model, fused=may_fuse(model))
         self._set_rates = make_schedule(config, self.optimizer, prepared.total_steps)
         self._averaging = Lookahead(model, prepared.total_steps) if config.averaging == "lookahead" else None
         self.update = update(self.optimizer, config.max_grad_norm)

@@ -9,11 +9,12 @@ import msgspec
 from tuitrain.config import LOSSES, RunConfig, is_import_string, own_functions
 from tuitrain.engine import script_data as data
 from tuitrain.engine import script_loss as loss
+from tuitrain.engine import script_optimizer as optimizer
 from tuitrain.engine import script_ranks as ranks
 from tuitrain.engine import script_speedrun as speedrun
 from tuitrain.engine.augment import crop_flip
 from tuitrain.engine.batches import SPREAD
-from tuitrain.engine.imports import CONFIG, NUM_CLASSES, Arguments
+from tuitrain.engine.imports import CONFIG, MODEL, NUM_CLASSES, TORCHS, Arguments
 from tuitrain.engine.models import BUILT_IN, takes_rows
 from tuitrain.engine.outputs import logits, named_logits, tensors
 from tuitrain.engine.script_devices import device_lines, is_numbered, needs_copy, replica_lines, scores, split_function
@@ -97,8 +98,15 @@ def model_part(config: RunConfig, kind: DataKind, given: Arguments, scores: int 
     if wide and built_in is None and contiguous is None:
         wide.insert(0, "# In this memory a .view() after a convolution may be refused; .reshape() does the same, and is not.")
     lines += wide
-    lines += [*speedrun.fit_lines(config, data.scaling(kind)), *weights_lines(config), *replica_lines(config)]
-    return "\n".join([*lines, f"criterion = {loss.criterion(config)}", f"optimizer = {_optimizer(config)}"])
+    lines += [*speedrun.fit_lines(config, data.scaling(kind)), *weights_lines(config)]
+    moves, criterion = [f"optimizer = {optimizer.made(config, given)}"], [f"criterion = {loss.criterion(config)}"]
+    if MODEL in given.get("optimizer", ()):
+        moves[0] += "" if contiguous is not None else "  # without config, where it takes none"
+        # It gets the model itself, and not what stands for that on several devices.
+        lines += [*moves, *replica_lines(config), *criterion]
+    else:
+        lines += [*replica_lines(config), *criterion, *moves]
+    return "\n".join(lines)
 
 
 def training_part(
@@ -178,7 +186,7 @@ def _epoch(config: RunConfig, scores: int | None, *, contiguous: bool) -> list[s
         lines += ranks.step_lines(config, _forward(config, " " * 8))
     else:
         lines += [*_forward(config, " " * 8), "", *_UPDATE]
-    lines = [*speedrun.clipped(config, lines), *speedrun.update_lines(config)]
+    lines = [*optimizer.clipped(config, lines), *speedrun.update_lines(config)]
     return [*lines, "        if step == max_steps:", "            break"] if config.max_steps is not None else lines
 
 
@@ -251,8 +259,8 @@ def _imports(config: RunConfig, kind: DataKind, given: Arguments, *, anew: bool)
     if own_functions(config):
         standard |= {"import random"} | ({"from types import SimpleNamespace"} if _asks_for_config(given) else set())
         others |= {"import numpy as np"}
-    names = {"model": "make_model", "data": "make_data", "loss": "own_loss"}
-    own = {_own_import(value, names[field]) for field, value in own_functions(config).items()}
+    names = {"model": "make_model", "data": "make_data", "loss": "own_loss", "optimizer": "make_optimizer"}
+    own = {_own_import(value, names[field]) for field, value in own_functions(config).items() if not value.startswith(TORCHS)}
     groups = [sorted(group, key=lambda line: (line.startswith("from"), line)) for group in (standard, others, own) if group]
     return [line for group in groups for line in ("", *group)][1:]
 
@@ -270,20 +278,6 @@ def _own_import(value: str, name: str) -> str:
 def _seed(config: RunConfig) -> list[str]:
     own = ["random.seed(seed)", "np.random.seed(seed)"] if own_functions(config) else []
     return [*own, "torch.manual_seed(seed)"]
-
-
-def _optimizer(config: RunConfig) -> str:
-    name = {"sgd": "SGD", "adam": "Adam", "adamw": "AdamW"}[config.optimizer]
-    settings = [f"lr={config.lr}"]
-    if config.momentum:
-        settings.append(f"momentum={config.momentum}")
-    if config.nesterov:
-        settings.append("nesterov=True")
-    # AdamW's own default is not 0.
-    if config.weight_decay or config.optimizer == "adamw":
-        settings.append(f"weight_decay={config.weight_decay}")
-    parameters = "groups" if speedrun.is_fitted(config) else "model.parameters()"
-    return f"torch.optim.{name}({parameters}, {', '.join(settings)})"
 
 
 def _title(text: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
 
 from tuitrain.config import RunConfig
 from tuitrain.engine.augment import flip_shift, moves
@@ -81,14 +80,6 @@ def step_lines(config: RunConfig) -> list[str]:
 def update_lines(config: RunConfig) -> list[str]:
     """After an update."""
     return ["        lookahead.after_step(step, epoch)"] if config.averaging == "lookahead" else []
-
-
-def clipped(config: RunConfig, lines: Sequence[str]) -> list[str]:
-    """The lines of a step, with its gradients clipped before the update where that is asked for."""
-    if config.max_grad_norm is None:
-        return list(lines)
-    clip = f"        nn.utils.clip_grad_norm_(model.parameters(), {config.max_grad_norm})"
-    return [each for line in lines for each in ((clip, line) if line.strip() == "optimizer.step()" else (line,))]
 
 
 def end_lines(config: RunConfig) -> list[str]:

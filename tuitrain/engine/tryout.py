@@ -89,7 +89,7 @@ def try_alone(model: nn.Module, dataset: Dataset, config: RunConfig, device: tor
     tries = [(dataset.train, "train", "trained")] if any(_comes_to_one(size, count) for size in sizes) else []
     if dataset.test is not None and 1 in (config.batch_size, len(dataset.test) % config.batch_size):
         tries.append((dataset.test, "test", "evaluated"))
-    if not tries or (twin := _twin(model)) is None:
+    if not tries or (twin := twin_of(model)) is None:
         return
     for split, part, done in tries:
         learns = split is dataset.train
@@ -136,7 +136,7 @@ def _try_forward(model: nn.Module, dataset: Dataset, config: RunConfig, device: 
         _Misfit: the model does not take these inputs, or gives nothing that the loss can compare with their labels.
         ConfigError: there is no room for them.
     """
-    twin = None if config.model in MODELS else _twin(model)
+    twin = None if config.model in MODELS else twin_of(model)
     if twin is not None:
         try:
             scores = _check_forward(twin, dataset, config, device)
@@ -240,11 +240,11 @@ def _can_step(model: nn.Module, dataset: Dataset, config: RunConfig, device: tor
     Raises:
         ConfigError: trying it has broken CUDA.
     """
-    twin = _twin(model)
+    twin = twin_of(model)
     return twin is None or _why_no_loss(twin, dataset.train, config, device, 2, back=True) is None
 
 
-def _twin(model: nn.Module) -> nn.Module | None:
+def twin_of(model: nn.Module) -> nn.Module | None:
     """A copy to try things with; `None` where there can be none."""
     try:
         return copy.deepcopy(model)

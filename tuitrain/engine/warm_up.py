@@ -16,7 +16,7 @@ from tuitrain.engine.criterion import make_criterion
 from tuitrain.engine.data import Split, batch
 from tuitrain.engine.failures import first_line
 from tuitrain.engine.models import model_dtype
-from tuitrain.engine.optim import autocast, make_optimizer, may_fuse, trained_parameters, update
+from tuitrain.engine.optim import autocast, make_optimizer, may_fuse, update
 from tuitrain.engine.seeding import untouched_random
 from tuitrain.engine.speedrun import SpeedrunNet
 from tuitrain.engine.views import six_views
@@ -64,7 +64,7 @@ def warm_up(
     with untouched_random(device), nullcontext() if compiled is None else _put_back(model):
         twin, criterion = copy.deepcopy(model) if compiled is None else model, make_criterion(config)
         scores = twin if compiled is None else compiled
-        optimizer = make_optimizer(config, trained_parameters(config, twin), fused=may_fuse(twin))
+        optimizer = make_optimizer(config, twin, fused=may_fuse(twin))
         step = update(optimizer)
         whole, labels = batches.get(1, 0, 1)
         for size in sizes:

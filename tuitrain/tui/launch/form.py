@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
 from tuitrain import paths
-from tuitrain.config import DATA, DEFAULTS, LOSSES, MODELS, RECIPES, ConfigError, RunConfig, choices, with_changes, written
+from tuitrain.config import DATA, DEFAULTS, LOSSES, MODELS, OPTIMIZERS, RECIPES, ConfigError, RunConfig, choices, with_changes, written
 from tuitrain.device_names import short
 from tuitrain.recipes import command_line, load_recipe, recipe_of, recipe_summary, recipe_text
 from tuitrain.tui.launch.disk import Disk, Folder
@@ -64,12 +64,14 @@ FURTHER = (
     Field("on_end", "on end"),
 )
 """Rows that show when they are asked for."""
-_GO_WITH: Mapping[str, tuple[tuple[str, ...], Mapping[str, str]]] = {
-    "optimizer": (("sgd",), {"momentum": "0", "nesterov": "false"}),
-    "lr_schedule": (("none", "cosine"), {"warmup_steps": "0"}),
-    "loss": (("cross_entropy",), {"label_smoothing": "0"}),
+_BUILT_IN = {"loss": LOSSES, "optimizer": OPTIMIZERS}
+"""By a row: the choices beside which one of the person's own may be typed."""
+_GO_WITH: Mapping[str, tuple[Callable[[str], bool], Mapping[str, str]]] = {
+    "optimizer": (lambda choice: choice not in ("adam", "adamw"), {"momentum": "0", "nesterov": "false"}),
+    "lr_schedule": (lambda choice: choice != "triangle", {"warmup_steps": "0"}),
+    "loss": (lambda choice: choice == "cross_entropy", {"label_smoothing": "0"}),
 }
-"""By a row: the choices with which alone other rows have a value, and what those have without."""
+"""By a row: with which of its choices other rows may have a value, and what those have with all others."""
 
 
 class Form:
@@ -116,16 +118,18 @@ class Form:
         if field == "device":
             offered = ("auto", *self.devices)
             return (*(() if current in offered else (current,)), *offered, TYPED)
-        if field == "loss":
-            return (*LOSSES, *(() if current in LOSSES else (current,)), TYPED)
+        if field in _BUILT_IN:
+            built_in = _BUILT_IN[field]
+            return (*built_in, *(() if current in built_in else (current,)), TYPED)
         return ("false", "true") if isinstance(getattr(self.config, field), bool) else choices(field)
 
     def wanted(self, field: str) -> str:
         """What may be typed where a value is not chosen; nothing for a row of numbers or of a name."""
         if field == "data":
             return f"{', '.join(self._offered_data())} or the path of a folder"
-        words = {"device": "auto, auto:2, cpu, cuda:0, or several with commas", "loss": f"{', '.join(LOSSES)}, or your own, module:name"}
-        return words.get(field, "")
+        if field in _BUILT_IN:
+            return f"{', '.join(_BUILT_IN[field])}, or your own, module:name"
+        return "auto, auto:2, cpu, cuda:0, or several with commas" if field == "device" else ""
 
     def cycle(self, field: str, by: int) -> str:
         """The option `by` places on."""
@@ -280,8 +284,8 @@ class Form:
 
     def _take_choice(self, field: str, choice: str) -> bool:
         """What only some choices have goes with them, and comes back with them; whether it is right."""
-        having, without = _GO_WITH[field]
-        has, will_have = getattr(self.config, field) in having, choice in having
+        goes_with, without = _GO_WITH[field]
+        has, will_have = goes_with(getattr(self.config, field)), goes_with(choice)
         aside = {name: self.text(name) for name in without} if has and not will_have else self._set_aside.get(field, {})
         changes = {} if has and will_have else aside if will_have else without
         if not self._change(field, {field: choice, **changes}):

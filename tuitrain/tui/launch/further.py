@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tuitrain.config import DATA, MODELS, RunConfig
+from tuitrain.config import DATA, MODELS, OPTIMIZERS, RunConfig
 from tuitrain.tui.launch.hints import Hint
 
 _SCHEDULES = {"none": "the rate stays as it is", "cosine": "falls to 0 at the end", "triangle": "rises for 23 % of the steps, then falls"}
@@ -14,6 +14,8 @@ def further_hint(field: str, config: RunConfig) -> Hint:
     """What the value of one of the further rows means, with the other values."""
     if field in ("momentum", "nesterov"):
         return _of_sgd(field, config)
+    if field == "optimizer":
+        return Hint("torch's own" if config.optimizer in OPTIMIZERS else "your own")
     if field == "lr_schedule":
         return Hint(_SCHEDULES[config.lr_schedule])
     if field == "max_grad_norm":
@@ -39,7 +41,6 @@ def further_hint(field: str, config: RunConfig) -> Hint:
     if field == "weights":
         return Hint("none: as the seed draws them" if config.weights is None else "what of the file fits the model")
     texts = {
-        "optimizer": "torch's own",
         "weight_decay": "as torch has it",
         "shuffle": "another order in each epoch" if config.shuffle else "the order is fixed",
         "compile": "up to a minute before the first step" if config.compile else "",
@@ -52,6 +53,8 @@ def further_hint(field: str, config: RunConfig) -> Hint:
 
 
 def _of_sgd(field: str, config: RunConfig) -> Hint:
-    if config.optimizer != "sgd":
+    if config.optimizer in ("adam", "adamw"):
         return Hint("for sgd only", idle=True)
+    if config.optimizer not in OPTIMIZERS and field == "momentum":
+        return Hint("where your optimizer takes one")
     return Hint("for a momentum above 0", idle=True) if field == "nesterov" and not config.momentum else Hint()

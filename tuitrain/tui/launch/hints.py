@@ -114,7 +114,12 @@ def _recipe(config: RunConfig) -> Hint:
     axis = f" · batch axis {config.batch_dim}" if config.batch_dim else ""
     # Most recipes are called by their network.
     model = "" if config.recipe.startswith(config.model) else f"{config.model} · "
-    return Hint(f"{model}{config.optimizer} · {order}{axis}")
+    return Hint(f"{model}{_name(config.optimizer)} · {order}{axis}")
+
+
+def _name(optimizer: str) -> str:
+    """What it is called; of an import string without the module."""
+    return optimizer.rpartition(":")[2]
 
 
 def _data(config: RunConfig, now: Situation) -> Hint:
@@ -239,7 +244,7 @@ def _batch_size(config: RunConfig, samples: int | None, replicas: int) -> Hint:
 
 
 def _lr(config: RunConfig) -> Hint:
-    text = f"for {config.optimizer}" + (f", momentum {config.momentum:g}" if config.momentum else "")
+    text = f"for {_name(config.optimizer)}" + (f", momentum {config.momentum:g}" if config.momentum else "")
     if config.recipe in RECIPES:
         usual = load_recipe(config.recipe).lr
         text += f"; {config.recipe} has {usual:g}" if usual != config.lr else ""

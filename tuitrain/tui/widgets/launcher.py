@@ -12,7 +12,7 @@ from textual import events, work
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
-from tuitrain.config import DATA, LOSSES, RunConfig
+from tuitrain.config import DATA, LOSSES, OPTIMIZERS, RunConfig
 from tuitrain.text import one_line
 from tuitrain.tui.launch import last
 from tuitrain.tui.launch.disk import Disk, look
@@ -156,7 +156,7 @@ class Launcher(FormPane, can_focus=True):
         option = self.form.cycle(field, by)
         if option in (FOLDER, TYPED):
             text = self.form.text(field)
-            self._open_editor("" if text in (*DATA, *LOSSES, "auto", *self.form.devices) else text)
+            self._open_editor("" if text in (*DATA, *LOSSES, *OPTIMIZERS, "auto", *self.form.devices) else text)
             return
         self.form.set_text(field, option)
         if field == "recipe":

@@ -1,0 +1,103 @@
+"""An optimizer of the person's own: what their function makes of the model, or a class, such as one of torch's that is not built in."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from tuitrain.config import ConfigError, RunConfig, written
+from tuitrain.engine.imports import CONFIG, MODEL, PARAMETERS, arguments, import_string, takes
+from tuitrain.engine.places import one_line
+
+Parameters = Iterable[nn.Parameter] | list[dict[str, Any]]
+
+
+def own_optimizer(config: RunConfig, model: nn.Module, parameters: Parameters) -> torch.optim.Optimizer:
+    """What `config.optimizer` makes, which trains parameters of `model`.
+
+    Args:
+        parameters: those of the model, which are on their device; what a class of optimizers gets.
+
+    Raises:
+        ConfigError: it cannot be imported, takes not what is set, raised, or gave no optimizer of this model that a run can use.
+    """
+    value = config.optimizer
+    function = import_string("optimizer", value)
+    wanted = arguments("optimizer", function)
+    if wanted == (PARAMETERS,):
+        _check_settings(config, function)
+    try:
+        if wanted == (PARAMETERS,):
+            optimizer = function(parameters, **class_settings(config))
+        else:
+            optimizer = function(*({MODEL: model, CONFIG: config}[name] for name in wanted or ()))
+    except BaseException as error:  # whatever the person's code raises is a sentence about their code
+        raise ConfigError(f"optimizer: {value!r} raised {one_line(error)}.") from error
+    if not isinstance(optimizer, torch.optim.Optimizer):
+        raise ConfigError(f"optimizer: {value!r} returned a {type(optimizer).__name__}; it must return a torch.optim.Optimizer.")
+    if reason := _why_not(optimizer, model):
+        raise ConfigError(f"optimizer: {value!r} {reason}.")
+    return optimizer
+
+
+def class_settings(config: RunConfig) -> dict[str, Any]:
+    """What a class gets beside the parameters: the learning rate, and of the other settings those that are not 0."""
+    others = {name: getattr(config, name) for name in ("momentum", "nesterov", "weight_decay")}
+    return {"lr": config.lr} | {name: value for name, value in others.items() if value}
+
+
+def _check_settings(config: RunConfig, kind: Callable[..., Any]) -> None:
+    """Raises: ConfigError: the class has no parameter for what is set."""
+    for name, setting in class_settings(config).items():
+        if takes(kind, PARAMETERS, **{name: setting}):
+            continue
+        if name == "lr":
+            way = "a function make_optimizer(model, config) may give it what it takes"
+            raise ConfigError(f"optimizer: the class {config.optimizer!r} takes no lr; {way}.")
+        raise ConfigError(
+            f"{name}: {written(setting)} is nothing that the optimizer {config.optimizer!r} takes; it must be {written(type(setting)(0))}."
+        )
+
+
+def _why_not(optimizer: torch.optim.Optimizer, model: nn.Module) -> str | None:
+    """What about a person's optimizer stands in the way of a run with it, as the end of a sentence."""
+    ours = {id(parameter) for parameter in model.parameters()}
+    if any(id(parameter) not in ours for group in optimizer.param_groups for parameter in group["params"]):
+        return "gives an optimizer of other parameters than those of the model that it is called with, which alone is trained"
+    if any(not _is_rate(group.get("lr")) for group in optimizer.param_groups):
+        return "gives an optimizer with parameters that have no number as their lr"
+    if not takes(optimizer.step):
+        return "asks for a closure, which computes the loss anew within a step; here a step computes it once"
+    return unkept(optimizer)
+
+
+def _is_rate(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def unkept(optimizer: torch.optim.Optimizer) -> str | None:
+    """What of its state no checkpoint could hold, as the end of a sentence; `None` where all is tensors, numbers and text."""
+    document = optimizer.state_dict()
+    for values in (*document["param_groups"], *document["state"].values()):
+        if not isinstance(values, Mapping):
+            return f"keeps a {type(values).__name__} for a parameter, and not a dictionary"
+        for name, value in values.items():
+            if not _is_kept(value):
+                return f"keeps {name}, which is {_named(value)}, and a checkpoint holds dense tensors, finite numbers and text"
+    return None
+
+
+def _is_kept(value: object) -> bool:
+    if isinstance(value, Tensor):
+        return value.layout == torch.strided and not value.is_complex()
+    if isinstance(value, (list, tuple)):
+        return all(_is_kept(one) and not isinstance(one, Tensor) for one in value)
+    return value is None or isinstance(value, (str, int)) or (isinstance(value, float) and math.isfinite(value))
+
+
+def _named(value: object) -> str:
+    return str(value) if isinstance(value, float) else f"a {type(value).__name__}"
