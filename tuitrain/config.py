@@ -28,6 +28,7 @@ LOSSES = ("cross_entropy", "nll", "mse")
 OF_CLASSES = ("cross_entropy", "nll")
 """Those of them that compare scores with class numbers."""
 OPTIMIZERS = ("sgd", "adam", "adamw")
+SCHEDULES = ("none", "cosine", "triangle")
 _TORCHS = ("Adadelta", "Adafactor", "Adagrad", "Adamax", "ASGD", "Muon", "NAdam", "RAdam", "RMSprop", "Rprop")
 """Other optimizers of torch's, of which a person may give the name alone."""
 RECIPES = (
@@ -94,9 +95,9 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     weight_decay: Annotated[float, Meta(ge=0, le=LARGEST, description="a number of 0 or more")] = 0.0
     max_grad_norm: Annotated[GradNorm | None, Meta(description="a number above 0, or none")] = None
     """Where the gradients of all parameters together, as one vector, are longer than that, they are scaled down to it."""
-    lr_schedule: Literal["none", "cosine", "triangle"] = "none"
+    lr_schedule: str = "none"
     """Over the planned steps. cosine: from `lr` down to 0, along half a cosine; triangle: from 0.2 times `lr` up to `lr` at 23 % of them,
-    and down to 0.07 times `lr` after the last one."""
+    and down to 0.07 times `lr` after the last one. Or an import string: `my_schedule(done, total) -> by how much lr is multiplied`."""
     warmup_steps: Annotated[int, Meta(ge=0, le=2**53, description="a whole number of 0 or more")] = 0
     """In so many steps the learning rate rises on a straight line up to `lr`; a schedule is over those that are left."""
     averaging: Literal["none", "lookahead"] = "none"
@@ -227,6 +228,7 @@ def allowed(field: str) -> str:
         "data": f"one of {', '.join(DATA)}, a folder, or an import string like my_package.data:make_data",
         "loss": f"one of {', '.join(LOSSES)}, or an import string like my_package.losses:my_loss",
         "optimizer": f"one of {', '.join(OPTIMIZERS)}, or an import string like torch.optim:RMSprop",
+        "lr_schedule": f"one of {', '.join(SCHEDULES)}, or an import string like my_package.schedules:my_schedule",
         "device": "auto, auto:N, auto:all, or one or several of cpu, cuda, cuda:N and cuda:N-M with commas",
         "output_device": "cpu, cuda or cuda:N, or none",
         "rdzv_endpoint": "HOST:PORT, or none",
@@ -288,7 +290,7 @@ def _check_string(field: str, value: str) -> None:
     if clean(value) != value:
         what = "holds control characters" if is_utf8(value) else "is not UTF-8"
         raise ConfigError(f"{field}: {clean(value)!r} {what}; it must be {allowed(field)}.")
-    built_in = {"model": MODELS, "loss": LOSSES, "optimizer": OPTIMIZERS}.get(field, (value,))
+    built_in = {"model": MODELS, "loss": LOSSES, "optimizer": OPTIMIZERS, "lr_schedule": SCHEDULES}.get(field, (value,))
     if value not in built_in and not is_import_string(value):
         meant = _import_string_meant(field, value) or nearest(value, built_in)
         raise ConfigError(f"{field}: {value!r} is not known; it must be {allowed(field)}.{meant}")
@@ -330,7 +332,8 @@ def is_import_string(value: str) -> bool:
 
 def own_functions(config: RunConfig) -> dict[str, str]:
     """The import strings of a configuration, by their fields; before its data was found, one may be the name of a folder."""
-    return {field: value for field in ("model", "data", "loss", "optimizer") if is_import_string(value := getattr(config, field))}
+    fields = ("model", "data", "loss", "optimizer", "lr_schedule")
+    return {field: value for field in fields if is_import_string(value := getattr(config, field))}
 
 
 def parse_device(spec: str) -> tuple[str, ...] | int | None:

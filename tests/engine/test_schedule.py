@@ -12,6 +12,8 @@ from engine_small import FakeControl, go_on, losses_of, of, run, small_config
 from safetensors.torch import load_file
 from test_export_script import compare, executed, exported
 
+from tuitrain.config import ConfigError
+from tuitrain.engine.check import check
 from tuitrain.events import Notice, Step
 
 
@@ -74,6 +76,90 @@ def test_a_run_that_warms_up_goes_on_bit_for_bit(tmp_path: Path) -> None:
     unbroken = losses_of(run(config, FakeControl(tmp_path / "unbroken")))
     run(config, FakeControl(tmp_path / "broken", {6: ["stop"]}))
     assert losses_of(go_on(config, FakeControl(tmp_path / "broken"))) == {step: loss for step, loss in unbroken.items() if step > 6}
+
+
+# -- of the person's own ----------------------------------------------------------------------------------------------
+
+
+def thirds(done: int, total: int) -> float:
+    return 0.5 ** (3 * done // total)
+
+
+def drawing_late(done: int, total: int) -> torch.Tensor:
+    return torch.tensor(0.5) + (0 * torch.rand(()) if done >= 5 else 0)
+
+
+def of_one(done: int) -> float:
+    return 1.0
+
+
+def short(done: int, total: int) -> float:
+    return [1.0, 0.5][done]
+
+
+def negative(done: int, total: int) -> float:
+    return 1.0 if done < total - 1 else -1.0
+
+
+def without_end(done: int, total: int) -> float:
+    return float("inf")
+
+
+class Class:
+    pass
+
+
+@pytest.mark.parametrize("warmup", [0, 2])
+def test_a_schedule_of_ones_own_is_asked_how_far_the_run_is(tmp_path: Path, warmup: int) -> None:
+    config = small_config(lr=0.05, lr_schedule="test_schedule:thirds", warmup_steps=warmup, epochs=2)
+    events = of(Step, run(config, FakeControl(tmp_path)))
+    left = 14 - warmup
+    rates = [*(0.05 * step / warmup for step in range(1, warmup + 1)), *(0.05 * thirds(done, left) for done in range(left))]
+    assert [event.lr for event in events] == pytest.approx(rates, abs=1e-12)
+
+
+@pytest.mark.parametrize("changes", [{}, {"warmup_steps": 3}, {"device": "cpu,cpu", "optimizer": "torch.optim:Adagrad"}])
+def test_a_schedule_of_ones_own_in_a_script_and_in_a_run_that_goes_on(tmp_path: Path, changes: dict[str, object]) -> None:
+    config = small_config(precision="fp64", lr=0.05, lr_schedule="test_schedule:thirds", **changes)
+    text, losses, evals = exported(config, tmp_path / "unbroken")
+    compare(executed(text), losses, evals, 1e-9, 0.0)
+    run(config, FakeControl(tmp_path / "broken", {6: ["stop"]}))
+    assert losses_of(go_on(config, FakeControl(tmp_path / "broken"))) == {step: loss for step, loss in losses.items() if step > 6}
+
+
+def test_what_it_draws_changes_nothing_before_the_run_and_a_tensor_is_a_number(tmp_path: Path) -> None:
+    drawing = small_config(lr=0.1, model="engine_small:make_dropout_net", lr_schedule="test_schedule:drawing_late")
+    plain = small_config(lr=0.05, model="engine_small:make_dropout_net")
+    steps = of(Step, run(drawing, FakeControl(tmp_path / "drawing", {3: ["stop"]})))
+    assert [(type(step.lr), step.lr) for step in steps] == [(float, 0.05)] * 3
+    # The network drops what it would without the schedule.
+    without = losses_of(run(plain, FakeControl(tmp_path / "plain", {3: ["stop"]})))
+    assert list(without.values()) == [step.loss for step in steps]
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        (
+            "test_schedule:of_one",
+            "'test_schedule:of_one' cannot be called with two numbers; it must be a function of two numbers, the steps",
+        ),
+        ("test_schedule:Class", "'test_schedule:Class' is a class; it must be a function of two numbers, the steps that are done and the"),
+        ("test_schedule:short", "'test_schedule:short' raised IndexError: list index out of range (test_schedule.py, line "),
+        ("test_schedule:negative", "'test_schedule:negative' gives -1.0 after 13 of 14 steps; it must give a number of 0 or more."),
+        ("test_schedule:without_end", "'test_schedule:without_end' gives inf after 0 of 14 steps; it must give a number of 0 or more."),
+        ("test_schedule:third", "the module test_schedule has no 'third'. Did you mean 'thirds'?"),
+    ],
+)
+def test_a_schedule_that_gives_no_rate_is_one_sentence(tmp_path: Path, name: str, said: str) -> None:
+    config = small_config(lr_schedule=name, epochs=2)
+    with pytest.raises(ConfigError) as error:
+        run(config, FakeControl(tmp_path))
+    assert list(tmp_path.iterdir()) == []
+    assert str(error.value).startswith("lr_schedule: ")
+    assert said in str(error.value)
+    with pytest.raises(ConfigError, match=r"^lr_schedule: "):
+        check(config)
 
 
 # -- clipped gradients --------------------------------------------------------------------------------------------------

@@ -8,7 +8,8 @@ from fakes import seed_cnn
 
 from tuitrain.devices.doctor import terminal
 from tuitrain.recipes import load_recipe
-from tuitrain.tui.launch.form import FIELDS, FOLDER, TYPED, Form
+from tuitrain.tui.launch.form import FOLDER, TYPED, Form
+from tuitrain.tui.launch.rows import FIELDS
 from tuitrain.tui.layout import LEAST, arrange, fits
 
 

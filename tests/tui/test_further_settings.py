@@ -11,8 +11,9 @@ from test_launcher import SIZES, WIDE, changed, launcher, looked, make, row
 from textual import events
 from textual.pilot import Pilot
 
-from tuitrain.tui.launch.form import FIELDS, FURTHER, TYPED, Form
+from tuitrain.tui.launch.form import TYPED, Form
 from tuitrain.tui.launch.hints import Machine
+from tuitrain.tui.launch.rows import FIELDS, FURTHER
 
 ALL = [field.name for field in (*FIELDS, *FURTHER)]
 
@@ -310,7 +311,7 @@ def test_every_further_row_has_a_value_and_choices_go_round() -> None:
         **{"compile": "false", "deterministic": "true", "checkpoint_every_minutes": "1.0", "keep_checkpoints": "3"},
         **{"note": "", "on_end": "none"},
     }
-    assert [form.cycle("lr_schedule", by) for by in (1, -1)] == ["cosine", "triangle"]
+    assert [form.cycle("lr_schedule", by) for by in (1, -1)] == ["cosine", "type it…"]
     assert form.set_text("lr_schedule", "triangle")
     assert form.hint("warmup_steps", None).idle  # type: ignore[arg-type]
     assert [form.cycle("shuffle", by) for by in (1, -1)] == ["true", "true"]

@@ -29,8 +29,8 @@ from tuitrain.recipes import RECIPES, load_recipe
 from tuitrain.tui.app import TuitrainApp
 from tuitrain.tui.launch import last
 from tuitrain.tui.launch.disk import Folder, look
-from tuitrain.tui.launch.form import FIELDS
 from tuitrain.tui.launch.recipe_file import RecipeFile
+from tuitrain.tui.launch.rows import FIELDS
 from tuitrain.tui.layout import LEAST
 from tuitrain.tui.widgets.devices import Devices
 from tuitrain.tui.widgets.launcher import Launcher

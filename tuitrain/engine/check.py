@@ -14,12 +14,15 @@ from tuitrain.engine.models import build_model, model_dtype, takes_rows
 from tuitrain.engine.optimizer_tryout import try_optimizer
 from tuitrain.engine.placement import place
 from tuitrain.engine.prepare import check_data
+from tuitrain.engine.schedule import try_schedule
 from tuitrain.engine.strategies.choose import check_even, resolve
 from tuitrain.engine.tryout import tried
 from tuitrain.engine.weights import given_weights
 
 _UNKNOWN_CLASSES = 10
 """Of a person's own data, which is not asked for yet."""
+_UNKNOWN_STEPS = 1000
+"""Of a run that ends by its epochs."""
 
 
 def check(config: RunConfig) -> None:
@@ -36,6 +39,7 @@ def check(config: RunConfig) -> None:
     check_even(config, len(devices), [config.batch_size])
     data = stand_in(config)
     make_criterion(config)
+    try_schedule(config, config.max_steps or _UNKNOWN_STEPS)
     if data is None:
         import_string("data", config.data)
     else:

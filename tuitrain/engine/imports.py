@@ -52,6 +52,8 @@ def import_string(field: str, value: str) -> Callable[..., Any]:
         _check_loss(value, function)
     elif field == "optimizer":
         _check_optimizer(value, function)
+    elif field == "lr_schedule":
+        _check_schedule(value, function)
     elif arguments(field, function) is None:
         raise ConfigError(f"{field}: {value!r} needs more than the configuration; it must be a function like make_{field}(config).")
     result: Callable[..., Any] = function
@@ -74,6 +76,15 @@ def _check_optimizer(value: str, function: Callable[..., Any]) -> None:
         raise ConfigError(f"optimizer: {value!r} is no class of optimizers; {wanted}.")
     if arguments("optimizer", function) is None:
         raise ConfigError(f"optimizer: {value!r} cannot be called with a model; {wanted}.")
+
+
+def _check_schedule(value: str, function: Callable[..., Any]) -> None:
+    """Raises: ConfigError: it is no function of two numbers."""
+    is_class = inspect.isclass(function)
+    if is_class or not takes(function, 0, 1):
+        found = "is a class" if is_class else "cannot be called with two numbers"
+        wanted = "it must be a function of two numbers, the steps that are done and the steps that are planned"
+        raise ConfigError(f"lr_schedule: {value!r} {found}; {wanted}.")
 
 
 def called(field: str, function: Callable[..., Any], config: RunConfig, num_classes: int | None = None) -> Any:
@@ -138,8 +149,8 @@ def _untried(field: str, value: str) -> str:
 
 
 def _asked_for_something(config: RunConfig) -> dict[str, str]:
-    """Those of a person's own functions that make something; a loss is a function itself."""
-    return {field: value for field, value in own_functions(config).items() if field != "loss"}
+    """Those of a person's own functions that make something; a loss and a schedule are functions themselves."""
+    return {field: value for field, value in own_functions(config).items() if field not in ("loss", "lr_schedule")}
 
 
 def _noted(field: str) -> str:

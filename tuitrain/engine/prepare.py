@@ -31,6 +31,7 @@ from tuitrain.engine.optimizer_tryout import try_optimizer
 from tuitrain.engine.placement import cuda_devices
 from tuitrain.engine.resume import DECIDING
 from tuitrain.engine.samples import closed_on_failure, is_whole
+from tuitrain.engine.schedule import try_schedule
 from tuitrain.engine.seeding import seed_replicas
 from tuitrain.engine.strategies.choose import check_even, check_gradients, copies, nature_notices, resolve
 from tuitrain.engine.substitutes import substitute
@@ -164,6 +165,7 @@ def prepare(
         batches = Batches(dataset.train, config, group)
         total = min(config.epochs * batches.per_epoch, config.max_steps or 2**63)
         check_even(config, count, batches.sizes(total))
+        try_schedule(config, total)
         if config.warmup_steps > total:
             text = (
                 f"warmup_steps is {config.warmup_steps:,}, and the run has {total:,} steps: the learning rate does not reach {config.lr:g}."

@@ -7,7 +7,10 @@ from collections.abc import Callable
 
 import torch
 
-from tuitrain.config import RunConfig
+from tuitrain.config import SCHEDULES, ConfigError, RunConfig
+from tuitrain.engine.imports import import_string
+from tuitrain.engine.places import one_line
+from tuitrain.engine.seeding import untouched_random
 
 
 def triangle(done: int, total: int) -> float:
@@ -29,8 +32,10 @@ def after_warm_up(factor: Callable[[int, int], float], step: int, total: int, wa
     return step / warmup if step <= warmup else factor(step - 1 - warmup, total - warmup)
 
 
-SCHEDULES = {"triangle": triangle, "cosine": cosine}
+FACTORS = {"triangle": triangle, "cosine": cosine}
 """By what `lr_schedule` calls them."""
+_LOOKED_AT = 1000
+"""After so many steps, all over a run, a person's own schedule is asked before the run begins."""
 
 
 def set_rates(optimizer: torch.optim.Optimizer, factor: float, epoch: int) -> None:
@@ -48,10 +53,36 @@ def make_schedule(config: RunConfig, optimizer: torch.optim.Optimizer, total_ste
     """
     warmup = config.warmup_steps
     if config.lr_schedule != "none":
-        factor = SCHEDULES[config.lr_schedule]
+        factor = FACTORS.get(config.lr_schedule) or _own(config)
         return lambda step, epoch: set_rates(optimizer, after_warm_up(factor, step, total_steps, warmup), epoch)
     if warmup:
         return lambda step, epoch: set_rates(optimizer, min(1.0, step / warmup), epoch)
     if any("until_epoch" in group for group in optimizer.param_groups):
         return lambda step, epoch: set_rates(optimizer, 1.0, epoch)
     return lambda step, epoch: None
+
+
+def try_schedule(config: RunConfig, total_steps: int) -> None:
+    """Ask a person's own schedule for some of its factors.
+
+    Raises:
+        ConfigError: it cannot be imported, raises, or gives what no learning rate can be multiplied with.
+    """
+    if config.lr_schedule in SCHEDULES:
+        return
+    factor, total = _own(config), max(total_steps - config.warmup_steps, 0)
+    count = min(total, _LOOKED_AT)
+    with untouched_random(torch.device("cpu")):
+        for done in (number * (total - 1) // max(count - 1, 1) for number in range(count)):
+            when = f"after {done:,} of {total:,} steps"
+            try:
+                found = factor(done, total)
+            except BaseException as error:  # whatever the person's code raises is a sentence about their code
+                raise ConfigError(f"lr_schedule: {config.lr_schedule!r} raised {one_line(error)} {when}.") from error
+            if not 0 <= found < math.inf:
+                raise ConfigError(f"lr_schedule: {config.lr_schedule!r} gives {found} {when}; it must give a number of 0 or more.")
+
+
+def _own(config: RunConfig) -> Callable[[int, int], float]:
+    function = import_string("lr_schedule", config.lr_schedule)
+    return lambda done, total: float(function(done, total))

@@ -259,7 +259,13 @@ def _imports(config: RunConfig, kind: DataKind, given: Arguments, *, anew: bool)
     if own_functions(config):
         standard |= {"import random"} | ({"from types import SimpleNamespace"} if _asks_for_config(given) else set())
         others |= {"import numpy as np"}
-    names = {"model": "make_model", "data": "make_data", "loss": "own_loss", "optimizer": "make_optimizer"}
+    names = {
+        "model": "make_model",
+        "data": "make_data",
+        "loss": "own_loss",
+        "optimizer": "make_optimizer",
+        "lr_schedule": speedrun.OWN_SCHEDULE,
+    }
     own = {_own_import(value, names[field]) for field, value in own_functions(config).items() if not value.startswith(TORCHS)}
     groups = [sorted(group, key=lambda line: (line.startswith("from"), line)) for group in (standard, others, own) if group]
     return [line for group in groups for line in ("", *group)][1:]

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import inspect
 
-from tuitrain.config import RunConfig
+from tuitrain.config import RunConfig, is_import_string
 from tuitrain.engine.augment import flip_shift, moves
 from tuitrain.engine.averaging import Lookahead
-from tuitrain.engine.schedule import SCHEDULES, after_warm_up, set_rates
+from tuitrain.engine.schedule import FACTORS, after_warm_up, set_rates
 from tuitrain.engine.views import six_views
 from tuitrain.engine.warm_up import FIT_SAMPLES
+
+OWN_SCHEDULE = "own_schedule"
+"""What a script calls that of the person."""
 
 
 def is_fitted(config: RunConfig) -> bool:
@@ -33,7 +36,7 @@ def functions(config: RunConfig) -> list[str]:
     """What the training loop calls, as source."""
     wanted: list[object] = []
     wanted += [moves, flip_shift] if config.augment == "flip-shift" else []
-    wanted += [SCHEDULES[config.lr_schedule]] if config.lr_schedule != "none" else []
+    wanted += [FACTORS[config.lr_schedule]] if config.lr_schedule in FACTORS else []
     wanted += [after_warm_up] if warms_up_to_schedule(config) else []
     wanted += [set_rates] if _sets_rates(config) else []
     wanted += [Lookahead] if config.averaging == "lookahead" else []
@@ -67,7 +70,7 @@ def step_lines(config: RunConfig) -> list[str]:
     """Between a batch that is ready and what is done with it."""
     if not _sets_rates(config):
         return []
-    schedule, warmup = config.lr_schedule, config.warmup_steps
+    schedule, warmup = OWN_SCHEDULE if is_import_string(config.lr_schedule) else config.lr_schedule, config.warmup_steps
     if warms_up_to_schedule(config):
         factor = f"after_warm_up({schedule}, step, total_steps, {warmup})"
     elif schedule != "none":

@@ -53,7 +53,7 @@ def place_of_code(config: RunConfig) -> dict[str, str]:
 
 def _packages(config: RunConfig) -> dict[str, str]:
     """By field, the first name of the module that an import string names."""
-    own = {"model": config.model, "loss": config.loss, "optimizer": config.optimizer}
+    own = {"model": config.model, "loss": config.loss, "optimizer": config.optimizer, "lr_schedule": config.lr_schedule}
     if config.data not in DATA and data_folder(config.data) is None:
         own["data"] = config.data
     return {field: value.partition(":")[0].partition(".")[0] for field, value in own.items() if is_import_string(value)}

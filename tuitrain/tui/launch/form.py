@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
 from tuitrain import paths
-from tuitrain.config import DATA, DEFAULTS, LOSSES, MODELS, OPTIMIZERS, RECIPES, ConfigError, RunConfig, choices, with_changes, written
+from tuitrain.config import (
+    DATA,
+    DEFAULTS,
+    MODELS,
+    RECIPES,
+    ConfigError,
+    RunConfig,
+    choices,
+    with_changes,
+    written,
+)
 from tuitrain.device_names import short
 from tuitrain.recipes import command_line, load_recipe, recipe_of, recipe_summary, recipe_text
 from tuitrain.tui.launch.disk import Disk, Folder
@@ -15,63 +25,10 @@ from tuitrain.tui.launch.further import further_hint
 from tuitrain.tui.launch.hints import CIFAR10_DOWNLOAD, Hint, Machine, Situation, hint
 from tuitrain.tui.launch.own_recipes import OwnRecipe
 from tuitrain.tui.launch.recipe_file import RecipeFile
+from tuitrain.tui.launch.rows import BUILT_IN, FIELDS, FURTHER, GO_WITH, Field
 
 FOLDER = "a folder…"
 TYPED = "type it…"
-
-
-class Field(msgspec.Struct, frozen=True):
-    """One row: the configuration's field and its label."""
-
-    name: str
-    label: str
-
-
-FIELDS = (
-    Field("recipe", "recipe"),
-    Field("data", "data"),
-    Field("device", "device"),
-    Field("strategy", "strategy"),
-    Field("epochs", "epochs"),
-    Field("max_steps", "max steps"),
-    Field("batch_size", "batch size"),
-    Field("lr", "learning rate"),
-    Field("seed", "seed"),
-    Field("precision", "precision"),
-    Field("name", "name"),
-)
-FURTHER = (
-    Field("optimizer", "optimizer"),
-    Field("momentum", "momentum"),
-    Field("nesterov", "nesterov"),
-    Field("weight_decay", "weight decay"),
-    Field("max_grad_norm", "clip norm"),
-    Field("lr_schedule", "schedule"),
-    Field("warmup_steps", "warm-up"),
-    Field("shuffle", "shuffle"),
-    Field("image_size", "image size"),
-    Field("augment", "augment"),
-    Field("loss", "loss"),
-    Field("label_smoothing", "smooth labels"),
-    Field("dropout", "dropout"),
-    Field("weights", "weights"),
-    Field("target_accuracy", "target"),
-    Field("compile", "compile"),
-    Field("deterministic", "deterministic"),
-    Field("checkpoint_every_minutes", "save every"),
-    Field("keep_checkpoints", "keep"),
-    Field("note", "note"),
-    Field("on_end", "on end"),
-)
-"""Rows that show when they are asked for."""
-_BUILT_IN = {"loss": LOSSES, "optimizer": OPTIMIZERS}
-"""By a row: the choices beside which one of the person's own may be typed."""
-_GO_WITH: Mapping[str, tuple[Callable[[str], bool], Mapping[str, str]]] = {
-    "optimizer": (lambda choice: choice not in ("adam", "adamw"), {"momentum": "0", "nesterov": "false"}),
-    "lr_schedule": (lambda choice: choice != "triangle", {"warmup_steps": "0"}),
-    "loss": (lambda choice: choice == "cross_entropy", {"label_smoothing": "0"}),
-}
-"""By a row: with which of its choices other rows may have a value, and what those have with all others."""
 
 
 class Form:
@@ -91,7 +48,7 @@ class Form:
         self._first = config
         self._own: dict[str, OwnRecipe] = {}
         self._set_aside: dict[str, dict[str, str]] = {}
-        """By a row of `_GO_WITH`, what the others had before a choice without them was made."""
+        """By a row of `GO_WITH`, what the others had before a choice without them was made."""
         self._taken: OwnRecipe | None = None
         """The recipe of the person's own that was chosen."""
         self._as_taken = config
@@ -118,8 +75,8 @@ class Form:
         if field == "device":
             offered = ("auto", *self.devices)
             return (*(() if current in offered else (current,)), *offered, TYPED)
-        if field in _BUILT_IN:
-            built_in = _BUILT_IN[field]
+        if field in BUILT_IN:
+            built_in = BUILT_IN[field]
             return (*built_in, *(() if current in built_in else (current,)), TYPED)
         return ("false", "true") if isinstance(getattr(self.config, field), bool) else choices(field)
 
@@ -127,8 +84,8 @@ class Form:
         """What may be typed where a value is not chosen; nothing for a row of numbers or of a name."""
         if field == "data":
             return f"{', '.join(self._offered_data())} or the path of a folder"
-        if field in _BUILT_IN:
-            return f"{', '.join(_BUILT_IN[field])}, or your own, module:name"
+        if field in BUILT_IN:
+            return f"{', '.join(BUILT_IN[field])}, or your own, module:name"
         return "auto, auto:2, cpu, cuda:0, or several with commas" if field == "device" else ""
 
     def cycle(self, field: str, by: int) -> str:
@@ -142,7 +99,7 @@ class Form:
         """Take in what was typed or chosen; whether it is allowed. What is not stays as a draft beside its error."""
         if field == "recipe":
             return self._take_recipe(text)
-        if field in _GO_WITH:
+        if field in GO_WITH:
             return self._take_choice(field, text)
         if field == "data" and text in DATA:
             # Only a folder has images of another size.
@@ -284,7 +241,7 @@ class Form:
 
     def _take_choice(self, field: str, choice: str) -> bool:
         """What only some choices have goes with them, and comes back with them; whether it is right."""
-        goes_with, without = _GO_WITH[field]
+        goes_with, without = GO_WITH[field]
         has, will_have = goes_with(getattr(self.config, field)), goes_with(choice)
         aside = {name: self.text(name) for name in without} if has and not will_have else self._set_aside.get(field, {})
         changes = {} if has and will_have else aside if will_have else without

@@ -17,7 +17,7 @@ def further_hint(field: str, config: RunConfig) -> Hint:
     if field == "optimizer":
         return Hint("torch's own" if config.optimizer in OPTIMIZERS else "your own")
     if field == "lr_schedule":
-        return Hint(_SCHEDULES[config.lr_schedule])
+        return Hint(_SCHEDULES.get(config.lr_schedule, "your own"))
     if field == "max_grad_norm":
         return Hint("none: gradients as they are" if config.max_grad_norm is None else "longer gradients are scaled down")
     if field == "warmup_steps":

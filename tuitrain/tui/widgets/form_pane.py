@@ -9,10 +9,11 @@ from textual.strip import Strip
 
 from tuitrain.config import RunConfig
 from tuitrain.tui.launch.fetch import Fetch
-from tuitrain.tui.launch.form import FIELDS, Form
+from tuitrain.tui.launch.form import Form
 from tuitrain.tui.launch.hints import Machine
 from tuitrain.tui.launch.last import LastLaunch
 from tuitrain.tui.launch.neighbours import Neighbours
+from tuitrain.tui.launch.rows import FIELDS
 from tuitrain.tui.launch.strategies import misfit_in_words
 from tuitrain.tui.row_list import first_in_view
 from tuitrain.tui.widgets import offers
@@ -29,7 +30,7 @@ _LEAST_ROWS, _MOST_OF_WRONG = 5, 4
 """Rows that always show, and lines of what is wrong for which others make room."""
 _BELOW = 6
 """Lines for what Enter will do and the equal command line, which further rows leave."""
-LONG = ("recipe", "data", "device", "name", "loss", "optimizer", "weights", "note", "on_end")
+LONG = ("recipe", "data", "device", "name", "loss", "optimizer", "lr_schedule", "weights", "note", "on_end")
 """Fields whose values may be longer than their column."""
 PATHS = ("data", "weights")
 """Fields whose values may be paths."""
