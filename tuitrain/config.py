@@ -17,6 +17,7 @@ from msgspec import Meta
 
 from tuitrain import field_types
 from tuitrain.device_names import expanded, in_words, short
+from tuitrain.elsewhere import called_elsewhere, done_otherwise
 from tuitrain.strategies import limit
 from tuitrain.text import clean, is_utf8, nearest
 
@@ -149,16 +150,8 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 FIELDS: tuple[str, ...] = RunConfig.__struct_fields__
+_ANY_FIELD = f" It must be one of {', '.join(FIELDS)}."
 DEFAULTS = RunConfig()
-CALLED_ELSEWHERE = {
-    **{"learning_rate": "lr", "bs": "batch_size", "wd": "weight_decay", "decay": "weight_decay", "random_seed": "seed"},
-    **dict.fromkeys(("clip", "grad_clip", "gradient_clip_val", "clip_grad_norm", "max_norm"), "max_grad_norm"),
-    **dict.fromkeys(("amp", "dtype", "mixed_precision"), "precision"),
-    **dict.fromkeys(("net", "network", "arch"), "model"),
-    **{"gpu": "device", "gpus": "device", "pretrained": "weights", "criterion": "loss"},
-    **{"log_interval": "log_every_steps", "save_every": "checkpoint_every_steps"},
-}
-"""Fields by what other programs call them, where that is not alike enough to be guessed."""
 
 
 def with_changes(config: RunConfig, changes: Mapping[str, Any], *, from_text: bool = False) -> RunConfig:
@@ -187,8 +180,8 @@ def check_field(field: str, value: Any, *, from_text: bool = False) -> Any:
         raise ConfigError(f"{clean(f'={value}')!r} names no field; it must be FIELD=VALUE, like lr=0.01.")
     if field not in FIELDS:
         ours = called_elsewhere(field)
-        meant = f" Did you mean {ours!r}?" if ours else nearest(field, FIELDS) or f" It must be one of {', '.join(FIELDS)}."
-        raise ConfigError(f"{clean(field)}: there is no such field.{meant}")
+        meant = f" Did you mean {ours!r}?" if ours else done_otherwise(field) or nearest(field, FIELDS)
+        raise ConfigError(f"{clean(field)}: there is no such field.{meant or _ANY_FIELD}")
     hint = _hint(field)
     if from_text and isinstance(value, str) and field not in ("name", "note"):
         value = value.strip()
@@ -213,11 +206,6 @@ def check_field(field: str, value: Any, *, from_text: bool = False) -> Any:
     if field == "device":
         return _without_ranges(result)
     return _cuda_name(result) if field == "output_device" else result
-
-
-def called_elsewhere(word: str) -> str | None:
-    """The field that other programs call `word`, with or without the dashes of an option."""
-    return CALLED_ELSEWHERE.get(word.lstrip("-").replace("-", "_").casefold())
 
 
 def allowed(field: str) -> str:

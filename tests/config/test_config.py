@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tuitrain.cli.training import run
-from tuitrain.config import CALLED_ELSEWHERE, DEFAULTS, FIELDS, RECIPES, ConfigError, RunConfig, allowed, parse_device, with_changes
+from tuitrain.config import DEFAULTS, FIELDS, RECIPES, ConfigError, RunConfig, allowed, parse_device, with_changes
+from tuitrain.elsewhere import CALLED_ELSEWHERE
 from tuitrain.events import PUBLIC, Step
 from tuitrain.recipes import command_line, load_recipe, recipe_summary, recipe_text, to_toml
 from tuitrain.text import clean, clean_lines
@@ -195,6 +196,12 @@ def test_a_typed_value_becomes_the_fields_type(field: str, text: str, value: obj
         ("lerning_rate", "1", f"lerning_rate: there is no such field. It must be one of {', '.join(FIELDS)}."),
         ("learning_rate", "1", "learning_rate: there is no such field. Did you mean 'lr'?"),
         ("Grad-Clip", "1", "Grad-Clip: there is no such field. Did you mean 'max_grad_norm'?"),
+        (
+            "accumulate_grad_batches",
+            "4",
+            "accumulate_grad_batches: there is no such field. A batch is taken in parts where a device is named several times, as in "
+            "device=cuda:0,cuda:0 with strategy=split.",
+        ),
         ("epoch", "1", "epoch: there is no such field. Did you mean 'epochs'?"),
         ("", "1", "'=1' names no field; it must be FIELD=VALUE, like lr=0.01."),
         ("", "\x1b", "'=·' names no field; it must be FIELD=VALUE, like lr=0.01."),

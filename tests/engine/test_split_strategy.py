@@ -67,6 +67,30 @@ def test_random_linear_gives_the_table_of_shapes(tmp_path: Path, count: int, fir
         assert told[pattern.step] == pytest.approx(weighed / sum(size for size in sizes if size), rel=1e-5)
 
 
+def test_a_device_that_is_named_several_times_holds_what_one_part_needs(tmp_path: Path) -> None:
+    """It goes back through a part before the next one goes forward."""
+    seen.clear()
+    run(small_config(model=f"{__name__}:make_watched", device=cpus(3), strategy="split", max_steps=1), FakeControl(tmp_path))
+    first = seen.index("backward 3") - 1
+    assert seen[first : first + 6] == ["forward 3", "backward 3", "forward 3", "backward 3", "forward 2", "backward 2"]
+
+
+seen: list[str] = []
+
+
+class _Watched(nn.Linear):
+    def forward(self, inputs: Tensor) -> Tensor:
+        outputs = super().forward(inputs.flatten(1))
+        seen.append(f"forward {len(inputs)}")
+        if outputs.requires_grad:
+            outputs.register_hook(lambda gradient: seen.append(f"backward {len(gradient)}"))
+        return outputs
+
+
+def make_watched() -> nn.Module:
+    return _Watched(192, CLASSES)
+
+
 def test_what_goes_from_device_to_device_does_so_before_the_replicas_or_after(monkeypatch: pytest.MonkeyPatch) -> None:
     """A copy between two GPUs waits in both queues: one in between would have the replicas compute one after the other."""
     done: list[str] = []

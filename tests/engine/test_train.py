@@ -291,7 +291,11 @@ def test_a_model_that_ends_the_program_ends_the_run_as_failed(tmp_path: Path) ->
 def test_out_of_memory_says_what_helps(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     end = ended(run(small_config(model="engine_small:make_hungry"), FakeControl(tmp_path)))
     assert end.error is not None
-    assert end.error.startswith("step 3: cpu ran out of memory while training; a smaller batch_size needs less (CUDA out of memory.")
+    said = "step 3: cpu ran out of memory while training; a smaller batch_size needs less"
+    assert end.error.startswith(f"{said}, and so does the strategy split with cpu named several times (CUDA out of memory.")
+    end = ended(run(small_config(model="engine_small:make_hungry", device="cpu,cpu"), FakeControl(tmp_path / "in parts")))
+    assert end.error is not None
+    assert end.error.startswith("step 2: cpu ran out of memory while training; a smaller batch_size needs less (CUDA out of memory.")
     assert capsys.readouterr().err == ""
 
 

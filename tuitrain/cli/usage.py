@@ -50,12 +50,14 @@ def _no_such_option(error: click.NoSuchOption) -> str:
 
 
 def _as_elsewhere(option: str, names: Sequence[str]) -> str:
-    """What an option is called here that other programs call so, as the end of a sentence; empty where nothing is."""
-    from tuitrain.config import called_elsewhere  # not for every command
+    """What an option is called here that other programs call so, or how it is done, as a further sentence; empty where nothing is."""
+    from tuitrain.elsewhere import called_elsewhere, done_otherwise  # not for every command
 
-    field = called_elsewhere(option)
-    if field is None or "--set" not in names:
+    if "--set" not in names:
         return ""
+    field = called_elsewhere(option)
+    if field is None:
+        return done_otherwise(option)
     ours = f"--{field.replace('_', '-')}"
     return f" Did you mean {ours!r}?" if ours in names else f" It is the field {field}: --set {field}=VALUE."
 

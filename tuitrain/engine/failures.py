@@ -163,12 +163,17 @@ def reaching(devices: Sequence[torch.device]) -> Iterator[None]:
         raise unusable(error, devices) from error
 
 
-def describe(error: BaseException, doing: str, device: torch.device | str) -> str:
-    """What happened while `doing` ("training"), and where in the code, as one sentence."""
+def describe(error: BaseException, doing: str, device: torch.device | str, *, in_parts: bool = False) -> str:
+    """What happened while `doing` ("training"), and where in the code, as one sentence.
+
+    Args:
+        in_parts: the device could take each batch in parts.
+    """
     if isinstance(error, ConfigError):  # a sample cannot be read, and this says all of it
         return str(error)
     if is_out_of_memory(error):
-        return f"{device} ran out of memory while {doing}; a smaller batch_size needs less ({first_line(error)})."
+        parts = f", and so does the strategy split with {device} named several times" if in_parts else ""
+        return f"{device} ran out of memory while {doing}; a smaller batch_size needs less{parts} ({first_line(error)})."
     if _NO_WAY.search(str(error)):
         return f"cuDNN cannot convolve on {device} while {doing} ({first_line(error)}); {_NO_WAY_ADVICE}."
     if _NO_GRADIENT in str(error):

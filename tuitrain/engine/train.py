@@ -24,6 +24,7 @@ from tuitrain.engine.resume import NoCheckpoint, check_fits, of_group, required,
 from tuitrain.engine.run import Run
 from tuitrain.engine.seeding import run_settings
 from tuitrain.engine.strategies.choose import resolve
+from tuitrain.engine.strategies.single import Single
 from tuitrain.events import EndState, Event, Notice, Progress, RunEnded, State, Stays
 from tuitrain.paths import CHECKPOINTS
 
@@ -255,7 +256,8 @@ def _leave(run: Run) -> Iterator[Event]:
 
 def _fail(run: Run, error: BaseException) -> Generator[Event, None, RunEnded]:
     """What is left to tell of a run that failed, and its end."""
-    failure = error if isinstance(error, RunFailed) else RunFailed(run.step, describe(error, run.doing, run.where))
+    in_parts = run.doing == "training" and isinstance(run.strategy, Single)
+    failure = error if isinstance(error, RunFailed) else RunFailed(run.step, describe(error, run.doing, run.where, in_parts=in_parts))
     if not isinstance(error, RunFailed):
         if not is_out_of_memory(error):
             run.control.raised(error)

@@ -1,0 +1,39 @@
+"""What other programs call the fields of a configuration, and what they have fields for that is done in another way here."""
+
+from __future__ import annotations
+
+CALLED_ELSEWHERE = {
+    **{"learning_rate": "lr", "bs": "batch_size", "wd": "weight_decay", "decay": "weight_decay", "random_seed": "seed"},
+    **dict.fromkeys(("clip", "grad_clip", "gradient_clip_val", "clip_grad_norm", "max_norm"), "max_grad_norm"),
+    **dict.fromkeys(("amp", "dtype", "mixed_precision"), "precision"),
+    **dict.fromkeys(("net", "network", "arch"), "model"),
+    **{"gpu": "device", "gpus": "device", "pretrained": "weights", "criterion": "loss"},
+    **{"optim": "optimizer", "scheduler": "lr_schedule", "lr_scheduler": "lr_schedule"},
+    **{"log_interval": "log_every_steps", "save_every": "checkpoint_every_steps"},
+}
+"""Fields by what other programs call them, where that is not alike enough to be guessed."""
+_ACCUMULATING = ("accumulate_grad_batches", "gradient_accumulation_steps", "accumulation_steps", "accumulate_steps", "grad_accum")
+_OTHERWISE = {
+    **dict.fromkeys(
+        _ACCUMULATING, "A batch is taken in parts where a device is named several times, as in device=cuda:0,cuda:0 with strategy=split."
+    ),
+    **dict.fromkeys(
+        ("workers", "num_workers"), "Samples that are read anew in each epoch are read by a process for each core but one, 16 at most."
+    ),
+}
+"""What other programs have a field for, and how it is done here."""
+
+
+def called_elsewhere(word: str) -> str | None:
+    """The field that other programs call `word`, with or without the dashes of an option."""
+    return CALLED_ELSEWHERE.get(_as_field(word))
+
+
+def done_otherwise(word: str) -> str:
+    """How what other programs have a field `word` for is done here, as a further sentence; empty where nothing is known."""
+    how = _OTHERWISE.get(_as_field(word))
+    return f" {how}" if how else ""
+
+
+def _as_field(word: str) -> str:
+    return word.lstrip("-").replace("-", "_").casefold()
