@@ -23,6 +23,7 @@ from torch.utils.data import Dataset, TensorDataset
 from tuitrain.config import ConfigError, RunConfig
 from tuitrain.engine import checkpoint, export
 from tuitrain.engine.check import check
+from tuitrain.engine.criterion import make_criterion
 from tuitrain.engine.evaluate import Score
 from tuitrain.events import Checkpoint, Eval, Notice, Predictions, RunEnded, RunStarted, encode
 from tuitrain.paths import CHECKPOINTS
@@ -138,14 +139,31 @@ class Language(nn.Module):
         return scores.movedim(-1, 1)
 
 
+class Transformer(Language):
+    """Has the classes on the last axis, and its scores in a mapping, as libraries of such networks have them."""
+
+    def forward(self, tokens: Tensor) -> Any:
+        return {"hidden": self.tokens(tokens), "logits": super().forward(tokens).movedim(1, -1)}
+
+
 class ClassesLast(nn.Module):
-    def __init__(self) -> None:
+    def __init__(self, classes: int = 3) -> None:
         super().__init__()
-        self.net = make_pixels()
+        self.net, self.classes = make_pixels(), classes
 
     def forward(self, images: Tensor) -> Tensor:
         scores: Tensor = self.net(images)
-        return scores.movedim(1, -1)
+        return scores.movedim(1, -1)[..., : self.classes]
+
+
+def make_two_last() -> nn.Module:
+    return ClassesLast(2)
+
+
+def of_positions(scores: Any, labels: Tensor) -> Tensor:
+    """As one writes it for a network whose classes are last."""
+    scores = scores if isinstance(scores, Tensor) else scores["logits"]
+    return nn.functional.cross_entropy(scores.reshape(-1, scores.shape[-1]), labels.reshape(-1))
 
 
 class Coder(nn.Module):
@@ -260,10 +278,15 @@ KINDS: dict[str, dict[str, Any]] = {
     "positions": {"data": f"{HERE}:make_masks", "model": f"{HERE}:make_pixels"},
     "padded": {"data": f"{HERE}:make_padded", "model": f"{HERE}:make_pixels"},
     "tokens": {"data": f"{HERE}:make_tokens", "model": f"{HERE}:Language"},
+    "texts": {"data": f"{HERE}:make_tokens", "model": f"{HERE}:Transformer"},
+    "own loss of texts": {"data": f"{HERE}:make_tokens", "model": f"{HERE}:Transformer", "loss": f"{HERE}:of_positions"},
+    "classes last": {"data": f"{HERE}:make_padded", "model": f"{HERE}:ClassesLast"},
     "weighted": {"loss": f"{HERE}:weighted", "model": "engine_small:make_net"},
     "class": {"loss": f"{HERE}:Focal", "model": "engine_small:make_net"},
 }
-TARGETS = {"positions": "positions", "padded": "positions", "tokens": "positions", "weighted": "classes", "class": "classes"}
+LAST = ("texts", "own loss of texts", "classes last")
+"""Those whose networks have the classes on the last axis."""
+TARGETS = dict.fromkeys(("positions", "padded", "tokens", *LAST), "positions") | {"weighted": "classes", "class": "classes"}
 """Of the others the targets are numbers."""
 
 
@@ -290,10 +313,12 @@ def plain(kind: str) -> tuple[list[float], list[tuple[float, float]]]:
         "make_pixels": make_pixels,
         "Coder": Coder,
         "Language": Language,
+        "Transformer": Transformer,
+        "ClassesLast": ClassesLast,
     }
     model = makers[config.model.partition(":")[2]]().double()
     losses: dict[str, Any] = {"mse": nn.MSELoss(), "of torch": nn.HuberLoss(), "flags": nn.BCEWithLogitsLoss()}
-    losses["positions"] = losses["padded"] = losses["tokens"] = nn.CrossEntropyLoss()
+    losses |= dict.fromkeys(("positions", "padded", "tokens"), nn.CrossEntropyLoss()) | dict.fromkeys(LAST, of_positions)
     own: dict[str, Any] = {"function": far, "changing": changing, "several outputs": coded, "class": Focal(), "places": pulled}
     criterion = (losses | own | {"weighted": nn.CrossEntropyLoss(weight=weighted.weight.double())})[kind]
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
@@ -320,7 +345,8 @@ def plain(kind: str) -> tuple[list[float], list[tuple[float, float]]]:
                 scores = model(given)
                 total += criterion(scores, said.clone()).item() * len(said)
                 if kind in TARGETS:
-                    right += int((scores.argmax(1) == said).sum())
+                    scores = scores if isinstance(scores, Tensor) else scores["logits"]
+                    right += int((scores.argmax(-1 if kind in LAST else 1) == said).sum())
         tests.append((total / len(test_inputs), right / int((test_labels != -100).sum()) if kind in TARGETS else math.nan))
     return steps, tests
 
@@ -342,7 +368,7 @@ def test_replicas_learn_what_one_device_learns(tmp_path: Path, kind: str) -> Non
     one = run(of_kind(kind, batch_size=9), FakeControl(tmp_path / "one"))
     three = run(of_kind(kind, batch_size=9, device="cpu,cpu,cpu"), FakeControl(tmp_path / "three"))
     # Where samples count unalike it is no mean over them, and that of a part weighs them otherwise.
-    assert losses_of(three) == pytest.approx(losses_of(one), rel={"weighted": 0.2, "padded": 0.02}.get(kind, 1e-9))
+    assert losses_of(three) == pytest.approx(losses_of(one), rel={"weighted": 0.2, "padded": 0.02, "classes last": 0.02}.get(kind, 1e-9))
 
 
 @pytest.mark.usefixtures("two_threads")
@@ -368,6 +394,52 @@ def test_the_script_learns_it_too(tmp_path: Path, kind: str, changes: dict[str, 
     assert [float(loss) for loss, _ in tested] == pytest.approx([one.loss for one in evals], rel=1e-5)
     accuracies = [float(accuracy) if accuracy else math.nan for _, accuracy in tested]
     assert accuracies == pytest.approx([one.accuracy for one in evals], nan_ok=True)
+
+
+def test_the_script_says_where_the_classes_are(tmp_path: Path) -> None:
+    texts = {kind: exported(of_kind(kind, epochs=1), tmp_path / kind)[0] for kind in ("tokens", "texts", "own loss of texts")}
+    assert "outputs = logits(model(inputs))\n" in texts["tokens"]
+    assert "outputs = logits(model(inputs)).movedim(-1, 1)\n" in texts["texts"]
+    assert "right += (logits(outputs).movedim(-1, 1).argmax(1) == labels)" in texts["own loss of texts"]
+
+
+class AsMany(Language):
+    """As many classes as positions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scores = nn.Linear(6, 5)
+
+
+def make_five() -> Any:
+    return tuple((inputs, labels % 5) for inputs, labels in make_tokens())
+
+
+def test_where_the_classes_could_be_on_either_axis_the_second_one_has_them(tmp_path: Path) -> None:
+    config = of_kind("tokens", data=f"{HERE}:make_five", model=f"{HERE}:AsMany", max_steps=1)
+    events = run(config, FakeControl(tmp_path))
+    assert [notice.text for notice in of(Notice, events)] == [
+        "The scores [N, 5, 5] could have the classes on the second axis or on the last one: the second is taken, as torch has it."
+    ]
+    torch.manual_seed(0)
+    model, (inputs, labels) = AsMany().double(), make_five()[0]
+    loss = nn.functional.cross_entropy(model(inputs[:8].long()), labels[:8].long())
+    assert losses_of(events)[1] == pytest.approx(loss.item(), rel=1e-9)
+
+
+@pytest.mark.parametrize("shape", [(4, 7), (4, 7, 5), (4, 7, 5, 6)])
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_scores_side_by_side_and_apart_have_one_loss(shape: tuple[int, ...], smoothing: float) -> None:
+    drawn = torch.Generator().manual_seed(1)
+    scores = torch.rand(shape, dtype=torch.float64, generator=drawn)
+    labels = torch.randint(0, 7, (shape[0], *shape[2:]), generator=drawn)
+    if labels.dim() > 1:
+        labels[0, 0] = -100
+    expected = nn.functional.cross_entropy(scores, labels, label_smoothing=smoothing).item()
+    criterion = make_criterion(small_config(label_smoothing=smoothing))
+    last = scores.movedim(1, -1).contiguous()
+    for given in (scores, last.movedim(-1, 1), last):
+        assert criterion(given, labels).item() == pytest.approx(expected, rel=1e-12)
 
 
 def test_the_script_of_what_was_not_tried_yet_has_the_loss(kind: str) -> None:
@@ -503,10 +575,9 @@ TWO = "for outputs [2, 2] and labels [2, 2]"
         ("positions", {"data": f"{HERE}:make_minus_one"}, "the train labels hold -1; they must be class numbers from 0 to 999,999."),
         (
             "positions",
-            {"model": f"{HERE}:ClassesLast"},
-            "gives [2, 8, 8, 3] for inputs [2, 3, 8, 8] of the data 'test_targets:make_masks'; it must give [2, 3, 8, 8], one "
-            "score for each of the 3 classes at each position. The classes are the second axis: outputs.movedim(-1, 1) puts them "
-            "there.",
+            {"model": f"{HERE}:make_two_last"},
+            "gives [2, 8, 8, 2] for inputs [2, 3, 8, 8] of the data 'test_targets:make_masks'; it must give [2, 3, 8, 8] or [2, 8, 8, 3], "
+            "one score for each of the 3 classes at each position.",
         ),
         (
             "positions",

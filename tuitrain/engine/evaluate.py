@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from tuitrain.engine.data import Split, batch
-from tuitrain.engine.outputs import logits
+from tuitrain.engine.outputs import class_scores, logits
 from tuitrain.engine.predictions import Answers
 from tuitrain.engine.samples import IGNORED, Interrupted
 from tuitrain.engine.views import six_views
@@ -111,7 +111,7 @@ class Evaluator:
         inputs, labels = batch(self.split, rows, self.dtype, self.batch_dim, then)
         outputs = six_views(lambda views: logits(self._outputs(views)), inputs) if self.tta else self._outputs(inputs)
         loss = self.criterion(outputs, labels).double()
-        count.add(logits(outputs), labels)
+        count.add(class_scores(outputs, labels), labels)
         return torch.stack((loss * len(labels), loss))
 
     def _outputs(self, inputs: Tensor) -> Any:

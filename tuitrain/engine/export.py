@@ -15,7 +15,8 @@ from tuitrain.engine import checkpoint
 from tuitrain.engine.imports import arguments_of_run
 from tuitrain.engine.prepare import READ_ANEW
 from tuitrain.engine.script import data_part, header, model_part, training_part
-from tuitrain.events import DataKind, RunStarted, Targets
+from tuitrain.engine.script_facts import Facts
+from tuitrain.events import DataKind, RunStarted
 from tuitrain.files import written_where_asked
 from tuitrain.paths import CHECKPOINTS, best_name, expected_data
 from tuitrain.recipes import TRAINED_BEFORE
@@ -47,19 +48,20 @@ def script(config: RunConfig, started: RunStarted | None = None, environment: Ma
         config, has_test = msgspec.structs.replace(config, data=data), _HAS_TEST.get(kind, True)
     else:
         kind, has_test = started.data, started.test_samples > 0
-    threads, contiguous = environment.get("threads"), environment.get("memory_format") == "contiguous"
-    tried = contiguous if environment else None
-    whole = environment.get("inputs") == "whole numbers" if environment else None
-    before = str(environment.get(TRAINED_BEFORE, ""))
-    given = arguments_of_run(config, environment)
-    targets: Targets = started.targets if started is not None else "classes" if config.loss in OF_CLASSES else "numbers"
-    scores = environment.get(READ_ANEW)
-    parts = [
-        header(config, kind, threads if isinstance(threads, int) else None, before, given, scores),
-        data_part(config, kind, given, targets, scores),
-        model_part(config, kind, given, scores, contiguous=tried),
-        training_part(config, kind, targets, has_test, scores, contiguous=contiguous, whole=whole),
-    ]
+    threads, anew = environment.get("threads"), environment.get(READ_ANEW)
+    facts = Facts(
+        kind=kind,
+        has_test=has_test,
+        targets=started.targets if started is not None else "classes" if config.loss in OF_CLASSES else "numbers",
+        whole=environment.get("inputs") == "whole numbers" if environment else None,
+        given=arguments_of_run(config, environment),
+        scores=anew if isinstance(anew, int) else None,
+        classes_last=environment.get("scores") == "classes last",
+        contiguous=environment.get("memory_format") == "contiguous" if environment else None,
+        threads=threads if isinstance(threads, int) else None,
+        trained_before=str(environment.get(TRAINED_BEFORE, "")),
+    )
+    parts = (part(config, facts) for part in (header, data_part, model_part, training_part))
     return "\n\n".join(part.strip("\n") + "\n" for part in parts)
 
 

@@ -39,3 +39,17 @@ def logits(outputs: Any) -> Tensor:
     if scores is None:
         raise TypeError(f"the model returned a {type(outputs).__name__} without a tensor")
     return scores.float() if scores.dtype in (torch.bfloat16, torch.float16) else scores
+
+
+def class_scores(outputs: Any, labels: Tensor) -> Tensor:
+    """`logits`, with the classes on the second axis, where torch has them: [N, C, ...] for labels [N, ...].
+
+    Language models give [N, T, C]. Where that could be either, as in [N, T, T], it is taken for what torch has.
+    """
+    scores = logits(outputs)
+    return scores.movedim(-1, 1) if has_classes_last(scores, labels) else scores
+
+
+def has_classes_last(scores: Tensor, labels: Tensor) -> bool:
+    """Whether the scores of each position are along the last axis, and not along the second one."""
+    return labels.dim() > 1 and scores.shape[:-1] == labels.shape != scores.shape[:1] + scores.shape[2:]

@@ -250,6 +250,8 @@ def _facts_of(dataset: Dataset) -> dict[str, str | int]:
         return facts
     if is_whole(dataset.train.inputs):
         facts["inputs"] = "whole numbers"
+    if dataset.train.classes_last:
+        facts["scores"] = "classes last"
     if dataset.train.readers is not None:
         facts[READ_ANEW] = dataset.scores
     return facts

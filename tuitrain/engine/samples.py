@@ -72,6 +72,7 @@ class Split:
         labels: [N] int64 class numbers; [N, ...] of them, one for each position, or `IGNORED`; or [N, ...] floats.
         as_rows: the model gets images as sequences of rows.
         contiguous: the model can be trained with contiguous inputs only, and `inputs` are.
+        classes_last: the model gives its scores of positions as [N, ..., C].
         targets: what `labels` are for the model that is trained with them; class numbers that it does not score each are mere numbers.
         files: what the samples' files are called, where each is a file and someone may ask for it.
         readers: read the samples each time anew; `inputs` are all the first one then, and `labels` those of one draw or, where a sample
@@ -82,6 +83,7 @@ class Split:
     labels: Tensor
     as_rows: bool = False
     contiguous: bool = False
+    classes_last: bool = False
     targets: Targets = "classes"
     files: FileNames | None = None
     readers: Readers | None = None

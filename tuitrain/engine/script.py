@@ -17,38 +17,32 @@ from tuitrain.engine.batches import SPREAD
 from tuitrain.engine.imports import CONFIG, MODEL, NUM_CLASSES, TORCHS, Arguments
 from tuitrain.engine.models import BUILT_IN, takes_rows
 from tuitrain.engine.outputs import logits, named_logits, tensors
-from tuitrain.engine.script_devices import device_lines, is_numbered, needs_copy, replica_lines, scores, split_function
+from tuitrain.engine.script_devices import device_lines, is_numbered, needs_copy, replica_lines, scores, scores_of, split_function
+from tuitrain.engine.script_facts import Facts
 from tuitrain.engine.script_weights import reads_safetensors, weights_functions, weights_lines
-from tuitrain.events import DataKind, Targets
 from tuitrain.text import clean
 
 
-def header(config: RunConfig, kind: DataKind, threads: int | None, trained_before: str, given: Arguments, scores: int | None) -> str:
-    """Title, imports and device.
-
-    Args:
-        trained_before: with what else the run had trained until it went on as it ended, empty without.
-        given: what the person's own functions are called with, by their fields.
-        scores: how many the network gives, where the training samples are read anew in each epoch; else `None`.
-    """
+def header(config: RunConfig, facts: Facts) -> str:
+    """Title, imports and device."""
     on_gpu = "cuda" in config.device
     lines = [f"# {clean(config.title())}: a training run in plain PyTorch, exported by tuitrain."]
-    if trained_before:
+    if facts.trained_before:
         lines += [
-            f"# It had trained with {clean(trained_before)}.",
+            f"# It had trained with {clean(facts.trained_before)}.",
             "# Here all is done as it went on after that, so the numbers are not quite the run's.",
         ]
     if config.strategy == "ddp":
         lines += ranks.run_lines(config)
-    lines += ["", *_imports(config, kind, given, anew=scores is not None), ""]
+    lines += ["", *_imports(config, facts), ""]
     lines += [f"seed = {config.seed}", *device_lines(config)]
     if on_gpu and config.deterministic:
         lines.append("torch.backends.cudnn.deterministic = True  # the same seed gives the same losses")
     if on_gpu and config.precision == "tf32":
         lines.append('torch.set_float32_matmul_precision("high")  # products of matrices in TF32')
-    if not on_gpu and threads is not None:
-        lines.append(f"torch.set_num_threads({threads})  # another number of threads rounds sums differently")
-    if _asks_for_config(given):
+    if not on_gpu and facts.threads is not None:
+        lines.append(f"torch.set_num_threads({facts.threads})  # another number of threads rounds sums differently")
+    if _asks_for_config(facts.given):
         fields = "".join(f"    {field}={value!r},\n" for field, value in msgspec.structs.asdict(config).items())
         lines += ["", "# What your own functions are called with.", f"config = SimpleNamespace(\n{fields})"]
     if own_functions(config):
@@ -56,20 +50,15 @@ def header(config: RunConfig, kind: DataKind, threads: int | None, trained_befor
     return "\n".join(lines)
 
 
-def data_part(config: RunConfig, kind: DataKind, given: Arguments, targets: Targets, scores: int | None) -> str:
-    """The data set: what `script_data.loading` leaves; `given`, `scores`: see `header`."""
-    what, code = data.loading(config, kind, given, targets, scores)
+def data_part(config: RunConfig, facts: Facts) -> str:
+    """The data set: what `script_data.loading` leaves."""
+    what, code = data.loading(config, facts)
     return _title(f"data: {what}") + code
 
 
-def model_part(config: RunConfig, kind: DataKind, given: Arguments, scores: int | None, *, contiguous: bool | None) -> str:
-    """The network on its device, loss and optimizer.
-
-    Args:
-        given, scores: see `header`.
-        contiguous: no other memory suits it; `None` where nobody has tried.
-    """
-    built_in = BUILT_IN.get(config.model)
+def model_part(config: RunConfig, facts: Facts) -> str:
+    """The network on its device, loss and optimizer."""
+    built_in, kind = BUILT_IN.get(config.model), facts.kind
     # A built-in model is made in float32.
     dtype = ", torch.float64" if config.precision == "fp64" else ", torch.float32" if built_in is None else ""
     lines = [_title("model, loss and optimizer")]
@@ -78,7 +67,7 @@ def model_part(config: RunConfig, kind: DataKind, given: Arguments, scores: int 
     lines[0] += loss.source(config)
     classes = f"num_classes={data.num_classes(kind)}"
     if built_in is None:
-        wanted = [{CONFIG: CONFIG, NUM_CLASSES: classes}[name] for name in given["model"]]
+        wanted = [{CONFIG: CONFIG, NUM_CLASSES: classes}[name] for name in facts.given["model"]]
         call = f"make_model({', '.join(wanted)})"
     else:
         lines[0] += f"\n{inspect.getsource(built_in.make)}\n"
@@ -86,22 +75,22 @@ def model_part(config: RunConfig, kind: DataKind, given: Arguments, scores: int 
         # By itself it has as many scores as the other data has classes.
         wanted += [classes] if kind in ("imagefolder", "custom") else []
         call = f"{built_in.make.__name__}({', '.join(wanted)})"
-    untried = "  # without config, or with num_classes, where it takes that" if built_in is None and contiguous is None else ""
+    untried = "  # without config, or with num_classes, where it takes that" if built_in is None and facts.contiguous is None else ""
     lines += [*_seed(config), f"model = {call}.to(device{dtype}){untried}"]
-    in_channels_last = config.precision != "fp64" and not contiguous
+    in_channels_last = config.precision != "fp64" and not facts.contiguous
     wide: list[str] = []
     if in_channels_last and kind == "custom":
-        images = "train_inputs.dim() == 4" if scores is None else "are_images"
+        images = "train_inputs.dim() == 4" if facts.scores is None else "are_images"
         wide = [f"if {images}:", *(f"    {line}" for line in _in_channels_last(own=built_in is None))]
     elif in_channels_last and kind != "random" and not takes_rows(config):
         wide = _in_channels_last(own=built_in is None)
-    if wide and built_in is None and contiguous is None:
+    if wide and built_in is None and facts.contiguous is None:
         wide.insert(0, "# In this memory a .view() after a convolution may be refused; .reshape() does the same, and is not.")
     lines += wide
     lines += [*speedrun.fit_lines(config, data.scaling(kind)), *weights_lines(config)]
-    moves, criterion = [f"optimizer = {optimizer.made(config, given)}"], [f"criterion = {loss.criterion(config)}"]
-    if MODEL in given.get("optimizer", ()):
-        moves[0] += "" if contiguous is not None else "  # without config, where it takes none"
+    moves, criterion = [f"optimizer = {optimizer.made(config, facts.given)}"], [f"criterion = {loss.criterion(config)}"]
+    if MODEL in facts.given.get("optimizer", ()):
+        moves[0] += "" if facts.contiguous is not None else "  # without config, where it takes none"
         # It gets the model itself, and not what stands for that on several devices.
         lines += [*moves, *replica_lines(config), *criterion]
     else:
@@ -109,30 +98,21 @@ def model_part(config: RunConfig, kind: DataKind, given: Arguments, scores: int 
     return "\n".join(lines)
 
 
-def training_part(
-    config: RunConfig, kind: DataKind, targets: Targets, has_test: bool | None, scores: int | None, *, contiguous: bool, whole: bool | None
-) -> str:
-    """How a batch is made, the training loop, and the test at each epoch's end.
-
-    Args:
-        scores: see `header`.
-        has_test: `None`: only the data will say whether there is a test.
-        contiguous: no other memory suits the model.
-        whole: the inputs are whole numbers, such as those of tokens; `None` where nobody has looked.
-    """
+def training_part(config: RunConfig, facts: Facts) -> str:
+    """How a batch is made, the training loop, and the test at each epoch's end."""
     dtype = "torch.float64" if config.precision == "fp64" else "torch.float32"
     lines = [_title("training") + f"batch_size = {config.batch_size}", f"epochs = {config.epochs}"]
     if config.max_steps is not None:
         lines.append(f"max_steps = {config.max_steps}")
     lines += ["", "", "def batch(inputs, labels, rows):", '    """The samples in `rows`, on the device, ready for the model."""']
-    lines += data.input_lines(config, kind, dtype, contiguous=contiguous, whole=whole)
+    lines += data.input_lines(config, facts, dtype)
     if takes_rows(config):
         condition = "inputs = inputs.permute(0, 2, 3, 1).flatten(2)"
         rows = "  # a sequence of rows: red, green and blue of their pixels"
-        lines += ["    if inputs.dim() == 4:", f"        {condition}{rows}"] if kind == "custom" else [f"    {condition}{rows}"]
+        lines += ["    if inputs.dim() == 4:", f"        {condition}{rows}"] if facts.kind == "custom" else [f"    {condition}{rows}"]
     if config.batch_dim:
         lines.append("    inputs = inputs.movedim(0, 1)  # the batch is the second axis")
-    lines += [*loss.label_lines(config, targets, dtype), "", ""]
+    lines += [*loss.label_lines(config, facts.targets, dtype), "", ""]
     if config.augment == "crop-flip":
         lines += [inspect.getsource(crop_flip), ""]
     lines += speedrun.functions(config)
@@ -140,19 +120,19 @@ def training_part(
         functions = (tensors, named_logits, logits) if config.loss in LOSSES else (named_logits, logits)
         lines += [line for function in functions for line in (inspect.getsource(function), "")]
     if config.strategy == "split":
-        lines += [*split_function(config), "", ""]
+        lines += [*split_function(config, classes_last=facts.classes_last), "", ""]
     elif config.strategy == "ddp":
         lines += [*ranks.functions(config), "", ""]
     lines += [
-        *speedrun.before_lines(config, data.train_count(scores)),
+        *speedrun.before_lines(config, data.train_count(facts.scores)),
         "step = 0",
         "for epoch in range(1, epochs + 1):",
         "    model.train()",
-        *_epoch(config, scores, contiguous=contiguous),
+        *_epoch(config, facts),
     ]
     lines += speedrun.end_lines(config)
-    if has_test is not False:
-        lines += ["", *_test(config, targets, certain=bool(has_test))]
+    if facts.has_test is not False:
+        lines += ["", *_test(config, facts)]
     if config.max_steps is not None:
         lines += ["", "    if step == max_steps:", "        break"]
     if config.strategy == "ddp":
@@ -160,8 +140,8 @@ def training_part(
     return "\n".join(lines)
 
 
-def _epoch(config: RunConfig, scores: int | None, *, contiguous: bool) -> list[str]:
-    lines, count = [], data.train_count(scores)
+def _epoch(config: RunConfig, facts: Facts) -> list[str]:
+    lines, count = [], data.train_count(facts.scores)
     rows = "slice(start, start + batch_size)"
     if config.shuffle:
         rows = "order[start : start + batch_size]"
@@ -169,7 +149,7 @@ def _epoch(config: RunConfig, scores: int | None, *, contiguous: bool) -> list[s
         lines.append(f"    order = torch.randperm({count}, generator=generator)")
     lines += speedrun.epoch_lines(config, count)
     given = f"train_inputs, train_labels, {rows}"
-    if scores is not None:
+    if facts.scores is not None:
         order = "order" if config.shuffle else f"torch.arange({count})"
         lines.append(f"    samples = read(train, epoch, [part.tolist() for part in {order}.split(batch_size)])")
         given = "*next(samples), slice(None)"
@@ -177,20 +157,20 @@ def _epoch(config: RunConfig, scores: int | None, *, contiguous: bool) -> list[s
     if config.augment == "crop-flip":
         lines.append(f"        inputs = crop_flip(inputs, seed * {SPREAD:_} + step)")
     lines += speedrun.augment_lines(config, rows)
-    if config.augment != "none" and contiguous:
+    if config.augment != "none" and facts.contiguous:
         lines.append("        inputs = inputs.contiguous()")
     lines += speedrun.step_lines(config)
     if config.strategy == "split":
         lines += _SPLIT_UPDATE
     elif config.strategy == "ddp":
-        lines += ranks.step_lines(config, _forward(config, " " * 8))
+        lines += ranks.step_lines(config, _forward(config, facts, " " * 8))
     else:
-        lines += [*_forward(config, " " * 8), "", *_UPDATE]
+        lines += [*_forward(config, facts, " " * 8), "", *_UPDATE]
     lines = [*optimizer.clipped(config, lines), *speedrun.update_lines(config)]
     return [*lines, "        if step == max_steps:", "            break"] if config.max_steps is not None else lines
 
 
-def _test(config: RunConfig, targets: Targets, *, certain: bool) -> list[str]:
+def _test(config: RunConfig, facts: Facts) -> list[str]:
     # DistributedDataParallel talks to the other ranks, which do not test; the model inside of it does not.
     model = "model.module" if config.strategy == "ddp" else "model"
     score = model
@@ -198,19 +178,21 @@ def _test(config: RunConfig, targets: Targets, *, certain: bool) -> list[str]:
         call = f"logits({model}(images))" if is_import_string(config.model) else f"{model}(images)"
         score = f"lambda images: {call}{'.float()' if config.precision == 'bf16' else ''}"
     views = f"six_views({score}, inputs)" if config.tta else None
-    lines = [*_TEST_BEFORE, *_forward(config, " " * 12, views or scores(config, model, "inputs")), _TEST_LOSS]
-    if targets == "numbers":
+    outputs = views or scores(config, model, "inputs", classes_last=facts.classes_last)
+    lines = [*_TEST_BEFORE, *_forward(config, facts, " " * 12, outputs), _TEST_LOSS]
+    if facts.targets == "numbers":
         lines += ['    print(f"epoch {epoch} test loss {mean} (sum over batches {loss_sum})")']
     else:
-        given = "logits(outputs)" if config.loss not in LOSSES and is_import_string(config.model) else "outputs"
-        lines += [f"            right += ({given}.argmax(1) == labels).sum().item()", loss.told(targets)]
-    if not certain:
+        has_all = config.loss not in LOSSES and is_import_string(config.model)
+        given = scores_of("outputs", classes_last=facts.classes_last) if has_all else "outputs"
+        lines += [f"            right += ({given}.argmax(1) == labels).sum().item()", loss.told(facts.targets)]
+    if facts.has_test is None:
         lines = ["    if test is not None:", *(f"    {line}" for line in lines)]
     return ranks.on_rank_0(lines) if config.strategy == "ddp" else lines
 
 
-def _forward(config: RunConfig, indent: str, outputs: str | None = None) -> list[str]:
-    lines = [f"outputs = {outputs or scores(config, 'model', 'inputs')}"]
+def _forward(config: RunConfig, facts: Facts, indent: str, outputs: str | None = None) -> list[str]:
+    lines = [f"outputs = {outputs or scores(config, 'model', 'inputs', classes_last=facts.classes_last)}"]
     if config.precision == "bf16" and config.strategy != "dp":
         lines = ["with torch.autocast(device.type, torch.bfloat16):", f"    {lines[0]}"]
     if config.output_device is not None:
@@ -228,14 +210,15 @@ def _in_channels_last(*, own: bool) -> list[str]:
     return [f"for tensor in [*model.parameters(), *model.buffers()]:{why}", "    if tensor.dim() == 4:", move]
 
 
-def _imports(config: RunConfig, kind: DataKind, given: Arguments, *, anew: bool) -> list[str]:
+def _imports(config: RunConfig, facts: Facts) -> list[str]:
+    kind = facts.kind
     own_model, given_weights, own_loss = is_import_string(config.model), config.weights is not None, config.loss not in LOSSES
     typed = own_model or given_weights or kind == "custom" or own_loss
     standard, others = set[str](), {"import torch", f"from torch import {'Tensor, nn' if typed else 'nn'}"}
     others |= {"from safetensors.torch import load_file"} if reads_safetensors(config) else set()
     standard |= data.STANDARD_IMPORTS.get(kind, frozenset())
     others |= data.OTHER_IMPORTS.get(kind, frozenset())
-    if anew:
+    if facts.scores is not None:
         standard |= {"import hashlib", "import os"}
         others |= {"from torch.utils.data import DataLoader, Dataset"}
     if config.model == "resnet18":
@@ -257,7 +240,7 @@ def _imports(config: RunConfig, kind: DataKind, given: Arguments, *, anew: bool)
     standard |= {f"from collections.abc import {', '.join(kinds)}"} if kinds else set()
     standard |= {"from typing import Any"} if typed else set()
     if own_functions(config):
-        standard |= {"import random"} | ({"from types import SimpleNamespace"} if _asks_for_config(given) else set())
+        standard |= {"import random"} | ({"from types import SimpleNamespace"} if _asks_for_config(facts.given) else set())
         others |= {"import numpy as np"}
     names = {
         "model": "make_model",

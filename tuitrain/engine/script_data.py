@@ -9,7 +9,8 @@ from tuitrain.config import LOSSES, RunConfig, is_import_string
 from tuitrain.engine import script_ranks as ranks
 from tuitrain.engine.decode import FORMATS
 from tuitrain.engine.imagefolder import mixing_key
-from tuitrain.engine.imports import CONFIG, NUM_CLASSES, Arguments
+from tuitrain.engine.imports import CONFIG, NUM_CLASSES
+from tuitrain.engine.script_facts import Facts
 from tuitrain.engine.script_speedrun import is_fitted
 from tuitrain.engine.seeding import mixed, seed_sample
 from tuitrain.engine.synthetic import random_samples, synthetic_images
@@ -31,13 +32,14 @@ OTHER_IMPORTS: dict[DataKind, frozenset[str]] = {
 _ALL_FOUR = "train_inputs, train_labels, test_inputs, test_labels"
 
 
-def loading(config: RunConfig, kind: DataKind, given: Arguments, targets: Targets, scores: int | None) -> tuple[str, str]:
-    """What the data is called, and the code that loads it; `given`, `scores`: see `script.header`.
+def loading(config: RunConfig, facts: Facts) -> tuple[str, str]:
+    """What the data is called, and the code that loads it.
 
     The code leaves inputs [N, ...], the images among them as bytes [N, 3, H, W], and labels [N] in `train_inputs`, `train_labels` and,
     where there is test data, `test_inputs`, `test_labels`. Of training samples that are read anew in each epoch it leaves `train` in the
     place of the first two, and a function `read`.
     """
+    kind, targets = facts.kind, facts.targets
     if kind == "synthetic":
         return "made-up images", f"\n{inspect.getsource(synthetic_images)}\n\n{_ALL_FOUR} = synthetic_images()"
     if kind == "random":
@@ -52,11 +54,11 @@ def loading(config: RunConfig, kind: DataKind, given: Arguments, targets: Target
         load = _LOAD_IMAGES.format(folder=_literal(config.data), parts=f"({', '.join(map(_literal, TEST_PARTS))})")
         ours = f"{inspect.getsource(mixing_key)}\n\n{inspect.getsource(held_out)}"
         return "a folder of images", f"\n{ours}\n\nSIDE = {config.image_size}  # pixels\n{_formats()}\n\n\n{_IMAGES}\n\n{load}"
-    given_config = CONFIG if CONFIG in given["data"] else ""
+    given_config = CONFIG if CONFIG in facts.given["data"] else ""
     own = f"\n{inspect.getsource(as_tensor)}\n\n{_OWN.format(given=given_config, **_LABELS[targets])}"
-    if scores is not None:
-        return "your own", _anew(config, own, targets, scores)
-    counts = not is_import_string(config.model) or NUM_CLASSES in given["model"]
+    if facts.scores is not None:
+        return "your own", _anew(config, own, targets, facts.scores)
+    counts = not is_import_string(config.model) or NUM_CLASSES in facts.given["model"]
     return "your own", own + _counted(config, targets) if counts else own
 
 
@@ -86,14 +88,15 @@ def _counted(config: RunConfig, targets: Targets) -> str:
     return f"if train_labels.is_floating_point() or train_labels.dtype == torch.bool:\n    {numbers}else:\n{indented}"
 
 
-def input_lines(config: RunConfig, kind: DataKind, dtype: str, *, contiguous: bool, whole: bool | None) -> list[str]:
-    """What a network takes of the inputs in `rows`; `contiguous`, `whole`: see `script.training_part`."""
-    picked = f"inputs[rows]{'.contiguous()' if contiguous else ''}"
+def input_lines(config: RunConfig, facts: Facts, dtype: str) -> list[str]:
+    """What a network takes of the inputs in `rows`."""
+    kind = facts.kind
+    picked = f"inputs[rows]{'.contiguous()' if facts.contiguous else ''}"
     # Where nothing is divided, a slice would stay a view of the data, which one's own model may change in place.
     stay = "torch.int64, copy=True)  # whole numbers stay such"
-    if whole:
+    if facts.whole:
         return [f"    inputs = {picked}.to(device, {stay}"]
-    if whole is None and kind == "custom":
+    if facts.whole is None and kind == "custom":
         return [
             f"    inputs = {picked}.to(device)",
             "    if inputs.is_floating_point() or inputs.dtype == torch.uint8:",

@@ -63,12 +63,12 @@ def needs_copy(config: RunConfig) -> bool:
     return config.strategy == "split" and _is_spread(config)
 
 
-def split_function(config: RunConfig) -> list[str]:
-    """One step's forward and backward over all replicas, as a function."""
+def split_function(config: RunConfig, *, classes_last: bool) -> list[str]:
+    """One step's forward and backward over all replicas, as a function; `classes_last`: see `scores`."""
     spread = _is_spread(config)
     replica = "models[where]" if spread else "model"
     parts = f"inputs.chunk(len(devices), dim={config.batch_dim}), labels.chunk(len(devices))"
-    forward = [f"outputs = {scores(config, replica, 'part')}"]
+    forward = [f"outputs = {scores(config, replica, 'part', classes_last=classes_last)}"]
     outputs = "outputs"
     if config.precision == "bf16":
         kind = "where.type" if spread else "device.type"
@@ -99,10 +99,19 @@ def split_function(config: RunConfig) -> list[str]:
     ]
 
 
-def scores(config: RunConfig, model: str, given: str) -> str:
-    """The call that gives what the loss is computed of for `given`; one's own loss gets all of what one's own model gives."""
+def scores(config: RunConfig, model: str, given: str, *, classes_last: bool) -> str:
+    """The call that gives what the loss is computed of for `given`; one's own loss gets all of what one's own model gives.
+
+    Args:
+        classes_last: the model gives the classes on the last axis, and torch's losses want them on the second.
+    """
     call = f"{model}({given})"
-    return f"logits({call})" if is_import_string(config.model) and config.loss in LOSSES else call
+    return scores_of(call, classes_last=classes_last) if is_import_string(config.model) and config.loss in LOSSES else call
+
+
+def scores_of(outputs: str, *, classes_last: bool) -> str:
+    """The scores among one's own model's outputs, as torch's losses want them; `classes_last`: see `scores`."""
+    return f"logits({outputs}){'.movedim(-1, 1)' if classes_last else ''}"
 
 
 def _data_parallel(config: RunConfig) -> list[str]:

@@ -17,7 +17,7 @@ from tuitrain.engine.failures import breaks_cuda, first_line, first_line_and_pla
 from tuitrain.engine.loss_tryout import loss_misfit
 from tuitrain.engine.models import made_for, model_dtype
 from tuitrain.engine.optim import autocast
-from tuitrain.engine.outputs import logits, named_logits, tensors
+from tuitrain.engine.outputs import class_scores, has_classes_last, logits, named_logits, tensors
 from tuitrain.engine.seeding import untouched_random
 from tuitrain.events import Targets
 
@@ -35,11 +35,14 @@ def tried(model: nn.Module, dataset: Dataset, config: RunConfig, device: torch.d
         RuntimeError: the device has no room, or cannot be used.
     """
     model, dataset, output = _in_fitting_memory(model, dataset, config, device)
-    found = _targets(output, dataset, config)
+    labels = dataset.train.labels[: len(output)]
+    last, output = has_classes_last(output, labels), class_scores(output, labels)
+    found = _targets(output, labels, len(dataset.classes), config)
     if config.target_accuracy is not None and found == "numbers":
         raise ConfigError(f"target_accuracy: {config.target_accuracy} is of answers that are right or wrong; here it must be none.")
     test = dataset.test and replace(dataset.test, targets=found)
-    return model, replace(dataset, train=replace(dataset.train, targets=found), test=test), output
+    train = replace(dataset.train, targets=found, classes_last=last and found == "positions")
+    return model, replace(dataset, train=train, test=test), output
 
 
 def _in_fitting_memory(model: nn.Module, dataset: Dataset, config: RunConfig, device: torch.device) -> tuple[nn.Module, Dataset, Tensor]:
@@ -184,8 +187,9 @@ def _check_forward(model: nn.Module, dataset: Dataset, config: RunConfig, device
         several = f"{', '.join(map(str, shapes[:-1]))} and {shapes[-1]}"
         rather = f"the scores seem to be the {fitting}: return them first, or in a dict as 'logits'"
         raise _Misfit(f"model: {config.model!r} gives {several} for {given}, of which the first is taken for the scores; {rather}.")
-    if output is None or not _scores_classes(output, labels, classes):
-        wanted = f"{fitting}, one score for each of the {classes} classes{' at each position' if labels.dim() > 1 else ''}"
+    if output is None or not _scores_classes(class_scores(output, labels), labels, classes):
+        either = f"{fitting} or {[*labels.shape, classes]}" if labels.dim() > 1 else f"{fitting}"
+        wanted = f"{either}, one score for each of the {classes} classes{' at each position' if labels.dim() > 1 else ''}"
         hint = "" if output is None else _hint(output, inputs, labels, dataset, config, classes)
         raise _Misfit(f"model: {config.model!r} gives {shape} for {given}; it must give {wanted}.{hint}")
     if not output.is_floating_point():
@@ -205,9 +209,8 @@ def _scores_classes(output: Tensor, labels: Tensor, classes: int) -> bool:
     return output.dim() == labels.dim() + 1 and output.shape[:1] + output.shape[2:] == labels.shape and output.shape[1] >= classes
 
 
-def _targets(output: Tensor, dataset: Dataset, config: RunConfig) -> Targets:
+def _targets(output: Tensor, labels: Tensor, classes: int, config: RunConfig) -> Targets:
     """What the labels are for a model that gives such outputs for the first samples."""
-    labels, classes = dataset.train.labels[: len(output)], len(dataset.classes)
     # Other outputs than scores, for a person's own loss, are hardly ever as many as there are classes.
     if not classes or not _scores_classes(output, labels, classes) or (config.loss not in OF_CLASSES and output.shape[1] != classes):
         return "numbers"
@@ -218,8 +221,6 @@ def _hint(scores: Tensor, inputs: Tensor, labels: Tensor, dataset: Dataset, conf
     """What may be behind scores that do not fit."""
     if labels.dim() > 1 and scores.dim() == 2 and scores.shape == labels.shape and bool((labels.sum(1) == 1).all()):
         return " Rows that are 1 once are class numbers by labels.argmax(1)."
-    if labels.dim() > 1 and scores.shape[:-1] == labels.shape and scores.shape[-1] >= classes:
-        return " The classes are the second axis: outputs.movedim(-1, 1) puts them there."
     if scores.dim() != 2:
         return ""
     other = 1 - config.batch_dim
