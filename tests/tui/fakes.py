@@ -101,12 +101,13 @@ class FakeSession:
         device: tuple[str, ...] = ("cpu",),
         shape: tuple[int, ...] = (64, 3, 32, 32),
         strategy: str = "single",
+        readers: int = 0,
     ) -> None:
         """Past the preparations, to the first step's shapes."""
         self.state = "running"
         steps = max(total // 10, 1)
         self.say(
-            started(run=RUN, device=device, strategy=strategy, steps_per_epoch=steps, total_steps=total),
+            started(run=RUN, device=device, strategy=strategy, readers=readers, steps_per_epoch=steps, total_steps=total),
             State(state="running"),
             Replicas(step=1, batch=shape, replicas=(Replica(index=0, device=device[0], input=shape, output=(shape[0], 10), loss=2.31),)),
         )

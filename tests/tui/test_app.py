@@ -39,10 +39,10 @@ def make(session: FakeSession, sampler: FakeSampler, config: RunConfig | None = 
     return TuitrainApp(session, sampler, config or seed_cnn(), Path("runs"), **options)
 
 
-async def begun(pilot: Pilot[None], session: FakeSession, *, steps: int = 120) -> None:
+async def begun(pilot: Pilot[None], session: FakeSession, *, steps: int = 120, **begin: Any) -> None:
     """Start by Enter and train some steps."""
     await pilot.press("enter")
-    session.begin()
+    session.begin(**begin)
     session.steps(steps)
     await settle(pilot)
 
@@ -458,6 +458,25 @@ async def test_a_run_that_makes_no_steps_says_so_in_the_place_of_its_speed(
         await until_shown(pilot, "A run is training", "▸ Stop and save")
         await pilot.press("escape")
         assert "wait for the step" not in await until_shown(pilot, "samples/s")
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize(
+    ("strategy", "words"),
+    [
+        ("split", "space and c wait · x ends a wait for samples · q leaves without it"),
+        ("ddp", "space, c and x wait for the step"),
+    ],
+)
+async def test_a_run_that_may_wait_for_samples_says_what_ends_that(
+    session: FakeSession, sampler: FakeSampler, size: tuple[int, int], strategy: str, words: str
+) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=size) as pilot:
+        await begun(pilot, session, readers=3, strategy=strategy)
+        assert session.record is not None
+        session.record.stalled_seconds = 35.4
+        await until_shown(pilot, words)
 
 
 async def test_a_run_whose_first_step_does_not_end_says_so(session: FakeSession, sampler: FakeSampler) -> None:

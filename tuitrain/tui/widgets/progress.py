@@ -188,6 +188,9 @@ class Progress(Pane):
         record, palette = self._view.record, self.palette
         if self.hints is None and hangs(self._view):
             row = Row("space, c and x wait for the step to end", palette.dim)
+            if record is not None and _may_wait_for_samples(record):
+                row = Row("space and c wait", palette.dim).add(" · ", palette.faint)
+                row.add("x ", palette.key).add("ends a wait for samples", palette.dim)
             return [row.add(" · ", palette.faint).add("q ", palette.key).add("leaves without it", palette.dim)]
         if self.log_shows or record is None or record.error is not None or (line := record.log.warning) is None:
             return []
@@ -208,6 +211,12 @@ def _best(record: RunRecord) -> str:
         return f"{record.best_accuracy * 100:.1f} %"
     least = record.evaluations.losses.least
     return "" if record.has_accuracy or least is None else words.number(least[1])
+
+
+def _may_wait_for_samples(record: RunRecord) -> bool:
+    """Whether a step may wait for what others read, and can be ended there; ranks take each step together."""
+    started = record.started
+    return started is not None and started.readers > 0 and started.strategy != "ddp"
 
 
 def _no_step(record: RunRecord) -> str:
