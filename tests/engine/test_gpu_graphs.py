@@ -65,11 +65,15 @@ def test_replayed_steps_are_those_that_are_not(
         ({"loss": "test_targets:weighted"}, 0),
         ({"data": "test_targets:make_wide_points", "loss": "torch.nn:HuberLoss"}, 0),
         ({"data": "test_targets:make_tokens", "model": "test_targets:Language"}, 3 * (24 - WARM_UP)),
+        ({"data": "test_targets:make_tokens", "model": "test_targets:Transformer"}, 3 * (24 - WARM_UP)),
+        ({"optimizer": "torch.optim:RMSprop", "momentum": 0.9}, 2 * (12 - WARM_UP)),
+        ({"optimizer": "test_own_optimizer:make_groups"}, 2 * (12 - WARM_UP)),
+        ({"optimizer": "test_own_optimizer:Lion"}, 0),
     ],
-    ids=["mse", "own module", "of torch", "tokens"],
+    ids=["mse", "own module", "of torch", "tokens", "texts", "optimizer of torch", "groups", "own optimizer"],
 )
-def test_other_losses_and_tokens_are_those_of_the_cpu(tmp_path: Path, replays: list[str], changes: dict[str, Any], count: int) -> None:
-    """What a person's own loss decides in Python, a recorded step would not see."""
+def test_what_is_ones_own_learns_what_it_does_on_the_cpu(tmp_path: Path, replays: list[str], changes: dict[str, Any], count: int) -> None:
+    """What a person's own loss decides in Python, a recorded step would not see, nor an own optimizer's other memory."""
     changes = {**LARGE, "model": "seed-cnn", "precision": "fp64", "lr": 0.0001, "max_steps": 24, **changes}
     events = run(small_config(**changes), FakeControl(tmp_path / "gpu"))
     assert not said(events)
