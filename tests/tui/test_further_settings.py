@@ -11,6 +11,7 @@ from test_launcher import SIZES, WIDE, changed, launcher, looked, make, row
 from textual import events
 from textual.pilot import Pilot
 
+from tuitrain.config import MODELS
 from tuitrain.tui.launch.form import TYPED, Form
 from tuitrain.tui.launch.hints import Machine
 from tuitrain.tui.launch.rows import FIELDS, FURTHER
@@ -25,7 +26,7 @@ async def go_to(pilot: Pilot[None], field: str) -> None:
     await pilot.pause()
 
 
-@pytest.mark.parametrize(("size", "seen"), [((80, 24), "12–22"), ((80, 23), "12–22"), ((120, 40), "3–32"), ((200, 60), "")])
+@pytest.mark.parametrize(("size", "seen"), [((80, 24), "12–22"), ((80, 23), "12–22"), ((120, 40), "4–33"), ((200, 60), "")])
 async def test_m_shows_further_rows_and_puts_them_away(
     session: FakeSession, sampler: FakeSampler, size: tuple[int, int], seen: str
 ) -> None:
@@ -33,11 +34,11 @@ async def test_m_shows_further_rows_and_puts_them_away(
     async with app.run_test(size=size) as pilot:
         await looked(pilot)
         assert "m Settings" in screen_text(app).splitlines()[-1]
-        assert "of 32" not in screen_text(app)
+        assert "of 33" not in screen_text(app)
         await pilot.press("m")
         await pilot.pause()
-        assert row(app, "optimizer").startswith("optimizer      ‹ sgd ›")
-        assert f"{seen} of 32" in screen_text(app) if seen else "of 32" not in screen_text(app)
+        assert row(app, "network").startswith("network        ‹ seed-cnn ›")
+        assert f"{seen} of 33" in screen_text(app) if seen else "of 33" not in screen_text(app)
         for index, field in enumerate((*FIELDS, *FURTHER)):
             await go_to(pilot, field.name)
             assert row(app, field.label)
@@ -114,17 +115,17 @@ async def test_pages_and_ends_are_a_key_away(session: FakeSession, sampler: Fake
         await looked(pilot)
         await pilot.press("m")
         for key, field, seen in (
-            ("pagedown", "loss", "12–22"),
-            ("pagedown", "on_end", "22–32"),
+            ("pagedown", "augment", "12–22"),
+            ("pagedown", "note", "22–32"),
             ("home", "recipe", "1–11"),
             ("pagedown", "name", "1–11"),
-            ("end", "on_end", "22–32"),
-            ("pageup", "loss", "22–32"),
-            ("up", "augment", "21–31"),
+            ("end", "on_end", "23–33"),
+            ("pageup", "loss", "23–33"),
+            ("up", "augment", "22–32"),
         ):
             await pilot.press(key)
             await pilot.pause()
-            assert (launcher(app).field, f"{seen} of 32" in screen_text(app)) == (field, True), key
+            assert (launcher(app).field, f"{seen} of 33" in screen_text(app)) == (field, True), key
         # In a field they belong to its text.
         await go_to(pilot, "note")
         await pilot.press("space", *"bc", "home", "a", "end", "d", "down")
@@ -214,7 +215,7 @@ async def test_m_works_from_the_list_of_devices_and_is_a_letter_in_a_field(sessi
         await pilot.press("m")
         await pilot.pause()
         assert launcher(app).has_focus
-        assert row(app, "optimizer").startswith("optimizer      ‹ sgd ›")
+        assert row(app, "network").startswith("network        ‹ seed-cnn ›")
         await go_to(pilot, "name")
         await pilot.press("space", *"mm", "down")
         await pilot.pause()
@@ -259,6 +260,41 @@ def test_what_only_sgd_has_goes_and_comes_back_with_it() -> None:
     assert form.config.momentum == 0.0
 
 
+def test_another_network_is_chosen_and_one_of_ones_own_typed() -> None:
+    form = Form(changed())
+    assert form.options("model") == (*MODELS, TYPED)
+    for model in MODELS:
+        assert form.set_text("model", model)
+        assert form.hint("model", None).text not in ("", "your own")  # type: ignore[arg-type]
+    assert form.set_text("model", "transformer")
+    assert form.summary() == "seed-cnn with the network transformer"
+    assert form.command() == "tuitrain run seed-cnn --set model=transformer"
+    assert not form.hint("dropout", None).idle  # type: ignore[arg-type]
+    assert not form.set_text("model", "nets.Net")
+    assert form.errors["model"].endswith("Did you mean 'nets:Net'?")
+    assert form.set_text("model", "nets:Net")
+    assert form.hint("model", None).text == "your own"  # type: ignore[arg-type]
+    assert form.summary() == "seed-cnn with a model of your own"
+    assert form.set_text("data", "~/pets")
+    assert form.set_text("image_size", "64")
+    assert form.set_text("model", "seed-cnn")
+    assert form.config.image_size == 32
+    assert form.set_text("model", "resnet18")
+    assert form.config.image_size == 64
+    assert form.set_text("recipe", "rnn")
+    assert (form.config.model, form.options("model")) == ("rnn", (*MODELS, TYPED))
+
+
+async def test_a_network_of_ones_own_is_typed_in_the_launcher_and_trained(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await looked(pilot)
+        await pilot.press("m")
+        await pilot.press("left", *"nets:Net", "enter")
+        await pilot.pause()
+        assert session.started == [changed(model="nets:Net")]
+
+
 def test_an_optimizer_of_ones_own_is_typed_beside_the_built_in_ones() -> None:
     form = Form(changed(momentum=0.9, nesterov=True))
     assert form.options("optimizer") == ("sgd", "adam", "adamw", TYPED)
@@ -297,7 +333,7 @@ def test_a_warm_up_goes_while_the_schedule_rises_by_itself_and_comes_back() -> N
 def test_every_further_row_has_a_value_and_choices_go_round() -> None:
     form = Form(seed_cnn())
     assert {field.name: form.text(field.name) for field in FURTHER} == {
-        **{"optimizer": "sgd", "momentum": "0.0", "nesterov": "false", "weight_decay": "0.0", "max_grad_norm": "none"},
+        **{"model": "seed-cnn", "optimizer": "sgd", "momentum": "0.0", "nesterov": "false", "weight_decay": "0.0", "max_grad_norm": "none"},
         **{"lr_schedule": "none", "warmup_steps": "0", "shuffle": "false"},
         **{
             "image_size": "32",
@@ -338,7 +374,7 @@ async def test_a_loss_is_chosen_or_typed(session: FakeSession, sampler: FakeSamp
         await go_to(pilot, "loss")
         await pilot.press("left")
         await pilot.pause()
-        assert "cross_entropy, nll, mse, or your own, module:name" in screen_text(app)
+        assert "your own, as module:name" in screen_text(app)
         await pilot.press(*"foo")
         await until(pilot, lambda: "loss: 'foo' is not known; it must be one of cross_entropy, nll, mse, or an import" in said(app))
         await pilot.press("ctrl+u", *"losses:far", "down")

@@ -85,7 +85,7 @@ class Form:
         if field == "data":
             return f"{', '.join(self._offered_data())} or the path of a folder"
         if field in BUILT_IN:
-            return f"{', '.join(BUILT_IN[field])}, or your own, module:name"
+            return "your own, as module:name"
         return "auto, auto:2, cpu, cuda:0, or several with commas" if field == "device" else ""
 
     def cycle(self, field: str, by: int) -> str:
@@ -218,7 +218,9 @@ class Form:
         if name not in RECIPES:
             return f"{name}: a recipe of your own"
         # What the recipe says of its network and its data is not so of another one.
-        return recipe_summary(recipe_text(name)) if self.config.model in MODELS else f"{name} with a model of your own"
+        if self.config.model == recipe_of(name).model:
+            return recipe_summary(recipe_text(name))
+        return f"{name} with {f'the network {self.config.model}' if self.config.model in MODELS else 'a model of your own'}"
 
     def _take_recipe(self, name: str) -> bool:
         """Another recipe brings its own values, and the one that the form began with those from then: no row could bring a model of the

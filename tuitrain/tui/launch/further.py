@@ -5,6 +5,10 @@ from __future__ import annotations
 from tuitrain.config import DATA, MODELS, OPTIMIZERS, RunConfig
 from tuitrain.tui.launch.hints import Hint
 
+_MODELS = {
+    **{"seed-cnn": "three convolutions", "linear": "one layer, for random data", "rnn": "reads images row by row"},
+    **{"transformer": "reads images row by row", "resnet18": "torchvision's, for images", "speedrun": "that of speedrun-94"},
+}
 _SCHEDULES = {"none": "the rate stays as it is", "cosine": "falls to 0 at the end", "triangle": "rises for 23 % of the steps, then falls"}
 _LOSSES = {"cross_entropy": "of scores and class numbers", "nll": "for a model with log_softmax", "mse": "for labels that are numbers"}
 _AUGMENTS = {"none": "images as they are", "crop-flip": "cropped and mirrored at random", "flip-shift": "mirrored in turn, and shifted"}
@@ -14,6 +18,8 @@ def further_hint(field: str, config: RunConfig) -> Hint:
     """What the value of one of the further rows means, with the other values."""
     if field in ("momentum", "nesterov"):
         return _of_sgd(field, config)
+    if field == "model":
+        return Hint(_MODELS.get(config.model, "your own"))
     if field == "optimizer":
         return Hint("torch's own" if config.optimizer in OPTIMIZERS else "your own")
     if field == "lr_schedule":

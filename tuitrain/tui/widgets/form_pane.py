@@ -30,7 +30,7 @@ _LEAST_ROWS, _MOST_OF_WRONG = 5, 4
 """Rows that always show, and lines of what is wrong for which others make room."""
 _BELOW = 6
 """Lines for what Enter will do and the equal command line, which further rows leave."""
-LONG = ("recipe", "data", "device", "name", "loss", "optimizer", "lr_schedule", "weights", "note", "on_end")
+LONG = ("recipe", "model", "data", "device", "name", "loss", "optimizer", "lr_schedule", "weights", "note", "on_end")
 """Fields whose values may be longer than their column."""
 PATHS = ("data", "weights")
 """Fields whose values may be paths."""
