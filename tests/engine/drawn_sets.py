@@ -56,11 +56,38 @@ class Images(Dataset[Any]):
 
     def __getitem__(self, index: int) -> Any:
         image = Image.fromarray(self._pixels[index])
-        return image.transpose(Image.Transpose.FLIP_LEFT_RIGHT) if random.random() < self.chance else image, index % CLASSES
+        mirrored = self.chance > 0 and random.random() < self.chance
+        return image.transpose(Image.Transpose.FLIP_LEFT_RIGHT) if mirrored else image, index % CLASSES
 
 
 class FixedImages(Images):
     chance = 0.0
+
+
+class SeldomMirrored(Images):
+    """So seldom that no two that are read look different."""
+
+    chance = 1e-9
+
+
+class OfItsOwn(Floats):
+    """Moved by a generator of its own."""
+
+    def __init__(self) -> None:
+        super().__init__(COUNT, drawn=False)
+        self._generator = np.random.default_rng()
+
+    def __getitem__(self, index: int) -> Any:
+        place, label = super().__getitem__(index)
+        return place + self._generator.random(dtype=np.float32), label
+
+
+class SelfSeeded(Images):
+    """Draws for each image what it drew before."""
+
+    def __getitem__(self, index: int) -> Any:
+        random.seed(index)
+        return super().__getitem__(index)
 
 
 class Masks(Images):
@@ -150,6 +177,18 @@ def make_targeted() -> Any:
 
 def make_images() -> Any:
     return Images(COUNT), None
+
+
+def make_seldom() -> Any:
+    return SeldomMirrored(COUNT), SeldomMirrored(9)
+
+
+def make_of_its_own() -> Any:
+    return OfItsOwn(), None
+
+
+def make_self_seeded() -> Any:
+    return SelfSeeded(COUNT), None
 
 
 def make_masks() -> Any:

@@ -14,9 +14,10 @@ from fake_recorder import FakeRecorder, count_as_built_in, fake_step_graphs
 from torch import Tensor, nn
 
 from tuitrain.engine import checkpoint
-from tuitrain.engine.graphs import WARM_UP, _host_generators, step_graphs
+from tuitrain.engine.graphs import WARM_UP, step_graphs
 from tuitrain.engine.models import build_model
 from tuitrain.engine.optim import autocast, make_optimizer, may_fuse, update
+from tuitrain.engine.seeding import host_generators
 from tuitrain.engine.strategies.single import Single
 from tuitrain.events import Eval, Event, Notice, Phases, Replicas, RunEnded, StepTimes
 
@@ -31,7 +32,7 @@ def recorders(monkeypatch: pytest.MonkeyPatch) -> list[FakeRecorder]:
     made: list[FakeRecorder] = []
     _replaying(monkeypatch, made)
     # The CPU is the device here, and its generator the one that dropout draws from.
-    monkeypatch.setattr("tuitrain.engine.graphs._host_generators", list)
+    monkeypatch.setattr("tuitrain.engine.graphs.host_generators", list)
     return made
 
 
@@ -197,7 +198,7 @@ def make_drawing_torch(config: Any) -> nn.Module:
 def test_a_model_that_goes_on_in_python_is_never_recorded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recorders: list[FakeRecorder], model: str
 ) -> None:
-    monkeypatch.setattr("tuitrain.engine.graphs._host_generators", _host_generators)
+    monkeypatch.setattr("tuitrain.engine.graphs.host_generators", host_generators)
     changes = {"model": f"test_graphs:make_{model}", "epochs": 3}
     plain = eager(monkeypatch, tmp_path / "plain", **changes)
     events = run(small_config(**changes), FakeControl(tmp_path / "replayed"))

@@ -100,6 +100,7 @@ def as_plain(events: list[Event], config: RunConfig, net: Callable[[], nn.Module
         ("make_floats", "no_dropout", {"seed": 9, "epochs": 3, "device": "cpu,cpu", "strategy": "split"}),
         ("make_targeted", "no_dropout", {}),
         ("make_images", "make_image_net", {"shuffle": True}),
+        ("make_seldom", "make_image_net", {}),
         ("make_masks", "make_mask_net", {}),
         ("make_windows", "Language", {"shuffle": True}),
         ("make_named_windows", "Language", {}),
@@ -120,6 +121,20 @@ def test_each_epoch_has_its_own_draw_as_in_a_plain_loop(tmp_path: Path, data: st
     # Labels that are known, and what nobody has to know, are not read for.
     phases = {event.phase for event in of(Progress, events)}
     assert ("reading the labels of the train samples" in phases) == (data not in ("make_targeted", "make_named_windows", "make_placed"))
+
+
+def test_what_is_drawn_and_always_the_same_is_read_once(tmp_path: Path) -> None:
+    events = run(drawn_config("make_self_seeded", model="drawn_sets:make_image_net"), FakeControl(tmp_path))
+    assert of(RunStarted, events)[0].readers == 0
+    assert of(Notice, events) == []
+
+
+def test_what_no_seed_reaches_is_warned_of(tmp_path: Path) -> None:
+    events = run(drawn_config("make_of_its_own", max_steps=2), FakeControl(tmp_path))
+    first, second = of(Notice, events)
+    assert first.level == "warning"
+    assert first.text.startswith("The train samples are others each time, and not by a generator that the seed sets (Python's random,")
+    assert second.text == "The train samples are drawn at random: 1 process reads them anew in each epoch."
 
 
 def test_any_number_of_processes_reads_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,13 +7,11 @@ done as it is too, at any time. What a graph does not see is Python: a model tha
 
 from __future__ import annotations
 
-import random
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any, Protocol
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -21,6 +19,7 @@ from tuitrain.config import LOSSES, MODELS, RunConfig
 from tuitrain.engine.failures import first_line
 from tuitrain.engine.memory import free_on
 from tuitrain.engine.optim import is_torchs
+from tuitrain.engine.seeding import host_generators
 from tuitrain.engine.strategies import Strategy
 from tuitrain.engine.strategies.single import Single
 from tuitrain.events import Notice
@@ -267,9 +266,4 @@ def _host_state(model: nn.Module) -> list[Any]:
     """What a step that can be replayed leaves as it is: the generators of the host, and the plain values of the model's modules."""
     plain = (bool, int, float, str)
     values = {(name, key): value for name, each in model.named_modules() for key, value in vars(each).items() if isinstance(value, plain)}
-    return [*_host_generators(), values]
-
-
-def _host_generators() -> list[Any]:
-    kind, keys, *place = np.random.get_state(legacy=True)
-    return [random.getstate(), kind, np.asarray(keys).tobytes(), place, torch.get_rng_state().numpy().tobytes()]
+    return [*host_generators(), values]

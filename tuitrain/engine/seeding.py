@@ -188,6 +188,12 @@ def _current(device: torch.device) -> Iterator[None]:
             guard.__exit__(None, None, None)
 
 
+def host_generators() -> list[Any]:
+    """The states of Python's, NumPy's and torch's generators on the host, as values that can be compared."""
+    kind, keys, *place = np.random.get_state(legacy=True)
+    return [random.getstate(), kind, np.asarray(keys).tobytes(), place, torch.get_rng_state().numpy().tobytes()]
+
+
 @contextmanager
 def untouched_random(device: torch.device) -> Iterator[None]:
     """Whatever is drawn from Python's, NumPy's and torch's generators inside is as if it had not been."""

@@ -18,13 +18,14 @@ from tuitrain.config import ConfigError, RunConfig
 from tuitrain.engine.readers import BEFORE_TRAINING, Readers, workers_for
 from tuitrain.engine.readers.wire import PartName
 from tuitrain.engine.samples import Interrupted, closed_on_failure, is_image
+from tuitrain.engine.seeding import host_generators
 from tuitrain.engine.torch_beside import known_labels
 from tuitrain.engine.torch_samples import Samples
 from tuitrain.events import Notice, Progress
 
 _TOLD_SECONDS = 0.1
 _READ_TWICE = 16
-"""About so many samples are read twice at first: of images that are mirrored by chance, nearly always one is another one then."""
+"""About so many samples are read twice at first."""
 _LONG_SECONDS = 10.0
 """What takes one process longer than this is read by several."""
 
@@ -72,19 +73,42 @@ def read(
         return Part(*dataset.tensors)
     reading = _Reading(config, part, dataset, ending)
     look = check(reading.first[None], reading.label[None])
-    drawn, seen, seconds = reading.look()
+    found = reading.look()
     size, free = (reading.first.nbytes + reading.label.nbytes) * reading.count, free_memory()
-    if size > free or (drawn and part == "train"):
+    if part == "train" and found.differ and not found.draw:
+        yield Notice(level="warning", text=_UNSEEDED)
+    if size > free or (part == "train" and (found.differ or found.draw)):
         why = "are drawn at random" if size <= free else f"would take {words.size(size)} of memory, and {words.size(free)} are free"
-        return (yield from reading.anew(known_labels(dataset, seen), look, why))
-    if drawn:
+        return (yield from reading.anew(known_labels(dataset, found.labels), look, why))
+    if found.differ:
         yield Notice(level="warning", text=_DRAWN_ONCE)
-    if seconds * reading.count > _LONG_SECONDS and workers_for(config) > 1:
+    if found.seconds * reading.count > _LONG_SECONDS and workers_for(config) > 1:
         return (yield from reading.by_others())
     return (yield from reading.here())
 
 
+_UNSEEDED = (
+    "The train samples are others each time, and not by a generator that the seed sets (Python's random, numpy.random, torch): "
+    "the same seed gives other losses, and so does a run that goes on."
+)
 _DRAWN_ONCE = "The test samples are not the same each time that they are read. Each is read once, and is the same in every evaluation."
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """What is known of the samples after a few of them were read twice.
+
+    Attributes:
+        differ: one was another one the second time.
+        draw: what reading them gives depends on Python's, NumPy's or torch's generator, or may, as where few are changed by chance.
+        labels: of those that were looked at, by their numbers.
+        seconds: that one takes.
+    """
+
+    differ: bool
+    draw: bool
+    labels: dict[int, Tensor]
+    seconds: float
 
 
 class _Reading:
@@ -106,18 +130,20 @@ class _Reading:
         self.count = self._samples.count(f"{self._where}: the {part} part")
         self.first, self.label = self._samples.get(0)
 
-    def look(self) -> tuple[bool, dict[int, Tensor], float]:
-        """Whether one of a few samples is another one when it is read a second time; the labels of those that were looked at; and how many
-        seconds a sample takes."""
-        seen: dict[int, Tensor] = {}
-        begin, drawn = time.perf_counter(), False
+    def look(self) -> _Found:
+        """What a few samples say that are read twice."""
+        labels: dict[int, Tensor] = {}
+        begin, differ, draw = time.perf_counter(), False, False
         for index in range(0, self.count, max(1, self.count // _READ_TWICE)):
             self._go_on()
-            once, again = self._get(index), self._get(index)
-            seen[index] = once[1]
-            if drawn := not all(map(_is_same, once, again)):
+            once, after = self._get(index), host_generators()
+            again, at_last = self._get(index), host_generators()
+            labels[index] = once[1]
+            # One that seeds the generators anew leaves them as it did before.
+            draw = draw or after != at_last
+            if differ := not all(map(_is_same, once, again)):
                 break
-        return drawn, seen, (time.perf_counter() - begin) / (2 * len(seen))
+        return _Found(differ, draw, labels, (time.perf_counter() - begin) / (2 * len(labels)))
 
     def here(self) -> Generator[Progress, None, Part]:
         """One after the other, into memory."""
