@@ -158,8 +158,13 @@ def test_a_schedule_that_gives_no_rate_is_one_sentence(tmp_path: Path, name: str
     assert list(tmp_path.iterdir()) == []
     assert str(error.value).startswith("lr_schedule: ")
     assert said in str(error.value)
-    with pytest.raises(ConfigError, match=r"^lr_schedule: "):
-        check(config)
+
+
+def test_a_run_for_the_queue_is_refused_for_a_schedule_that_is_not_there() -> None:
+    check(small_config(lr_schedule="test_schedule:short"))  # how many steps there will be is not known yet
+    for name in ("third", "Class", "of_one"):
+        with pytest.raises(ConfigError, match=rf"^lr_schedule: 'test_schedule:{name}'"):
+            check(small_config(lr_schedule=f"test_schedule:{name}"))
 
 
 # -- clipped gradients --------------------------------------------------------------------------------------------------

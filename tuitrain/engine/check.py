@@ -6,7 +6,7 @@ from collections import deque
 
 import torch
 
-from tuitrain.config import MODELS, OPTIMIZERS, RunConfig
+from tuitrain.config import MODELS, RunConfig, own_functions
 from tuitrain.engine.criterion import make_criterion
 from tuitrain.engine.data import rows_of, stand_in
 from tuitrain.engine.imports import import_string
@@ -14,15 +14,12 @@ from tuitrain.engine.models import build_model, model_dtype, takes_rows
 from tuitrain.engine.optimizer_tryout import try_optimizer
 from tuitrain.engine.placement import place
 from tuitrain.engine.prepare import check_data
-from tuitrain.engine.schedule import try_schedule
 from tuitrain.engine.strategies.choose import check_even, resolve
 from tuitrain.engine.tryout import tried
 from tuitrain.engine.weights import given_weights
 
 _UNKNOWN_CLASSES = 10
 """Of a person's own data, which is not asked for yet."""
-_UNKNOWN_STEPS = 1000
-"""Of a run that ends by its epochs."""
 
 
 def check(config: RunConfig) -> None:
@@ -39,7 +36,9 @@ def check(config: RunConfig) -> None:
     check_even(config, len(devices), [config.batch_size])
     data = stand_in(config)
     make_criterion(config)
-    try_schedule(config, config.max_steps or _UNKNOWN_STEPS)
+    for field, value in own_functions(config).items():
+        if field in ("optimizer", "lr_schedule"):
+            import_string(field, value)
     if data is None:
         import_string("data", config.data)
     else:
@@ -51,8 +50,6 @@ def check(config: RunConfig) -> None:
     # A person's own model that is meant for a GPU may not be able to do without.
     if data is not None and (config.model in MODELS or all(device.type == "cpu" for device in devices)):
         tried(model.to(model_dtype(config)), data, config, torch.device("cpu"))
-    if config.optimizer not in OPTIMIZERS:
-        import_string("optimizer", config.optimizer)
     # So may an optimizer.
     if all(device.type == "cpu" for device in devices):
         deque(try_optimizer(model, config, torch.device("cpu")), maxlen=0)

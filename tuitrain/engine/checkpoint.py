@@ -221,7 +221,7 @@ def _as_saved(optimizer: torch.optim.Optimizer, saved: Mapping[int, Mapping[str,
             if not isinstance(value, Tensor):
                 values[name] = was
                 continue
-            value = value if name == "step" else was.to(value.device)
+            value = value if name == "step" or value.dtype == was.dtype else was.to(value.device)
             alike = value.dim() and value.shape == parameter.shape
             values[name] = torch.empty_like(parameter, dtype=value.dtype, requires_grad=False).copy_(value) if alike else value.clone()
 
