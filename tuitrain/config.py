@@ -280,7 +280,7 @@ def _check_string(field: str, value: str) -> None:
         raise ConfigError(f"{field}: {clean(value)!r} {what}; it must be {allowed(field)}.")
     built_in = {"model": MODELS, "loss": LOSSES, "optimizer": OPTIMIZERS, "lr_schedule": SCHEDULES}.get(field, (value,))
     if value not in built_in and not is_import_string(value):
-        meant = _import_string_meant(field, value) or nearest(value, built_in)
+        meant = import_string_meant(field, value) or nearest(value, built_in)
         raise ConfigError(f"{field}: {value!r} is not known; it must be {allowed(field)}.{meant}")
     if field in ("data", "weights", "on_end") and not value.strip():
         raise _not_allowed(field, value)
@@ -294,7 +294,7 @@ def _check_string(field: str, value: str) -> None:
         raise _not_allowed(field, value)
 
 
-def _import_string_meant(field: str, value: str) -> str:
+def import_string_meant(field: str, value: str) -> str:
     """` Did you mean 'x'?` for the import string of a name without a colon: `torch.nn.HuberLoss`, or `rmsprop` as torch has it."""
     module, _, name = value.rpartition(".")
     known = [f"torch.optim:{one}" for one in _TORCHS if field == "optimizer" and one.casefold() == value.casefold()]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import platformdirs
 
-from tuitrain.config import DATA, ConfigError, allowed, check_field, is_import_string
+from tuitrain.config import DATA, ConfigError, allowed, check_field, import_string_meant, is_import_string
 from tuitrain.events import DataKind
 from tuitrain.image_folders import is_archive
 from tuitrain.text import clean, nearest
@@ -204,7 +204,7 @@ def data_folder(value: str) -> Path | None:
     known = ", ".join(DATA)
     raise ConfigError(
         f"data: {clean(value)!r} is neither one of {known}, nor a folder, nor an import string like my_package.data:make_data."
-        f"{nearest(value, DATA)}"
+        f"{import_string_meant('data', value) or nearest(value, DATA)}"
     )
 
 

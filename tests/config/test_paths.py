@@ -50,6 +50,11 @@ def test_an_import_string_is_custom_unless_a_folder_has_its_name(here: Path) -> 
     assert paths.expected_data("pkg.mod:make") == (str(here / "pkg.mod:make"), "imagefolder")
 
 
+def test_a_name_with_a_dot_may_be_an_import_string(here: Path) -> None:
+    with pytest.raises(ConfigError, match=r"import string like my_package.data:make_data. Did you mean 'sets:photos'\?$"):
+        paths.expected_data("sets.photos")
+
+
 @pytest.mark.parametrize("there", [("test_batch",), ("data_batch_1",)])
 def test_a_folder_with_batches_or_over_one_is_cifar10(here: Path, there: tuple[str, ...]) -> None:
     batches = put(here / "sets" / paths.CIFAR10_FOLDER, *there)

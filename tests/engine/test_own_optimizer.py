@@ -237,6 +237,17 @@ def make_with_infinity(model: nn.Module) -> torch.optim.Optimizer:
     return optimizer
 
 
+def make_with_weights(model: nn.Module) -> torch.optim.Optimizer:
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    optimizer.param_groups[0]["weights"] = torch.ones(2)
+    return optimizer
+
+
+class Secret(torch.optim.SGD):
+    def state_dict(self) -> Any:
+        raise RuntimeError("nobody may know")
+
+
 class Remembering(torch.optim.SGD):
     def step(self, closure: Any = None) -> None:  # type: ignore[override]
         super().step()
@@ -275,12 +286,14 @@ WANTED = "it must be a function make_optimizer(model, config), or a class of tor
         ({"optimizer": f"{HERE}:make_with_tensor"}, "gives an optimizer with parameters that have no number as their lr."),
         (
             {"optimizer": f"{HERE}:make_with_infinity"},
-            "keeps most, which is inf, and a checkpoint holds dense tensors, finite numbers and text.",
+            "keeps most, which is inf, and a checkpoint holds dense tensors of parameters, finite numbers and text.",
         ),
         (
-            {"optimizer": f"{HERE}:Remembering"},
-            "keeps seen, which is a set, and a checkpoint holds dense tensors, finite numbers and text.",
+            {"optimizer": f"{HERE}:make_with_weights"},
+            "keeps weights, which is a Tensor, and a checkpoint holds dense tensors of parameters,",
         ),
+        ({"optimizer": f"{HERE}:Remembering"}, "keeps seen, which is a set, and a checkpoint holds dense tensors of parameters, finite"),
+        ({"optimizer": f"{HERE}:Secret"}, f"gives no state that could be kept: RuntimeError: nobody may know ({HERE}.py, line "),
         ({"optimizer": f"{HERE}:OfTwoAxes"}, f"cannot do a step: RuntimeError: only of two axes ({HERE}.py, line "),
         ({"optimizer": f"{HERE}:WithoutRate"}, f"optimizer: the class '{HERE}:WithoutRate' takes no lr; a function make_optimizer("),
         ({"optimizer": f"{HERE}:a_number"}, f"optimizer: '{HERE}:a_number' is a int; it must be a function."),

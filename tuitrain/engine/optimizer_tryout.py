@@ -33,7 +33,7 @@ def try_optimizer(model: nn.Module, config: RunConfig, device: torch.device) -> 
     with untouched_random(device):
         twin = twin_of(model)
         optimizer = make_optimizer(config, model if twin is None else twin)
-        if twin is not None and (reason := _why_no_step(optimizer, twin, config)):
+        if reason := unkept(optimizer) if twin is None else _why_no_step(optimizer, twin, config):
             raise ConfigError(f"optimizer: {config.optimizer!r} {reason}.")
     yield from _left_out(optimizer, model if twin is None else twin)
 

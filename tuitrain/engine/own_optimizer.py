@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
+from itertools import chain
 from typing import Any
 
 import torch
@@ -72,7 +73,7 @@ def _why_not(optimizer: torch.optim.Optimizer, model: nn.Module) -> str | None:
         return "gives an optimizer with parameters that have no number as their lr"
     if not takes(optimizer.step):
         return "asks for a closure, which computes the loss anew within a step; here a step computes it once"
-    return unkept(optimizer)
+    return None
 
 
 def _is_rate(value: object) -> bool:
@@ -81,21 +82,26 @@ def _is_rate(value: object) -> bool:
 
 def unkept(optimizer: torch.optim.Optimizer) -> str | None:
     """What of its state no checkpoint could hold, as the end of a sentence; `None` where all is tensors, numbers and text."""
-    document = optimizer.state_dict()
-    for values in (*document["param_groups"], *document["state"].values()):
-        if not isinstance(values, Mapping):
-            return f"keeps a {type(values).__name__} for a parameter, and not a dictionary"
-        for name, value in values.items():
-            if not _is_kept(value):
-                return f"keeps {name}, which is {_named(value)}, and a checkpoint holds dense tensors, finite numbers and text"
-    return None
+    try:
+        document = optimizer.state_dict()
+        settings = [item for group in document["param_groups"] for item in group.items() if not _is_plain(item[1])]
+        state = [item for values in document["state"].values() for item in values.items() if not _is_dense(item[1])]
+    except Exception as error:  # whatever the person's code raises, or gives in the place of dictionaries
+        return f"gives no state that could be kept: {one_line(error)}"
+    found = next(chain(settings, (item for item in state if not _is_plain(item[1]))), None)
+    if found is None:
+        return None
+    name, value = found
+    return f"keeps {name}, which is {_named(value)}, and a checkpoint holds dense tensors of parameters, finite numbers and text"
 
 
-def _is_kept(value: object) -> bool:
-    if isinstance(value, Tensor):
-        return value.layout == torch.strided and not value.is_complex()
+def _is_dense(value: object) -> bool:
+    return isinstance(value, Tensor) and value.layout == torch.strided and not value.is_complex()
+
+
+def _is_plain(value: object) -> bool:
     if isinstance(value, (list, tuple)):
-        return all(_is_kept(one) and not isinstance(one, Tensor) for one in value)
+        return all(map(_is_plain, value))
     return value is None or isinstance(value, (str, int)) or (isinstance(value, float) and math.isfinite(value))
 
 

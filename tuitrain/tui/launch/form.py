@@ -223,8 +223,8 @@ class Form:
         return f"{name} with {f'the network {self.config.model}' if self.config.model in MODELS else 'a model of your own'}"
 
     def _take_recipe(self, name: str) -> bool:
-        """Another recipe brings its own values, and the one that the form began with those from then: no row could bring a model of the
-        person's own back. The name is the person's, and a device that is not the recipe's. Whether it is right.
+        """Another recipe brings its own values, and the one that the form began with those from then. The name is the person's, and a
+        device that is not the recipe's. Whether it is right.
         """
         own = self._own.get(name)
         if own is None:
