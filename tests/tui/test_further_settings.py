@@ -304,13 +304,14 @@ def test_an_optimizer_of_ones_own_is_typed_beside_the_built_in_ones() -> None:
     assert form.options("optimizer") == ("sgd", "adam", "adamw", "torch.optim:RMSprop", TYPED)
     assert (form.config.momentum, form.config.nesterov) == (0.9, True)
     hints = {field: form.hint(field, None).text for field in ("optimizer", "momentum")}  # type: ignore[arg-type]
-    assert hints == {"optimizer": "your own", "momentum": "where your optimizer takes one"}
+    assert hints == {"optimizer": "torch's own", "momentum": "where your optimizer takes one"}
     assert form.hint("lr", Machine((), (), 2)).text == "for RMSprop, momentum 0.9"
     form.toggle_further()
     form.refuse("momentum: 0.9 is nothing that the optimizer 'torch.optim:Adagrad' takes; it must be 0.0.")
     assert form.errors["momentum"] == "0.9 is nothing that the optimizer 'torch.optim:Adagrad' takes; it must be 0.0."
     assert form.set_text("optimizer", "adam")
     assert form.set_text("optimizer", "my.optim:make")
+    assert form.hint("optimizer", None).text == "your own"  # type: ignore[arg-type]
     assert (form.config.momentum, form.config.nesterov) == (0.9, True)
 
 

@@ -21,7 +21,8 @@ def further_hint(field: str, config: RunConfig) -> Hint:
     if field == "model":
         return Hint(_MODELS.get(config.model, "your own"))
     if field == "optimizer":
-        return Hint("torch's own" if config.optimizer in OPTIMIZERS else "your own")
+        torchs = config.optimizer in OPTIMIZERS or config.optimizer.startswith("torch.optim:")
+        return Hint("torch's own" if torchs else "your own")
     if field == "lr_schedule":
         return Hint(_SCHEDULES.get(config.lr_schedule, "your own"))
     if field == "max_grad_norm":
