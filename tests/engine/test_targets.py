@@ -427,6 +427,27 @@ def test_where_the_classes_could_be_on_either_axis_the_second_one_has_them(tmp_p
     assert losses_of(events)[1] == pytest.approx(loss.item(), rel=1e-9)
 
 
+class Eight(nn.Module):
+    """As many classes as an image of 6 x 8 pixels is wide."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = nn.Conv2d(3, 8, 3, padding=1)
+
+    def forward(self, images: Tensor) -> Tensor:
+        scores: Tensor = self.net(images)
+        return scores
+
+
+def make_wide() -> Any:
+    return tuple((images[:, :, :6], labels[:, :6]) for images, labels in make_masks())
+
+
+def test_classes_that_are_as_many_as_a_row_is_long_are_no_matter_of_doubt(tmp_path: Path) -> None:
+    events = run(of_kind("positions", data=f"{HERE}:make_wide", model=f"{HERE}:Eight", max_steps=1), FakeControl(tmp_path))
+    assert of(Notice, events) == []
+
+
 @pytest.mark.parametrize("shape", [(4, 7), (4, 7, 5), (4, 7, 5, 6)])
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 def test_scores_side_by_side_and_apart_have_one_loss(shape: tuple[int, ...], smoothing: float) -> None:

@@ -23,7 +23,7 @@ def doubt(config: RunConfig, scores: Tensor) -> str | None:
             return None
         wanted = "The loss nll is for a model that ends in log_softmax, and the scores of this one are no logarithms of probabilities"
         return f"{wanted}: the loss means nothing so, and falls below 0. The loss cross_entropy is for such scores."
-    if scores.dim() > 2 and scores.shape[1] == scores.shape[-1]:
+    if scores.dim() > 2 and len(set(scores.shape[1:])) == 1:
         shape = ", ".join(map(str, scores.shape[1:]))
         return (
             f"The scores [N, {shape}] could have the classes on the second axis or on the last one: the second is taken, as torch has it."
