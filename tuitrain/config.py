@@ -29,7 +29,13 @@ LOSSES = ("cross_entropy", "nll", "mse")
 OF_CLASSES = ("cross_entropy", "nll")
 """Those of them that compare scores with class numbers."""
 OPTIMIZERS = ("sgd", "adam", "adamw")
+WITHOUT_MOMENTUM = ("adam", "adamw")
+"""Those of them that have none; one of the person's own may have it."""
 SCHEDULES = ("none", "cosine", "triangle")
+BUILT_IN_WORDS = {"model": MODELS, "loss": LOSSES, "optimizer": OPTIMIZERS, "lr_schedule": SCHEDULES}
+"""By a field: the words beside which it takes the import string of one of the person's own."""
+TORCHS = "torch.optim:"
+"""How the import strings of torch's own optimizers begin."""
 _TORCHS = ("Adadelta", "Adafactor", "Adagrad", "Adamax", "ASGD", "Muon", "NAdam", "RAdam", "RMSprop", "Rprop")
 """Other optimizers of torch's, of which a person may give the name alone."""
 RECIPES = (
@@ -278,7 +284,7 @@ def _check_string(field: str, value: str) -> None:
     if clean(value) != value:
         what = "holds control characters" if is_utf8(value) else "is not UTF-8"
         raise ConfigError(f"{field}: {clean(value)!r} {what}; it must be {allowed(field)}.")
-    built_in = {"model": MODELS, "loss": LOSSES, "optimizer": OPTIMIZERS, "lr_schedule": SCHEDULES}.get(field, (value,))
+    built_in = BUILT_IN_WORDS.get(field, (value,))
     if value not in built_in and not is_import_string(value):
         meant = import_string_meant(field, value) or nearest(value, built_in)
         raise ConfigError(f"{field}: {value!r} is not known; it must be {allowed(field)}.{meant}")
@@ -297,7 +303,7 @@ def _check_string(field: str, value: str) -> None:
 def import_string_meant(field: str, value: str) -> str:
     """` Did you mean 'x'?` for the import string of a name without a colon: `torch.nn.HuberLoss`, or `rmsprop` as torch has it."""
     module, _, name = value.rpartition(".")
-    known = [f"torch.optim:{one}" for one in _TORCHS if field == "optimizer" and one.casefold() == value.casefold()]
+    known = [f"{TORCHS}{one}" for one in _TORCHS if field == "optimizer" and one.casefold() == value.casefold()]
     meant = next(filter(is_import_string, (f"{module}:{name}", *known)), None)
     return "" if meant is None else f" Did you mean '{meant}'?"
 
@@ -320,8 +326,7 @@ def is_import_string(value: str) -> bool:
 
 def own_functions(config: RunConfig) -> dict[str, str]:
     """The import strings of a configuration, by their fields; before its data was found, one may be the name of a folder."""
-    fields = ("model", "data", "loss", "optimizer", "lr_schedule")
-    return {field: value for field in fields if is_import_string(value := getattr(config, field))}
+    return {field: value for field in (*BUILT_IN_WORDS, "data") if is_import_string(value := getattr(config, field))}
 
 
 def parse_device(spec: str) -> tuple[str, ...] | int | None:
@@ -378,7 +383,7 @@ def _check_together(config: RunConfig) -> None:
     _check_devices(config)
     _check_machines(config)
     _check_image_size(config)
-    if config.momentum and config.optimizer in ("adam", "adamw"):
+    if config.momentum and config.optimizer in WITHOUT_MOMENTUM:
         raise ConfigError(f"momentum: {config.momentum} is for the optimizer sgd; with {config.optimizer} it must be 0.")
     if config.nesterov and not config.momentum:
         raise ConfigError("nesterov: true needs a momentum above 0; set momentum, or leave nesterov out.")

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 import torch
 
-from tuitrain.config import ConfigError, RunConfig, own_functions
+from tuitrain.config import TORCHS, ConfigError, RunConfig, own_functions
 from tuitrain.engine import own_modules
 from tuitrain.engine.places import one_line
 from tuitrain.engine.vision import imported
@@ -23,8 +23,6 @@ from tuitrain.text import clean, nearest
 
 CONFIG, NUM_CLASSES, MODEL, PARAMETERS = "config", "num_classes", "model", "parameters"
 """What a person's function can be called with; with the parameters of the model goes what is set of an optimizer."""
-TORCHS = "torch.optim:"
-"""How the import strings of torch's own optimizers begin."""
 Arguments: TypeAlias = Mapping[str, Collection[str]]
 """What each is called with, by its field."""
 

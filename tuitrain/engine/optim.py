@@ -13,11 +13,14 @@ import torch
 from torch import nn
 from torch.nn.utils import clip_grad_norm_
 
-from tuitrain.config import OPTIMIZERS, RunConfig
-from tuitrain.engine.own_optimizer import own_optimizer
+from tuitrain.config import RunConfig
+from tuitrain.engine.own_optimizer import class_settings, own_optimizer
 from tuitrain.engine.speedrun import SpeedrunNet
 from tuitrain.engine.uncompiled import hide_nothing
 from tuitrain.events import Notice
+
+KINDS: dict[str, type[Any]] = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
+"""The built-in ones."""
 
 
 def make_optimizer(config: RunConfig, model: nn.Module, *, fused: bool = False) -> torch.optim.Optimizer:
@@ -31,15 +34,11 @@ def make_optimizer(config: RunConfig, model: nn.Module, *, fused: bool = False) 
     """
     hide_nothing(torch.optim.Optimizer)
     parameters = model.parameter_groups(config.lr, config.weight_decay) if isinstance(model, SpeedrunNet) else model.parameters()
-    way = True if fused else None  # torch's own choice
-    if config.optimizer == "sgd":
-        momentum, decay = config.momentum, config.weight_decay
-        return torch.optim.SGD(parameters, lr=config.lr, momentum=momentum, nesterov=config.nesterov, weight_decay=decay, fused=way)
-    if config.optimizer in OPTIMIZERS:
-        kind = torch.optim.Adam if config.optimizer == "adam" else torch.optim.AdamW
-        optimizer: torch.optim.Optimizer = kind(parameters, lr=config.lr, weight_decay=config.weight_decay, fused=way)
+    kind = KINDS.get(config.optimizer)
+    if kind is None:
+        optimizer: torch.optim.Optimizer = own_optimizer(config, model, parameters)
     else:
-        optimizer = own_optimizer(config, model, parameters)
+        optimizer = kind(parameters, **class_settings(config), fused=True if fused else None)  # `None` is torch's own choice
     _ask_no_gpu(optimizer)
     return optimizer
 

@@ -32,10 +32,11 @@ def try_optimizer(model: nn.Module, config: RunConfig, device: torch.device) -> 
         return
     with untouched_random(device):
         twin = twin_of(model)
-        optimizer = make_optimizer(config, model if twin is None else twin)
+        its = model if twin is None else twin
+        optimizer = make_optimizer(config, its)
         if reason := unkept(optimizer) if twin is None else _why_no_step(optimizer, twin, config):
             raise ConfigError(f"optimizer: {config.optimizer!r} {reason}.")
-    yield from _left_out(optimizer, model if twin is None else twin)
+    yield from _left_out(optimizer, its)
 
 
 def _why_no_step(optimizer: torch.optim.Optimizer, twin: nn.Module, config: RunConfig) -> str | None:

@@ -29,13 +29,13 @@ def own_optimizer(config: RunConfig, model: nn.Module, parameters: Parameters) -
     value = config.optimizer
     function = import_string("optimizer", value)
     wanted = arguments("optimizer", function)
+    settings: dict[str, Any] = {}
     if wanted == (PARAMETERS,):
         _check_settings(config, function)
+        settings = class_settings(config)
+    can_have = {MODEL: model, CONFIG: config, PARAMETERS: parameters}
     try:
-        if wanted == (PARAMETERS,):
-            optimizer = function(parameters, **class_settings(config))
-        else:
-            optimizer = function(*({MODEL: model, CONFIG: config}[name] for name in wanted or ()))
+        optimizer = function(*(can_have[name] for name in wanted or ()), **settings)
     except BaseException as error:  # whatever the person's code raises is a sentence about their code
         raise ConfigError(f"optimizer: {value!r} raised {one_line(error)}.") from error
     if not isinstance(optimizer, torch.optim.Optimizer):
@@ -46,9 +46,11 @@ def own_optimizer(config: RunConfig, model: nn.Module, parameters: Parameters) -
 
 
 def class_settings(config: RunConfig) -> dict[str, Any]:
-    """What a class gets beside the parameters: the learning rate, and of the other settings those that are not 0."""
+    """What a class of optimizers, a built-in one too, gets beside the parameters: the learning rate, and of the other settings those that
+    are not 0. AdamW, whose own decay is not 0, is told of none too."""
     others = {name: getattr(config, name) for name in ("momentum", "nesterov", "weight_decay")}
-    return {"lr": config.lr} | {name: value for name, value in others.items() if value}
+    told = {"weight_decay"} if config.optimizer == "adamw" else set()
+    return {"lr": config.lr} | {name: value for name, value in others.items() if value or name in told}
 
 
 def _check_settings(config: RunConfig, kind: Callable[..., Any]) -> None:

@@ -6,7 +6,7 @@ import inspect
 
 import msgspec
 
-from tuitrain.config import LOSSES, RunConfig, is_import_string, own_functions
+from tuitrain.config import LOSSES, TORCHS, RunConfig, is_import_string, own_functions
 from tuitrain.engine import script_data as data
 from tuitrain.engine import script_loss as loss
 from tuitrain.engine import script_optimizer as optimizer
@@ -14,7 +14,7 @@ from tuitrain.engine import script_ranks as ranks
 from tuitrain.engine import script_speedrun as speedrun
 from tuitrain.engine.augment import crop_flip
 from tuitrain.engine.batches import SPREAD
-from tuitrain.engine.imports import CONFIG, MODEL, NUM_CLASSES, TORCHS, Arguments
+from tuitrain.engine.imports import CONFIG, MODEL, NUM_CLASSES, Arguments
 from tuitrain.engine.models import BUILT_IN, takes_rows
 from tuitrain.engine.outputs import logits, named_logits, tensors
 from tuitrain.engine.script_devices import device_lines, is_numbered, needs_copy, replica_lines, scores, scores_of, split_function

@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from tuitrain.config import RunConfig, is_import_string
-from tuitrain.engine.imports import PARAMETERS, TORCHS, Arguments
+from tuitrain.config import TORCHS, RunConfig, is_import_string
+from tuitrain.engine.imports import PARAMETERS, Arguments
+from tuitrain.engine.optim import KINDS
 from tuitrain.engine.own_optimizer import class_settings
 from tuitrain.engine.script_speedrun import is_fitted
-
-_NAMES = {"sgd": "SGD", "adam": "Adam", "adamw": "AdamW"}
 
 
 def made(config: RunConfig, given: Arguments) -> str:
     """The expression that makes it; `given` is what the person's own functions are called with."""
     parameters = "groups" if is_fitted(config) else "model.parameters()"
-    if is_import_string(config.optimizer):
-        is_torchs = config.optimizer.startswith(TORCHS)
-        name = f"torch.optim.{config.optimizer.removeprefix(TORCHS)}" if is_torchs else "make_optimizer"
-        if PARAMETERS not in given["optimizer"]:
-            return f"{name}({', '.join(given['optimizer'])})"
-        return f"{name}({parameters}, {_named(class_settings(config))})"
-    # AdamW's own default is not 0.
-    settings = class_settings(config) | ({"weight_decay": config.weight_decay} if config.optimizer == "adamw" else {})
-    return f"torch.optim.{_NAMES[config.optimizer]}({parameters}, {_named(settings)})"
-
-
-def _named(settings: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name}={value}" for name, value in settings.items())
+    if config.optimizer in KINDS:
+        kind = f"torch.optim.{KINDS[config.optimizer].__name__}"
+    else:
+        kind = f"torch.optim.{config.optimizer.removeprefix(TORCHS)}" if config.optimizer.startswith(TORCHS) else "make_optimizer"
+    wanted = given.get("optimizer", (PARAMETERS,))
+    if PARAMETERS in wanted:
+        wanted = (parameters, *(f"{name}={value}" for name, value in class_settings(config).items()))
+    return f"{kind}({', '.join(wanted)})"
 
 
 def clipped(config: RunConfig, lines: Sequence[str]) -> list[str]:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from tuitrain.config import DATA, ConfigError, RunConfig, is_import_string
+from tuitrain.config import BUILT_IN_WORDS, DATA, ConfigError, RunConfig, is_import_string
 from tuitrain.events import Notice
 from tuitrain.paths import CONFIG, NoSuchFolder, data_folder
 from tuitrain.python import is_in, may_import, no_module
@@ -53,7 +53,7 @@ def place_of_code(config: RunConfig) -> dict[str, str]:
 
 def _packages(config: RunConfig) -> dict[str, str]:
     """By field, the first name of the module that an import string names."""
-    own = {"model": config.model, "loss": config.loss, "optimizer": config.optimizer, "lr_schedule": config.lr_schedule}
+    own = {field: getattr(config, field) for field in BUILT_IN_WORDS}
     if config.data not in DATA and data_folder(config.data) is None:
         own["data"] = config.data
     return {field: value.partition(":")[0].partition(".")[0] for field, value in own.items() if is_import_string(value)}

@@ -8,6 +8,7 @@ import msgspec
 
 from tuitrain import paths
 from tuitrain.config import (
+    BUILT_IN_WORDS,
     DATA,
     DEFAULTS,
     MODELS,
@@ -25,7 +26,7 @@ from tuitrain.tui.launch.further import further_hint
 from tuitrain.tui.launch.hints import CIFAR10_DOWNLOAD, Hint, Machine, Situation, hint
 from tuitrain.tui.launch.own_recipes import OwnRecipe
 from tuitrain.tui.launch.recipe_file import RecipeFile
-from tuitrain.tui.launch.rows import BUILT_IN, FIELDS, FURTHER, GO_WITH, Field
+from tuitrain.tui.launch.rows import FIELDS, FURTHER, GO_WITH, Field
 
 FOLDER = "a folder…"
 TYPED = "type it…"
@@ -75,8 +76,8 @@ class Form:
         if field == "device":
             offered = ("auto", *self.devices)
             return (*(() if current in offered else (current,)), *offered, TYPED)
-        if field in BUILT_IN:
-            built_in = BUILT_IN[field]
+        if field in BUILT_IN_WORDS:
+            built_in = BUILT_IN_WORDS[field]
             return (*built_in, *(() if current in built_in else (current,)), TYPED)
         return ("false", "true") if isinstance(getattr(self.config, field), bool) else choices(field)
 
@@ -84,7 +85,7 @@ class Form:
         """What may be typed where a value is not chosen; nothing for a row of numbers or of a name."""
         if field == "data":
             return f"{', '.join(self._offered_data())} or the path of a folder"
-        if field in BUILT_IN:
+        if field in BUILT_IN_WORDS:
             return "your own, as module:name"
         return "auto, auto:2, cpu, cuda:0, or several with commas" if field == "device" else ""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tuitrain.config import DATA, MODELS, OPTIMIZERS, RunConfig
+from tuitrain.config import DATA, MODELS, OPTIMIZERS, TORCHS, WITHOUT_MOMENTUM, RunConfig
 from tuitrain.tui.launch.hints import Hint
 
 _MODELS = {
@@ -21,7 +21,7 @@ def further_hint(field: str, config: RunConfig) -> Hint:
     if field == "model":
         return Hint(_MODELS.get(config.model, "your own"))
     if field == "optimizer":
-        torchs = config.optimizer in OPTIMIZERS or config.optimizer.startswith("torch.optim:")
+        torchs = config.optimizer in OPTIMIZERS or config.optimizer.startswith(TORCHS)
         return Hint("torch's own" if torchs else "your own")
     if field == "lr_schedule":
         return Hint(_SCHEDULES.get(config.lr_schedule, "your own"))
@@ -60,7 +60,7 @@ def further_hint(field: str, config: RunConfig) -> Hint:
 
 
 def _of_sgd(field: str, config: RunConfig) -> Hint:
-    if config.optimizer in ("adam", "adamw"):
+    if config.optimizer in WITHOUT_MOMENTUM:
         return Hint("for sgd only", idle=True)
     if config.optimizer not in OPTIMIZERS and field == "momentum":
         return Hint("where your optimizer takes one")

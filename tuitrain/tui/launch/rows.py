@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from tuitrain.config import DEFAULTS, LOSSES, MODELS, OF_ANY_SIZE, OPTIMIZERS, SCHEDULES, written
+from tuitrain.config import DEFAULTS, MODELS, OF_ANY_SIZE, WITHOUT_MOMENTUM, written
 
 
 class Field(msgspec.Struct, frozen=True):
@@ -54,11 +54,9 @@ FURTHER = (
     Field("on_end", "on end"),
 )
 """Rows that show when they are asked for."""
-BUILT_IN = {"model": MODELS, "loss": LOSSES, "optimizer": OPTIMIZERS, "lr_schedule": SCHEDULES}
-"""By a row: the choices beside which one of the person's own may be typed."""
 GO_WITH: Mapping[str, tuple[Callable[[str], bool], Mapping[str, str]]] = {
     "model": (lambda choice: choice in OF_ANY_SIZE or choice not in MODELS, {"image_size": written(DEFAULTS.image_size)}),
-    "optimizer": (lambda choice: choice not in ("adam", "adamw"), {"momentum": "0", "nesterov": "false"}),
+    "optimizer": (lambda choice: choice not in WITHOUT_MOMENTUM, {"momentum": "0", "nesterov": "false"}),
     "lr_schedule": (lambda choice: choice != "triangle", {"warmup_steps": "0"}),
     "loss": (lambda choice: choice == "cross_entropy", {"label_smoothing": "0"}),
 }

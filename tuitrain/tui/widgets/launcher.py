@@ -13,7 +13,7 @@ from textual import events, work
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
-from tuitrain.config import DATA, RunConfig
+from tuitrain.config import BUILT_IN_WORDS, DATA, RunConfig
 from tuitrain.text import one_line
 from tuitrain.tui.launch import last
 from tuitrain.tui.launch.disk import Disk, look
@@ -21,7 +21,7 @@ from tuitrain.tui.launch.fetch import Fetch
 from tuitrain.tui.launch.form import FOLDER, TYPED
 from tuitrain.tui.launch.hints import Machine
 from tuitrain.tui.launch.neighbours import Neighbours
-from tuitrain.tui.launch.rows import BUILT_IN, FIELDS
+from tuitrain.tui.launch.rows import FIELDS
 from tuitrain.tui.widgets.form_pane import CHOICE, LABEL, LONG, PATHS, VALUE, FormPane
 from tuitrain.tui.widgets.line_editor import LineEditor
 
@@ -158,7 +158,7 @@ class Launcher(FormPane, can_focus=True):
         option = self.form.cycle(field, by)
         if option in (FOLDER, TYPED):
             text = self.form.text(field)
-            self._open_editor("" if text in (*DATA, *chain(*BUILT_IN.values()), "auto", *self.form.devices) else text)
+            self._open_editor("" if text in (*DATA, *chain(*BUILT_IN_WORDS.values()), "auto", *self.form.devices) else text)
             return
         self.form.set_text(field, option)
         if field == "recipe":
