@@ -46,7 +46,7 @@ def write(part: Path, inputs: Tensor, labels: Tensor) -> None:
 
 def main() -> None:
     """Write them."""
-    from tuitrain.engine.synthetic import synthetic_images
+    from tuitrain.engine.datasets.synthetic import synthetic_images
 
     train_inputs, train_labels, test_inputs, test_labels = synthetic_images()
     write(Path(sys.argv[1]) / "train", train_inputs, train_labels)

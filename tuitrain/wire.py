@@ -25,7 +25,7 @@ MEETING = "TUITRAIN_MEETING"
 LOST_PEER = 75
 """The exit code of a rank that ended because another one had gone."""
 
-AGENT_MODULE, RANK_MODULE = "tuitrain.engine.agent", "tuitrain.engine.rank"
+AGENT_MODULE, RANK_MODULE = "tuitrain.engine.ranks.agent", "tuitrain.engine.ranks.rank"
 """What the launcher of a group and each of its ranks run."""
 
 _LENGTH = struct.Struct("!I")

@@ -169,7 +169,7 @@ def test_a_number_given_to_another_process_is_noticed(monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(
     ("arguments", "shown"),
     [
-        (module_arguments("tuitrain.engine.rank", "--number", "1"), "-m tuitrain.engine.rank --number 1"),
+        (module_arguments("tuitrain.engine.ranks.rank", "--number", "1"), "-m tuitrain.engine.ranks.rank --number 1"),
         (("-c", ELSEWHERE + "main()", PACKAGES, "_host"), "-m tuitrain _host"),
         (("-c", ELSEWHERE + "main()", PACKAGES), "-m tuitrain"),
         (("-c", "import train", "x"), "-c import train x"),
@@ -186,7 +186,7 @@ def test_a_process_of_tuitrains_is_named_by_what_it_does(monkeypatch: pytest.Mon
 
 def test_a_rank_is_of_whoever_started_its_launcher(monkeypatch: pytest.MonkeyPatch, child: subprocess.Popen[bytes]) -> None:
     assert ProcessTable().sample(child.pid, Listed("C", 1)).rank_of is None
-    rank = ["python", *module_arguments("tuitrain.engine.rank")]
+    rank = ["python", *module_arguments("tuitrain.engine.ranks.rank")]
     monkeypatch.setattr(psutil.Process, "cmdline", lambda process: rank)
     seen = ProcessTable().sample(child.pid, Listed("C", 1))
     assert (seen.rank_of, seen.ours) == (os.getppid(), False)

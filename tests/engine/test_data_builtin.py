@@ -13,9 +13,9 @@ from torch import nn
 
 from tuitrain.config import ConfigError
 from tuitrain.engine.data import Dataset, Split, batch, to_device
-from tuitrain.engine.imports import import_string
+from tuitrain.engine.datasets.synthetic import synthetic_images
 from tuitrain.engine.models import seed_cnn
-from tuitrain.engine.synthetic import synthetic_images
+from tuitrain.engine.own.imports import import_string
 from tuitrain.events import Notice
 
 

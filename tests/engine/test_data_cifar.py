@@ -21,8 +21,10 @@ import pytest
 import torch
 from loading import loaded, refused
 
-from tuitrain.engine import cifar, download, vision
-from tuitrain.engine.data import Interrupted, fetch_cifar10
+from tuitrain.engine import vision
+from tuitrain.engine.control import Interrupted
+from tuitrain.engine.data import fetch_cifar10
+from tuitrain.engine.datasets import cifar, download
 from tuitrain.events import Notice, Progress
 from tuitrain.paths import CIFAR10_FOLDER
 

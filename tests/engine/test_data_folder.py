@@ -13,8 +13,9 @@ from loading import loaded, refused
 from PIL import Image
 
 from tuitrain.config import RunConfig
-from tuitrain.engine import decode, decoded, imagefolder
-from tuitrain.engine.data import Dataset, Interrupted, load_data
+from tuitrain.engine.control import Interrupted
+from tuitrain.engine.data import Dataset, load_data
+from tuitrain.engine.datasets import decode, decoded, folder_contents
 from tuitrain.events import Event, Notice, Progress
 
 
@@ -57,7 +58,7 @@ def test_images_labels_and_source(folder: Path) -> None:
     assert dataset.train.inputs.is_contiguous(memory_format=torch.channels_last)
     assert dataset.test.inputs.shape == (10, 3, 32, 32)
     assert notices(events) == []
-    names = sorted((f"train/{name}/{number:02}.png" for name in ("cat", "dog") for number in range(20)), key=imagefolder.mixing_key)
+    names = sorted((f"train/{name}/{number:02}.png" for name in ("cat", "dog") for number in range(20)), key=folder_contents.mixing_key)
     for position, name in enumerate(names):
         assert np.array_equal(dataset.train.inputs[position].permute(1, 2, 0).numpy(), np.asarray(Image.open(folder / name)))
         assert dataset.classes[int(dataset.train.labels[position])] == name.split("/")[1]
@@ -307,7 +308,7 @@ def test_names_come_back_as_they_are_on_disk(folder: Path) -> None:
 def test_a_cache_without_names_is_made_again(folder: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A version before this one kept none."""
     with monkeypatch.context() as before:
-        before.setattr(imagefolder, "_FORMAT", 2)
+        before.setattr(folder_contents, "_FORMAT", 2)
         before.setattr(decoded, "_WITH_PIXELS", decoded._WITH_PIXELS[:4])
         before.setattr(decoded, "load", lambda *_, pixels: None)
         loaded(folder)
@@ -479,7 +480,7 @@ def test_without_test_images_a_fifth_of_each_class_is_held_out(folder: Path, par
     tested = names_of(dataset)
     assert_names_agree(folder, dataset, part)
     of_class = {
-        name: sorted((place / name).iterdir(), key=lambda path: imagefolder.mixing_key(path.relative_to(folder).as_posix()))
+        name: sorted((place / name).iterdir(), key=lambda path: folder_contents.mixing_key(path.relative_to(folder).as_posix()))
         for name in ("cat", "dog")
     }
     assert set(tested) == {

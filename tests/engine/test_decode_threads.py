@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from tuitrain.engine import decode
-from tuitrain.engine.decode import Threads
+from tuitrain.engine.datasets import decode
+from tuitrain.engine.datasets.decode import Threads
 
 
 def counts(monkeypatch: pytest.MonkeyPatch, rate: Callable[[int], float], most: int, seconds: float) -> list[int]:

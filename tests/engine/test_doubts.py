@@ -11,8 +11,8 @@ from engine_small import CLASSES, FakeControl, make_net, of, run, small_config
 from torch import nn
 
 from tuitrain.config import RECIPES, with_changes
-from tuitrain.engine.doubts import doubt
 from tuitrain.engine.models import build_model, takes_rows
+from tuitrain.engine.tryouts.doubts import doubt
 from tuitrain.events import Notice
 from tuitrain.recipes import load_recipe
 

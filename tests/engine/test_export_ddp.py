@@ -94,7 +94,7 @@ def like_its_run(folder: Path, config: RunConfig, monkeypatch: pytest.MonkeyPatc
     control = Control(list)
     # A lower priority would be handed on to all that the tests start later.
     control.placed = lambda devices: None  # type: ignore[method-assign]
-    spread = partial(elastic_train, agent="tuitrain.engine.agent", rank="tuitrain.engine.rank")
+    spread = partial(elastic_train, agent="tuitrain.engine.ranks.agent", rank="tuitrain.engine.ranks.rank")
     events: list[Event] = []
     for event in train(spread_over_ranks(config), control, spread=spread):
         if isinstance(event, RunStarted):

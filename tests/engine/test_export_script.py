@@ -23,8 +23,8 @@ from PIL import Image
 
 from tuitrain.config import ConfigError, with_changes
 from tuitrain.engine import checkpoint, export
-from tuitrain.engine.decode import FORMATS, decode_image
-from tuitrain.engine.script_data import _IMAGES
+from tuitrain.engine.datasets.decode import FORMATS, decode_image
+from tuitrain.engine.script.data import _IMAGES
 from tuitrain.events import Checkpoint, Eval, RunStarted
 from tuitrain.recipes import load_recipe
 

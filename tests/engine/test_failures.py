@@ -14,12 +14,13 @@ from engine_small import FakeControl, go_on, run, small_config
 from torch import nn
 
 from tuitrain.config import ConfigError
-from tuitrain.engine import data_home, prepare
+from tuitrain.engine import prepare
+from tuitrain.engine.datasets import home as data_home
 from tuitrain.engine.failures import breaks_cuda, describe, is_of_the_device, is_out_of_memory, unusable
 from tuitrain.engine.group import is_lost_peer
+from tuitrain.engine.ranks.world import World
 from tuitrain.engine.run import Run
 from tuitrain.engine.train import train
-from tuitrain.engine.world import World
 from tuitrain.events import RunEnded
 
 NCCLS_OWN = (
@@ -227,7 +228,7 @@ class SpeaksLate(dist.HashStore):
 
 def test_a_rank_that_nccl_loses_another_of_waits_for_its_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lost = dist.DistBackendError(NCCLS_OWN.format("system error", OF_A_PEER, "Connection closed by remote peer gpu1<53212>"))
-    monkeypatch.setattr("tuitrain.engine.world.train", raising(lost))
+    monkeypatch.setattr("tuitrain.engine.ranks.world.train", raising(lost))
     world = World.__new__(World)
     group = SimpleNamespace(must_agree=lambda facts: None)
     vars(world).update(_config=small_config(), _control=FakeControl(tmp_path), _store=SpeaksLate(), group=group)
@@ -329,7 +330,7 @@ def test_what_is_the_devices_is_not_said_of_the_model(tmp_path: Path, monkeypatc
 
 
 def test_no_room_to_try_the_model_is_a_refusal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tuitrain.engine.tryout._in_memory", raising(torch.OutOfMemoryError(OF_TORCH)))
+    monkeypatch.setattr("tuitrain.engine.tryouts.model._in_memory", raising(torch.OutOfMemoryError(OF_TORCH)))
     said = refusal(small_config(), tmp_path)
     assert said.startswith("device: cpu has no room for the model and the data (CUDA out of memory. Tried to allocate 2.00 GiB);")
 
@@ -421,7 +422,7 @@ def make_out_of_range_in_training(config: Any) -> nn.Module:
 def test_a_model_that_breaks_cuda_is_not_tried_in_other_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str, said: str
 ) -> None:
-    monkeypatch.setattr("tuitrain.engine.tryout._contiguous", raising(RuntimeError(ASSERT)))
+    monkeypatch.setattr("tuitrain.engine.tryouts.model._contiguous", raising(RuntimeError(ASSERT)))
     text = refusal(small_config(model=f"test_failures:make_{model}"), tmp_path)
     assert text.startswith(f"model: 'test_failures:make_{model}' {said}")
     assert text.endswith("CUDA error: device-side assert triggered.")

@@ -23,10 +23,10 @@ from tuitrain.config import RECIPES, ConfigError, RunConfig, with_changes
 from tuitrain.engine import train as train_module
 from tuitrain.engine.graphs import WARM_UP
 from tuitrain.engine.models import build_model
+from tuitrain.engine.ranks.world import World
 from tuitrain.engine.seeding import run_settings
 from tuitrain.engine.trial import measure
 from tuitrain.engine.vision import import_torchvision
-from tuitrain.engine.world import World
 from tuitrain.events import Eval, Event, Notice, Predictions, Replicas, ReplicaStats, RunEnded, RunStarted, StepTimes, TensorMemory
 from tuitrain.recipes import load_recipe
 from tuitrain.wire import Trial
@@ -315,7 +315,7 @@ def test_a_computation_that_breaks_cuda_ends_the_run_and_not_the_process(
 
 
 @pytest.mark.usefixtures("cards")
-@pytest.mark.parametrize("fails", ["tryout._in_memory", "prepare.copies", "prepare.warm_up"])
+@pytest.mark.parametrize("fails", ["tryouts.model._in_memory", "prepare.copies", "prepare.warm_up"])
 def test_what_a_refused_run_has_made_on_a_card_is_given_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: str) -> None:
     """The error that refuses it goes through the frames that hold it."""
     made: list[Any] = []

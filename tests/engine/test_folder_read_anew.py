@@ -14,7 +14,7 @@ from PIL import Image
 from test_export_script import compare, executed, exported
 
 from tuitrain.config import RunConfig
-from tuitrain.engine import decode, decoded, folder_pixels
+from tuitrain.engine.datasets import decode, decoded, folder_pixels
 from tuitrain.engine.train import train
 from tuitrain.events import Checkpoint, Eval, Event, Notice, Predictions, Progress, RunEnded, RunStarted
 

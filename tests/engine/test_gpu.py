@@ -55,7 +55,7 @@ def test_what_a_file_gives_it_begins_with_there_too(tmp_path: Path) -> None:
 def test_samples_that_would_fill_the_gpu_stay_on_the_host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any]) -> None:
     config = small_config(device="cuda:0", **changes)
     there = run(config, FakeControl(tmp_path / "there"))
-    monkeypatch.setattr("tuitrain.engine.data_home.SHARE", 0)
+    monkeypatch.setattr("tuitrain.engine.datasets.home.SHARE", 0)
     here = run(config, FakeControl(tmp_path / "here"))
     assert losses_of(here) == losses_of(there)
     assert [one.loss for one in of(Eval, here)] == [one.loss for one in of(Eval, there)]
@@ -72,7 +72,7 @@ def test_samples_that_are_read_while_it_trains_are_those_on_it(tmp_path: Path, m
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))
     config = small_config(device="cuda:0", data="drawn_sets:make_image_tests", shuffle=True, augment="crop-flip")
     there = run(config, FakeControl(tmp_path / "there"))
-    monkeypatch.setattr("tuitrain.engine.torch_dataset.free_memory", lambda: 300)
+    monkeypatch.setattr("tuitrain.engine.datasets.torch_dataset.free_memory", lambda: 300)
     read = run(config, FakeControl(tmp_path / "read"))
     assert losses_of(read) == losses_of(there)
     assert [one.loss for one in of(Eval, read)] == [one.loss for one in of(Eval, there)]
@@ -96,7 +96,7 @@ def make_second_axis(config: Any) -> nn.Module:
 
 
 def test_a_sample_on_the_host_that_holds_no_number_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tuitrain.engine.data_home.SHARE", 0)
+    monkeypatch.setattr("tuitrain.engine.datasets.home.SHARE", 0)
     events = run(small_config(device="cuda:0", data="engine_small:make_holed", shuffle=True), FakeControl(tmp_path))
     assert "the inputs of training sample 21, counted from 0, hold a nan" in of(RunEnded, events)[0].error
 

@@ -160,7 +160,7 @@ def test_no_step_waits_for_the_gpu(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, replays: list[str], changes: dict[str, Any], share: float
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parent))  # for the processes that read samples
-    monkeypatch.setattr("tuitrain.engine.data_home.SHARE", share)
+    monkeypatch.setattr("tuitrain.engine.datasets.home.SHARE", share)
     step = train_module._step
 
     def strict(run: Any) -> Iterator[Event]:

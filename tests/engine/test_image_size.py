@@ -14,10 +14,11 @@ from test_export_script import compare, executed, exported
 from torch import nn
 
 from tuitrain.config import ConfigError, RunConfig
-from tuitrain.engine import data, decode
+from tuitrain.engine import data
 from tuitrain.engine.check import check
 from tuitrain.engine.data import Dataset, load_data
-from tuitrain.engine.imagefolder import mixing_key
+from tuitrain.engine.datasets import decode
+from tuitrain.engine.datasets.folder_contents import mixing_key
 from tuitrain.events import Event, Notice, Predictions, Replicas
 from tuitrain.paths import CIFAR10_BATCHES
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tuitrain.engine import interfaces
-from tuitrain.engine.interfaces import interface_of, is_here, own_address_towards
+from tuitrain.engine.ranks import interfaces
+from tuitrain.engine.ranks.interfaces import interface_of, is_here, own_address_towards
 
 LINKS = {"lo": "127.0.0.1", "eth0": "192.168.1.7", "ib0": "10.0.0.7"}
 NAMES = {"me": "127.0.1.1", "other": "10.0.0.9", "localhost": "127.0.0.1"}

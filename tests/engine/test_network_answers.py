@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from tuitrain.config import RunConfig
 from tuitrain.engine import predictions
 from tuitrain.engine.data import Split
-from tuitrain.engine.file_names import FileNames
+from tuitrain.engine.datasets.file_names import FileNames
 from tuitrain.engine.predictions import SHOWN_MISTAKES, SHOWN_SAMPLES, Answers
 from tuitrain.events import Clock, Eval, Notice, Predictions
 

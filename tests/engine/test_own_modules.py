@@ -10,8 +10,8 @@ import pytest
 from engine_small import FakeControl, go_on, losses_of, of, run, small_config
 
 from tuitrain.config import ConfigError
-from tuitrain.engine import own_modules
 from tuitrain.engine.check import check
+from tuitrain.engine.own import modules as own_modules
 from tuitrain.engine.train import train
 from tuitrain.events import Notice, Progress, RunStarted
 

@@ -23,9 +23,9 @@ from torch import nn
 
 from tuitrain.allowance import Allowance
 from tuitrain.config import ConfigError, RunConfig
-from tuitrain.engine import torch_dataset
 from tuitrain.engine.batches import SPREAD
-from tuitrain.engine.readers import Readers
+from tuitrain.engine.datasets import torch_dataset
+from tuitrain.engine.datasets.readers import Readers
 from tuitrain.engine.train import train
 from tuitrain.events import Eval, Event, Notice, Predictions, Progress, RunEnded, RunStarted
 
@@ -44,7 +44,9 @@ def _nobody_left() -> Iterator[None]:
     """Whatever happens to a run, the processes that read for it have ended with it."""
     yield
     assert [
-        child.cmdline() for child in psutil.Process().children(recursive=True) if "tuitrain.engine.readers.process" in child.cmdline()
+        child.cmdline()
+        for child in psutil.Process().children(recursive=True)
+        if "tuitrain.engine.datasets.readers.process" in child.cmdline()
     ] == []
 
 

@@ -14,10 +14,10 @@ from engine_small import FakeControl, small_config
 from torch.distributed import DistNetworkError, HashStore, Store, TCPStore  # type: ignore[attr-defined]
 
 from tuitrain.config import ConfigError
-from tuitrain.engine import outside
-from tuitrain.engine.outside import train_as_rank
-from tuitrain.engine.rendezvous import wait_for_all
-from tuitrain.engine.samples import Interrupted
+from tuitrain.engine.control import Interrupted
+from tuitrain.engine.ranks import outside
+from tuitrain.engine.ranks.outside import train_as_rank
+from tuitrain.engine.ranks.rendezvous import wait_for_all
 from tuitrain.events import Checkpoint, Event, Losses, Progress, RunEnded
 
 BOUND = 60.0

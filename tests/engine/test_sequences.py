@@ -12,8 +12,8 @@ from engine_small import FakeControl, of, run, small_config
 from torch import nn
 
 from tuitrain.config import RECIPES, ConfigError, with_changes
+from tuitrain.engine.datasets.samples import Split, batch
 from tuitrain.engine.models import build_model
-from tuitrain.engine.samples import Split, batch
 from tuitrain.engine.sequences import Rnn, Transformer
 from tuitrain.engine.train import train
 from tuitrain.events import Predictions, RunEnded, RunStarted

@@ -24,12 +24,12 @@ from tuitrain.engine.augment import flip_shift, moves
 from tuitrain.engine.averaging import Lookahead
 from tuitrain.engine.batches import Batches
 from tuitrain.engine.data import Split
+from tuitrain.engine.datasets.synthetic import synthetic_images
 from tuitrain.engine.models import build_model
 from tuitrain.engine.optim import make_optimizer
 from tuitrain.engine.run import Run
 from tuitrain.engine.schedule import make_schedule, triangle
 from tuitrain.engine.speedrun import SpeedrunNet
-from tuitrain.engine.synthetic import synthetic_images
 from tuitrain.engine.views import six_views
 from tuitrain.engine.warm_up import fit, warm_up
 from tuitrain.events import Clock, Eval, Event, Notice, Progress, RunEnded, Step

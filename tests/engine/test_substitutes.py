@@ -16,9 +16,9 @@ from test_speedrun import few
 from torch import nn
 
 from tuitrain.config import RunConfig, with_changes
-from tuitrain.engine.convolution import FewChannelConv2d, has_few_channels
 from tuitrain.engine.models import build_model
 from tuitrain.engine.substitutes import substitute
+from tuitrain.engine.substitutes.convolution import FewChannelConv2d, has_few_channels
 from tuitrain.events import Notice, Progress
 from tuitrain.recipes import load_recipe
 
@@ -141,7 +141,7 @@ def test_a_compiler_sees_through_it() -> None:
 
 def test_without_triton_the_pooling_is_torchs_own_and_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "triton", None)
-    monkeypatch.delitem(sys.modules, "tuitrain.engine.pooling", raising=False)
+    monkeypatch.delitem(sys.modules, "tuitrain.engine.substitutes.pooling", raising=False)
     config: RunConfig = load_recipe("speedrun-94")
     model = build_model(config)
     progress, notice = substitute(model, config, GPU)
@@ -155,7 +155,7 @@ COMPILE = """
 import triton
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
-from tuitrain.engine import pooling
+from tuitrain.engine.substitutes import pooling
 
 for kernel in (pooling._forward, pooling._backward):
     for dtype in ("*bf16", "*fp32", "*fp64"):
@@ -172,7 +172,7 @@ CHECK = """
 import sys
 import torch
 from torch import nn
-from tuitrain.engine.pooling import SideBySidePool2d, _Pool, lie_side_by_side
+from tuitrain.engine.substitutes.pooling import SideBySidePool2d, _Pool, lie_side_by_side
 
 device, *names = sys.argv[1:]
 for dtype in (getattr(torch, name) for name in names):
@@ -232,7 +232,7 @@ def test_the_pooling_computes_bit_for_bit_what_torchs_own_does_on_a_gpu() -> Non
 @on_a_gpu
 @compiles
 def test_a_speed_run_on_a_gpu_pools_with_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tuitrain.engine import pooling
+    from tuitrain.engine.substitutes import pooling
 
     pooled: list[Any] = []
     forward = pooling._Pool.apply

@@ -7,7 +7,7 @@ import torch
 from engine_small import small_config
 
 from tuitrain.allowance import Allowance
-from tuitrain.engine.launcher import threads_for
+from tuitrain.engine.ranks.launcher import threads_for
 from tuitrain.engine.seeding import run_settings
 
 CPU = (torch.device("cpu"),)

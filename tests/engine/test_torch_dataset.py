@@ -17,10 +17,11 @@ from torch.utils.data import ConcatDataset, DataLoader, Dataset, IterableDataset
 
 from tuitrain import allowance
 from tuitrain.config import ConfigError
-from tuitrain.engine import torch_dataset
-from tuitrain.engine.data import Interrupted, load_data
-from tuitrain.engine.samples import Dataset as Loaded
-from tuitrain.engine.torch_samples import as_tensor
+from tuitrain.engine.control import Interrupted
+from tuitrain.engine.data import load_data
+from tuitrain.engine.datasets import torch_dataset
+from tuitrain.engine.datasets.samples import Dataset as Loaded
+from tuitrain.engine.datasets.torch_samples import as_tensor
 from tuitrain.events import Event, Notice, Predictions, Progress, Replicas
 
 CLASSES = ["cat", "dog", "bird"]

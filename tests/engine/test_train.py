@@ -13,12 +13,14 @@ from engine_small import FakeControl, losses_of, of, run, small_config
 from torch import nn
 
 from tuitrain.config import ConfigError, with_changes
-from tuitrain.engine import data_home, evaluate, prepare
+from tuitrain.engine import evaluate, prepare
 from tuitrain.engine.batches import Batches
 from tuitrain.engine.checkpoint import checkpoints, load
-from tuitrain.engine.data import Interrupted, Split
+from tuitrain.engine.control import Interrupted
+from tuitrain.engine.data import Split
+from tuitrain.engine.datasets import home as data_home
+from tuitrain.engine.datasets.synthetic import synthetic_images
 from tuitrain.engine.models import seed_cnn
-from tuitrain.engine.synthetic import synthetic_images
 from tuitrain.engine.train import train
 from tuitrain.events import Checkpoint, EndState, Eval, Losses, Notice, Progress, Replicas, ReplicaStats, RunEnded, RunStarted, State, Step
 from tuitrain.paths import CHECKPOINTS

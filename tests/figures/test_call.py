@@ -16,7 +16,7 @@ from benchmarks.results import Kept, newest
 from benchmarks.table import markdown
 from tuitrain.config import DEFAULTS
 from tuitrain.engine.data import Dataset
-from tuitrain.engine.imagefolder import load_imagefolder
+from tuitrain.engine.datasets.imagefolder import load_imagefolder
 
 LINES = (
     Awaited("there", "seen", "≤ 5 ms", "never"),

@@ -23,8 +23,8 @@ from tuitrain.runs import folder as folder_module
 from tuitrain.runs import process as process_module
 from tuitrain.runs.errors import RunError
 from tuitrain.runs.folder import RunFolder, new_id
+from tuitrain.runs.for_script import for_script
 from tuitrain.runs.logtail import LogLine
-from tuitrain.runs.made_with import for_script
 from tuitrain.runs.process import this_process
 from tuitrain.runs.record import RunRecord
 from tuitrain.runs.status import has_process, is_lost, read_status

@@ -18,7 +18,7 @@ from tuitrain.session.control import Control
 from tuitrain.session.elastic import elastic_train
 from tuitrain.session.rank_silence import Bounds
 
-AGENT, RANK = "tuitrain.engine.agent", "tuitrain.engine.rank"
+AGENT, RANK = "tuitrain.engine.ranks.agent", "tuitrain.engine.ranks.rank"
 # Two processes import torch, on a machine that other tests keep busy.
 BOUND = 120.0
 

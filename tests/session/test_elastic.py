@@ -26,7 +26,7 @@ from small_sessions import started
 from tuitrain.config import ConfigError
 from tuitrain.devices.processes import Listed, ProcessTable
 from tuitrain.engine.checkpoint import checkpoints, folder_name
-from tuitrain.engine.meeting import Meeting
+from tuitrain.engine.ranks.meeting import Meeting
 from tuitrain.events import (
     Checkpoint,
     Eval,
@@ -150,7 +150,7 @@ def test_ranks_of_another_version_than_their_host_say_so(tmp_path: Path, monkeyp
 
 
 NEWER = """import msgspec
-from tuitrain.engine import rank
+from tuitrain.engine.ranks import rank
 class Newer:
     def feed(self, piece):
         raise msgspec.ValidationError("no such field")

@@ -20,7 +20,7 @@ import pytest
 from small_groups import AGENT, BOUND, RANK, events_of, processes_of, quiet_control, small_run, wait_until
 
 from tuitrain.config import ConfigError
-from tuitrain.engine.launcher import launch
+from tuitrain.engine.ranks.launcher import launch
 from tuitrain.events import Notice, RunEnded
 from tuitrain.session.elastic import elastic_train
 from tuitrain.session.rank_silence import Bounds

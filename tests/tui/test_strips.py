@@ -12,8 +12,8 @@ from rich.style import Style
 from textual.strip import Strip
 
 from tuitrain import words
-from tuitrain.tui.widgets.strips import Row, bar, cell_width, cells, differing_runs, fit, rail, spark, spread
-from tuitrain.tui.widgets.wrap import wrap, wrap_into
+from tuitrain.tui.strips import Row, bar, cell_width, cells, differing_runs, fit, rail, spark, spread
+from tuitrain.tui.wrap import wrap, wrap_into
 
 RED = Style(color="red")
 

@@ -29,10 +29,10 @@ from textual.widgets import Input
 
 from tuitrain.events import Notice
 from tuitrain.tui.app import TuitrainApp
+from tuitrain.tui.strips import Cell, Row, cells
 from tuitrain.tui.terminal.painting import Pieces
 from tuitrain.tui.terminal.thrift import Shadow, ThriftyApp, ThriftyUpdate
 from tuitrain.tui.widgets.lines import Lines, Pane
-from tuitrain.tui.widgets.strips import Cell, Row, cells
 
 SIZE = (120, 40)
 _SAFE = re.compile(r"\x1b\[[0-9]*[AB]\x08{0,3}|\x1b\[[0-9;]*[CDHm]|[^\x00-\x1f\x7f-\x9f]")

@@ -8,7 +8,7 @@ from tuitrain.tui.curve.pieces import Piece, kept, spaced
 from tuitrain.tui.curve.readout import FIELDS, plan
 from tuitrain.tui.curve.viewport import Viewport
 from tuitrain.tui.curve.zoom import LEAST, Span, followed, holding, moved, zoomed
-from tuitrain.tui.widgets.strips import Row
+from tuitrain.tui.strips import Row
 
 newest_steps = st.integers(1, 2_000_000)
 

@@ -98,7 +98,7 @@ def export(run: str, format_: str, output: str | None, runs_dir: Path) -> None:
     check_output(output)
     check_working_directory()
     from tuitrain.engine.torch_first import torch_first
-    from tuitrain.runs.made_with import for_script
+    from tuitrain.runs.for_script import for_script
 
     with torch_first():
         from tuitrain.engine.export import export_weights, script

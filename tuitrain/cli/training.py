@@ -169,7 +169,7 @@ def _run_as_rank(world: World, config: RunConfig, runs_dir: Path, *, as_json: bo
 
     def load_train() -> Train:
         with torch_first():
-            from tuitrain.engine.outside import train_as_rank
+            from tuitrain.engine.ranks.outside import train_as_rank
 
         return in_time(partial(train_as_rank, local_size=world.local_size), launched.END_SECONDS)
 

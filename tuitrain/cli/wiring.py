@@ -140,5 +140,5 @@ def _load_script() -> WriteScript:
 def download_cifar10(ending: Callable[[], bool]) -> Iterator[Progress]:
     """The engine's download, imported when it is asked for: it takes torch with it."""
     with torch_first():
-        from tuitrain.engine.download import fetch_cifar10
+        from tuitrain.engine.datasets.download import fetch_cifar10
     yield from fetch_cifar10(ending)

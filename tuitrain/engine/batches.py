@@ -7,10 +7,11 @@ from torch import Tensor
 
 from tuitrain.config import RunConfig
 from tuitrain.engine.augment import crop_flip, flip_shift, moves
+from tuitrain.engine.control import Interrupted
 from tuitrain.engine.data import Split, batch
+from tuitrain.engine.datasets.samples import numbers, ready, sent
 from tuitrain.engine.group import Group
 from tuitrain.engine.models import model_dtype
-from tuitrain.engine.samples import Interrupted, numbers, ready, sent
 
 SPREAD = 1_000_003
 """Odd, so that different seeds stay different in the lowest 32 bits, which are all that torch's generator for the CPU takes."""

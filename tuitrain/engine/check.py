@@ -9,13 +9,13 @@ import torch
 from tuitrain.config import MODELS, RunConfig, own_functions
 from tuitrain.engine.criterion import make_criterion
 from tuitrain.engine.data import rows_of, stand_in
-from tuitrain.engine.imports import import_string
 from tuitrain.engine.models import build_model, model_dtype, takes_rows
-from tuitrain.engine.optimizer_tryout import try_optimizer
+from tuitrain.engine.own.imports import import_string
 from tuitrain.engine.placement import place
 from tuitrain.engine.prepare import check_data
 from tuitrain.engine.strategies.choose import check_even, resolve
-from tuitrain.engine.tryout import tried
+from tuitrain.engine.tryouts.model import tried
+from tuitrain.engine.tryouts.optimizer import try_optimizer
 from tuitrain.engine.weights import given_weights
 
 _UNKNOWN_CLASSES = 10

@@ -10,6 +10,10 @@ from tuitrain.config import RunConfig
 from tuitrain.events import Request
 
 
+class Interrupted(Exception):
+    """The run was asked to end in a long phase; nothing was kept half-done."""
+
+
 class Control(Protocol):
     """The host's side of a run.
 

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from tuitrain.config import LOSSES, ConfigError, RunConfig
-from tuitrain.engine.imports import import_string
 from tuitrain.engine.outputs import class_scores, tensors
+from tuitrain.engine.own.imports import import_string
 from tuitrain.engine.places import one_line
 
 

@@ -7,16 +7,16 @@ from collections.abc import Callable, Generator
 import torch
 
 from tuitrain.config import RunConfig
-from tuitrain.engine.cifar import CLASSES, check_batches, read_cifar10
-from tuitrain.engine.custom import load_custom
-from tuitrain.engine.download import fetch_cifar10
-from tuitrain.engine.imagefolder import load_imagefolder, scan
-from tuitrain.engine.samples import Dataset, Interrupted, Split, batch, images, rows_of, to_device
-from tuitrain.engine.synthetic import random_samples, synthetic_images
+from tuitrain.engine.datasets.cifar import CLASSES, check_batches, read_cifar10
+from tuitrain.engine.datasets.custom import load_custom
+from tuitrain.engine.datasets.download import fetch_cifar10
+from tuitrain.engine.datasets.imagefolder import load_imagefolder, scan
+from tuitrain.engine.datasets.samples import Dataset, Split, batch, images, rows_of, to_device
+from tuitrain.engine.datasets.synthetic import random_samples, synthetic_images
 from tuitrain.events import Notice, Progress
 from tuitrain.paths import batches_folder, data_folder, expected_data, find_cifar10
 
-__all__ = ["Dataset", "Interrupted", "Split", "batch", "fetch_cifar10", "load_data", "rows_of", "stand_in", "to_device"]
+__all__ = ["Dataset", "Split", "batch", "fetch_cifar10", "load_data", "rows_of", "stand_in", "to_device"]
 
 
 def load_data(config: RunConfig, ending: Callable[[], bool]) -> Generator[Notice | Progress, None, Dataset]:

@@ -12,10 +12,11 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
+from tuitrain.engine.control import Interrupted
 from tuitrain.engine.data import Split, batch
+from tuitrain.engine.datasets.sample import IGNORED
 from tuitrain.engine.outputs import class_scores, logits
 from tuitrain.engine.predictions import Answers
-from tuitrain.engine.samples import IGNORED, Interrupted
 from tuitrain.engine.views import six_views
 from tuitrain.events import Progress
 

@@ -12,10 +12,10 @@ import torch
 
 from tuitrain.config import OF_CLASSES, ConfigError, RunConfig
 from tuitrain.engine import checkpoint
-from tuitrain.engine.imports import arguments_of_run
+from tuitrain.engine.own.imports import arguments_of_run
 from tuitrain.engine.prepare import READ_ANEW
-from tuitrain.engine.script import data_part, header, model_part, training_part
-from tuitrain.engine.script_facts import Facts
+from tuitrain.engine.script.facts import Facts
+from tuitrain.engine.script.parts import data_part, header, model_part, training_part
 from tuitrain.events import DataKind, RunStarted
 from tuitrain.files import written_where_asked
 from tuitrain.paths import CHECKPOINTS, best_name, expected_data

@@ -8,10 +8,10 @@ from contextlib import suppress
 from pathlib import Path
 
 import torch
-from torch import Tensor
 
 from tuitrain.config import RunConfig, own_functions
-from tuitrain.engine.samples import Dataset, rows
+from tuitrain.engine.checksum import checksum
+from tuitrain.engine.datasets.samples import Dataset, rows
 
 _SAMPLES, _BYTES = 256, 1 << 22
 """Of so many samples, and so many bytes, the inputs are looked at."""
@@ -25,13 +25,8 @@ def of_data(dataset: Dataset) -> str:
         count = min(len(split), _SAMPLES, max(_BYTES // size, 1))
         looked_at = torch.arange(count, device=split.inputs.device) * len(split) // count
         inputs, labels = rows(split, looked_at)
-        mark = of_tensor(inputs, of_tensor(labels if split.reads_labels else split.labels, mark))
+        mark = checksum(inputs, checksum(labels if split.reads_labels else split.labels, mark))
     return f"{mark:08x}"
-
-
-def of_tensor(tensor: Tensor, before: int = 0) -> int:
-    """CRC-32 of its bytes, and of what came `before`."""
-    return zlib.crc32(tensor.cpu().contiguous().flatten().view(torch.uint8).numpy().data, before)
 
 
 def of_code(config: RunConfig) -> dict[str, str]:

@@ -12,8 +12,8 @@ from torch import nn
 from torch.nn.parameter import is_lazy
 
 from tuitrain.config import ConfigError, RunConfig
-from tuitrain.engine import own_modules
-from tuitrain.engine.imports import called, import_string
+from tuitrain.engine.own import modules as own_modules
+from tuitrain.engine.own.imports import called, import_string
 from tuitrain.engine.places import one_line
 from tuitrain.engine.seeding import seed_everything
 from tuitrain.engine.sequences import Rnn, Transformer

@@ -14,7 +14,7 @@ from torch import nn
 from torch.nn.utils import clip_grad_norm_
 
 from tuitrain.config import RunConfig
-from tuitrain.engine.own_optimizer import class_settings, own_optimizer
+from tuitrain.engine.own.optimizer import class_settings, own_optimizer
 from tuitrain.engine.speedrun import SpeedrunNet
 from tuitrain.engine.uncompiled import hide_nothing
 from tuitrain.events import Notice

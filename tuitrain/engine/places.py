@@ -9,11 +9,11 @@ from pathlib import Path
 
 import torch
 
-from tuitrain.engine.own_modules import is_not_installed
 from tuitrain.python import PACKAGES
 from tuitrain.text import clean
 
 _OTHERS = [Path(folder) for folder in (sysconfig.get_path("stdlib"), torch.__path__[0], f"{PACKAGES}/tuitrain")]
+_INSTALLED = {"site-packages", "dist-packages"}
 # What comes from another thread or process is told by torch in the message, its whole traceback too.
 _TOLD = re.compile(r'^\s*File "(?P<file>.+)", line (?P<line>\d+)', re.MULTILINE)
 
@@ -37,6 +37,11 @@ def one_line(error: BaseException) -> str:
     # A SyntaxError says it by itself.
     where = "" if isinstance(error, SyntaxError) else own_place(error)
     return clean(f"{type(error).__name__}{f': {first}' if first else ''}{f' ({where})' if where else ''}")
+
+
+def is_not_installed(file: Path) -> bool:
+    """Whether a file is Python's source and lies where no installer puts any."""
+    return file.suffix == ".py" and _INSTALLED.isdisjoint(file.parts)
 
 
 def _words(file: str, line: int) -> str:

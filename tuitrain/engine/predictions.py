@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from tuitrain.engine.cells import largest_confusions, of_cells
 from tuitrain.engine.data import Split
-from tuitrain.engine.samples import rows
+from tuitrain.engine.datasets.samples import rows
 from tuitrain.events import Confusion, Prediction, Predictions
 from tuitrain.text import clean, plural
 

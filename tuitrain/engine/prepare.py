@@ -17,25 +17,27 @@ from tuitrain import version
 from tuitrain.config import DEFAULTS, MODELS, ConfigError, RunConfig
 from tuitrain.engine import fingerprint
 from tuitrain.engine.batches import Batches
-from tuitrain.engine.control import Control
-from tuitrain.engine.data import Dataset, Interrupted, batch, load_data, rows_of
-from tuitrain.engine.data_doubts import data_doubts
-from tuitrain.engine.data_home import settled
-from tuitrain.engine.doubts import doubt
+from tuitrain.engine.checksum import checksum
+from tuitrain.engine.control import Control, Interrupted
+from tuitrain.engine.data import Dataset, batch, load_data, rows_of
+from tuitrain.engine.datasets.doubts import data_doubts
+from tuitrain.engine.datasets.home import settled
+from tuitrain.engine.datasets.sample import is_whole
+from tuitrain.engine.datasets.samples import closed_on_failure
 from tuitrain.engine.failures import describe, is_out_of_memory, reaching
 from tuitrain.engine.group import Group
-from tuitrain.engine.imports import noted_arguments
 from tuitrain.engine.models import build_model, model_dtype, takes_rows
 from tuitrain.engine.optim import precision_notices
-from tuitrain.engine.optimizer_tryout import try_optimizer
+from tuitrain.engine.own.imports import noted_arguments
 from tuitrain.engine.placement import cuda_devices
 from tuitrain.engine.resume import DECIDING
-from tuitrain.engine.samples import closed_on_failure, is_whole
 from tuitrain.engine.schedule import try_schedule
 from tuitrain.engine.seeding import seed_replicas
 from tuitrain.engine.strategies.choose import check_even, check_gradients, copies, nature_notices, resolve
 from tuitrain.engine.substitutes import substitute
-from tuitrain.engine.tryout import tried, try_alone
+from tuitrain.engine.tryouts.doubts import doubt
+from tuitrain.engine.tryouts.model import tried, try_alone
+from tuitrain.engine.tryouts.optimizer import try_optimizer
 from tuitrain.engine.warm_up import fit, warm_up
 from tuitrain.engine.weights import given_weights
 from tuitrain.events import Event, Notice, Progress, RunStarted
@@ -142,7 +144,7 @@ def prepare(
 
     Raises:
         ConfigError: something does not exist, does not fit, or has no room.
-        data.Interrupted: the person asked to end.
+        Interrupted: the person asked to end.
     """
     resolved = msgspec.structs.replace(config, device=",".join(map(str, devices)), strategy=resolve(config, devices))
     count = len(devices) if group is None else group.size
@@ -214,7 +216,7 @@ def _load(config: RunConfig, control: Control) -> Generator[Event, None, Dataset
 def _in_words(dataset: Dataset) -> str:
     """What ranks have to have the same of; a data function of one's own may draw in each of them anew."""
     samples = f"{dataset.kind} with {len(dataset.train):,} training and {len(dataset.test or ()):,} test samples"
-    return samples if dataset.train.reads_labels else f"{samples} (their labels {fingerprint.of_tensor(dataset.train.labels):08x})"
+    return samples if dataset.train.reads_labels else f"{samples} (their labels {checksum(dataset.train.labels):08x})"
 
 
 def check_data(config: RunConfig, dataset: Dataset) -> None:
@@ -313,7 +315,7 @@ def _wake(cards: Sequence[torch.device]) -> None:
 def _warm_up(prepared: Prepared, control: Control) -> None:
     """Raises: ConfigError: there is no room for a whole batch, or the model cannot be trained with one.
 
-    data.Interrupted: the person asked to end, and Ctrl+C reaches the processes of torch's compiler too.
+    Interrupted: the person asked to end, and Ctrl+C reaches the processes of torch's compiler too.
     """
     config, device, batches = prepared.config, prepared.devices[0], prepared.batches
     try:

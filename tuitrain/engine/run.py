@@ -11,7 +11,7 @@ from torch import Tensor
 
 from tuitrain.engine.averaging import Lookahead
 from tuitrain.engine.checkpoint import Contents, Position, restore
-from tuitrain.engine.control import Control
+from tuitrain.engine.control import Control, Interrupted
 from tuitrain.engine.criterion import make_criterion
 from tuitrain.engine.evaluate import Evaluator, Score
 from tuitrain.engine.graphs import step_graphs
@@ -20,7 +20,6 @@ from tuitrain.engine.losses import LossLog
 from tuitrain.engine.models import model_dtype
 from tuitrain.engine.optim import autocast, make_optimizer, may_fuse, update
 from tuitrain.engine.prepare import Prepared
-from tuitrain.engine.samples import Interrupted
 from tuitrain.engine.schedule import make_schedule
 from tuitrain.engine.seeding import seed_rank
 from tuitrain.engine.strategies import Strategy

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import torch
 
 from tuitrain.config import SCHEDULES, ConfigError, RunConfig
-from tuitrain.engine.imports import import_string
+from tuitrain.engine.own.imports import import_string
 from tuitrain.engine.places import one_line
 from tuitrain.engine.seeding import untouched_random
 

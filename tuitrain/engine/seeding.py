@@ -15,9 +15,9 @@ import torch
 
 from tuitrain.allowance import Allowance
 from tuitrain.config import RunConfig
-from tuitrain.engine import own_modules
 from tuitrain.engine.allocator import kept_memory
 from tuitrain.engine.failures import empty_frames, reaching
+from tuitrain.engine.own import modules as own_modules
 from tuitrain.engine.spinning import sleeping_where_crowded
 
 _THREAD_CHOICES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")

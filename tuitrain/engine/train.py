@@ -10,13 +10,12 @@ import msgspec
 import torch
 
 from tuitrain.config import ConfigError, RunConfig
-from tuitrain.engine import own_modules
 from tuitrain.engine.allocator import HOLES_SECONDS_AT_EPOCH, give_back_holes
 from tuitrain.engine.checkpoint import BadCheckpoint, Contents
-from tuitrain.engine.control import Control
-from tuitrain.engine.data import Interrupted
+from tuitrain.engine.control import Control, Interrupted
 from tuitrain.engine.failures import RunFailed, describe, is_out_of_memory, unusable
 from tuitrain.engine.group import Group, is_lost_peer
+from tuitrain.engine.own import modules as own_modules
 from tuitrain.engine.parameters import notices, parameters_event
 from tuitrain.engine.placement import place
 from tuitrain.engine.prepare import Prepared, prepare

@@ -6,11 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from tuitrain.config import RunConfig
-from tuitrain.events import RunStarted
 from tuitrain.paths import CONFIG
 from tuitrain.recipes import load_environment, load_recipe
 from tuitrain.runs.label import read_label
-from tuitrain.runs.status import read_status
 
 
 def config_of(folder: Path) -> RunConfig:
@@ -29,15 +27,3 @@ def environment_of(folder: Path) -> dict[str, Any]:
         ConfigError: its run.toml cannot be read.
     """
     return load_environment(folder / CONFIG)
-
-
-def for_script(folder: Path) -> tuple[RunConfig, RunStarted | None, dict[str, Any]]:
-    """What the run's script is written from: its configuration, its first event where it has begun, and its environment.
-
-    Raises:
-        RunError: its state cannot be read.
-        ConfigError: its run.toml cannot be read.
-    """
-    # First: of a run that has gone it is the state that says so.
-    started = read_status(folder).as_started()
-    return config_of(folder), started, environment_of(folder)

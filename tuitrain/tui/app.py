@@ -31,10 +31,10 @@ from tuitrain.tui.look import DARK, LIGHT, for_terminal
 from tuitrain.tui.messages import GoOn, Launched, NewLike, OpenRun, RunChanged, StartBeside
 from tuitrain.tui.navigation import NavigatedApp
 from tuitrain.tui.run_view import RunView
+from tuitrain.tui.sampler import SamplerLike
 from tuitrain.tui.screens.base import PaneScreen
 from tuitrain.tui.screens.training import TrainingScreen
 from tuitrain.tui.terminal.glyphs import AsciiFilter, speaks_utf8
-from tuitrain.tui.widgets.devices import SamplerLike
 
 if TYPE_CHECKING:
     from tuitrain.runs.record import RunRecord

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from tuitrain.tui.look import Palette
-from tuitrain.tui.widgets.strips import Row
+from tuitrain.tui.strips import Row
 
 
 class Column(msgspec.Struct, frozen=True):

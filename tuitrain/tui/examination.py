@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from tuitrain.devices import DeviceSnapshot
     from tuitrain.devices.doctor.model import Check, Report
-    from tuitrain.tui.widgets.devices import SamplerLike
+    from tuitrain.tui.sampler import SamplerLike
 
 
 class Doctor(Protocol):

@@ -7,7 +7,7 @@ from bisect import bisect_right
 from itertools import accumulate
 
 from tuitrain.runs.logtail import LOG_LINES, LogLine, LogTail
-from tuitrain.tui.widgets.wrap import wrap
+from tuitrain.tui.wrap import wrap
 
 
 class LogText:

@@ -15,12 +15,12 @@ from textual.theme import ThemeProvider
 from tuitrain.tui.code.writer import Writer
 from tuitrain.tui.hosts.outside import Outside
 from tuitrain.tui.run_view import RunLike, RunView, log_of
+from tuitrain.tui.sampler import SamplerLike
 from tuitrain.tui.screens.base import PaneScreen
 from tuitrain.tui.screens.training import TrainingScreen
 from tuitrain.tui.terminal.in_turn import KeysInTurnApp
 from tuitrain.tui.terminal.lasting import LastingApp
 from tuitrain.tui.toasts import ToastingApp
-from tuitrain.tui.widgets.devices import SamplerLike
 from tuitrain.tui.widgets.keybar import key_name
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
+from tuitrain.tui.strips import PLAIN
 from tuitrain.tui.terminal.glyphs import draws_ascii
-from tuitrain.tui.widgets.strips import PLAIN
 
 if TYPE_CHECKING:
     from textual.app import App

@@ -16,7 +16,7 @@ from tuitrain.runs.settings import Settings, has_setting, holds_word
 from tuitrain.text import nearest
 from tuitrain.tui.columns import Column
 from tuitrain.tui.row_list import holding
-from tuitrain.tui.widgets.strips import stacked
+from tuitrain.tui.strips import stacked
 
 if TYPE_CHECKING:
     from tuitrain.runs.pyramid import Bin

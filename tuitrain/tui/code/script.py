@@ -67,7 +67,7 @@ def code_of(subject: Subject, name_devices: Name, write: WriteScript) -> Code:
         ConfigError: the run cannot be read, or its data is not there.
     """
     if isinstance(subject, Path):
-        from tuitrain.runs.made_with import for_script
+        from tuitrain.runs.for_script import for_script
 
         config, started, environment = for_script(subject)
         name = subject.name

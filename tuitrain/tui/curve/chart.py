@@ -20,7 +20,7 @@ from textual.strip import Strip
 from tuitrain.tui.curve.axes import Axis, cell, dot_cell, dots_in
 from tuitrain.tui.curve.band import band_cells
 from tuitrain.tui.look import Palette
-from tuitrain.tui.widgets.strips import PLAIN
+from tuitrain.tui.strips import PLAIN
 
 Points = Sequence[tuple[float, float]]
 

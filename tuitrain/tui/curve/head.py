@@ -11,7 +11,7 @@ from tuitrain.tui.curve.pieces import Piece, kept, spaced
 from tuitrain.tui.curve.sketch import BRAILLE_MARKS, PLAIN_MARKS
 from tuitrain.tui.curve.zoom import Span
 from tuitrain.tui.look import Palette
-from tuitrain.tui.widgets.strips import Row
+from tuitrain.tui.strips import Row
 
 _FRAME = 9
 """Corners, spaces and a piece of the rule."""

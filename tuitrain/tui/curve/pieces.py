@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from tuitrain.tui.widgets.strips import PLAIN, Row
+from tuitrain.tui.strips import PLAIN, Row
 
 
 class Piece(msgspec.Struct, frozen=True):

@@ -15,7 +15,7 @@ from tuitrain.tui.curve.metrics import LOSS, Metric
 from tuitrain.tui.curve.moment import DeviceMoment, DeviceTracks, Moment, Track
 from tuitrain.tui.curve.pieces import Piece, joined, kept
 from tuitrain.tui.look import Palette
-from tuitrain.tui.widgets.strips import Row, spark, spread
+from tuitrain.tui.strips import Row, spark, spread
 
 _LABELS = {"utilization": "util", "memory": "mem", "power": "power"}
 _CHART_LEAST, _CHART_BESIDE_TRACKS = 8, 12

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from tuitrain.devices import HistoryPoint
-from tuitrain.tui.widgets.strips import stacked
+from tuitrain.tui.strips import stacked
 
 SPANS = (("1 min", 60), ("5 min", 300), ("15 min", 900), ("1 h", 3600))
 _FIRST_SPAN = 1

@@ -12,7 +12,7 @@ from tuitrain import words
 from tuitrain.devices import Choice, DeviceSample, ProcessSample
 from tuitrain.tui.columns import Column
 from tuitrain.tui.row_list import holding
-from tuitrain.tui.widgets.wrap import wrap
+from tuitrain.tui.wrap import wrap
 
 FOREIGN = "another container's or the host's"
 _STAY = "\u00a0"

@@ -11,7 +11,7 @@ from tuitrain import paths, words
 from tuitrain.config import FIELDS, ConfigError, RunConfig, written
 from tuitrain.files import write_atomically
 from tuitrain.recipes import load_recipe, recipe_of, to_toml
-from tuitrain.tui.widgets.strips import end_of
+from tuitrain.tui.strips import end_of
 
 _BARE = ("data", "device", "precision", "strategy")
 """Fields whose value says by itself what it is."""

@@ -12,8 +12,8 @@ from textual.strip import Strip
 
 from tuitrain.tui.run_view import ENDED
 from tuitrain.tui.screens.dialog import WIDTH, Answer, Box, Dialog
-from tuitrain.tui.widgets.strips import Row
-from tuitrain.tui.widgets.wrap import wrap, wrap_into
+from tuitrain.tui.strips import Row
+from tuitrain.tui.wrap import wrap, wrap_into
 
 _HINT = "Enter takes it · Esc goes back"
 

@@ -15,10 +15,10 @@ from textual.widget import Widget
 from tuitrain.tui.examination import Doctor, Examination, MachineDoctor
 from tuitrain.tui.messages import News
 from tuitrain.tui.run_view import RunLike
+from tuitrain.tui.sampler import SamplerLike
 from tuitrain.tui.save import save_text
 from tuitrain.tui.screens.ask import Question
 from tuitrain.tui.screens.base import Help, PaneScreen
-from tuitrain.tui.widgets.devices import SamplerLike
 from tuitrain.tui.widgets.doctor_detail import DoctorDetail
 from tuitrain.tui.widgets.doctor_report import DoctorReport
 from tuitrain.tui.widgets.save_prompt import SavePrompt

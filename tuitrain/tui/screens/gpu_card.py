@@ -13,8 +13,8 @@ from tuitrain.tui.gpus import cards
 from tuitrain.tui.gpus.history import Span, last_known
 from tuitrain.tui.own_memory import OwnCards
 from tuitrain.tui.run_view import RunLike
+from tuitrain.tui.sampler import SamplerLike
 from tuitrain.tui.screens.base import Help, PaneScreen
-from tuitrain.tui.widgets.devices import SamplerLike
 from tuitrain.tui.widgets.gpu_facts import GpuFacts
 from tuitrain.tui.widgets.gpu_history import GpuHistory
 

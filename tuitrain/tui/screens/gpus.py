@@ -14,8 +14,8 @@ from tuitrain.tui.gpus.history import Span
 from tuitrain.tui.gpus.layout import arrange
 from tuitrain.tui.own_memory import OwnCards
 from tuitrain.tui.run_view import RunLike
+from tuitrain.tui.sampler import SamplerLike
 from tuitrain.tui.screens.base import Help, PaneScreen
-from tuitrain.tui.widgets.devices import SamplerLike
 from tuitrain.tui.widgets.gpu_cards import GpuCards
 from tuitrain.tui.widgets.gpu_history import GpuHistory
 from tuitrain.tui.widgets.gpu_processes import GpuProcesses

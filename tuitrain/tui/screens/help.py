@@ -10,9 +10,9 @@ from textual.strip import Strip
 
 from tuitrain.tui.screens.base import Help
 from tuitrain.tui.screens.dialog import Box, Dialog
+from tuitrain.tui.strips import Row
 from tuitrain.tui.widgets.scrolling import ScrollingView
-from tuitrain.tui.widgets.strips import Row
-from tuitrain.tui.widgets.wrap import wrap
+from tuitrain.tui.wrap import wrap
 
 EVERYWHERE: Help = (
     ("", "Everywhere"),

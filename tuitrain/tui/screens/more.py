@@ -9,9 +9,9 @@ from textual.strip import Strip
 
 from tuitrain.tui.hosts.going_on import More
 from tuitrain.tui.screens.dialog import WIDTH, Box, Dialog
+from tuitrain.tui.strips import Row
 from tuitrain.tui.widgets.line_editor import LineEditor
-from tuitrain.tui.widgets.strips import Row
-from tuitrain.tui.widgets.wrap import wrap
+from tuitrain.tui.wrap import wrap
 
 if TYPE_CHECKING:
     from textual.widgets import Input

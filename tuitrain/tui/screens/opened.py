@@ -35,7 +35,7 @@ from tuitrain.tui.widgets.settings import CheckpointsPane, SettingsPane
 if TYPE_CHECKING:
     from tuitrain.events import Command
     from tuitrain.tui.hosts.outside import Outside
-    from tuitrain.tui.widgets.devices import SamplerLike
+    from tuitrain.tui.sampler import SamplerLike
 
 _BEATS, _MOST_BEATS = 2, 6
 """Whoever only watches gets new numbers every so many beats; what a person waits for, as after a key, is shown at once."""

@@ -22,11 +22,12 @@ from tuitrain.tui.layout import View
 from tuitrain.tui.messages import GoOn, Launched, StartBeside
 from tuitrain.tui.own_memory import OwnCards
 from tuitrain.tui.run_view import RunView
+from tuitrain.tui.sampler import SamplerLike
 from tuitrain.tui.screens.base import NEW_LIKE, Help, PaneScreen
 from tuitrain.tui.widgets.body import Body
 from tuitrain.tui.widgets.choices import Choices
 from tuitrain.tui.widgets.curve import Curve
-from tuitrain.tui.widgets.devices import Devices, SamplerLike
+from tuitrain.tui.widgets.devices import Devices
 from tuitrain.tui.widgets.launcher import Launcher
 from tuitrain.tui.widgets.log import LogPane
 from tuitrain.tui.widgets.progress import Progress

@@ -10,7 +10,7 @@ from rich.color import Color, ColorSystem
 from rich.console import COLOR_SYSTEMS, Console
 from rich.style import Style
 
-from tuitrain.tui.widgets.strips import PLAIN, Cell
+from tuitrain.tui.strips import PLAIN, Cell
 
 Run = tuple[int, int, list[Cell]]
 """Column and row of the first cell, and the cells, which lie side by side."""

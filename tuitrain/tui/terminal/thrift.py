@@ -18,9 +18,9 @@ from textual.events import Resize
 from textual.geometry import Size
 from textual.screen import Screen
 
+from tuitrain.tui.strips import Cell, cells, differing_runs
 from tuitrain.tui.terminal.painting import Piece, Pieces
 from tuitrain.tui.terminal.sequences import RESET, Output, Run
-from tuitrain.tui.widgets.strips import Cell, cells, differing_runs
 
 Result = TypeVar("Result")
 

@@ -12,10 +12,10 @@ from tuitrain.text import plural
 from tuitrain.tui import analysis
 from tuitrain.tui.balance import imbalance
 from tuitrain.tui.run_view import RunLike
+from tuitrain.tui.strips import Row
 from tuitrain.tui.widgets import analysis_lines as lines_of
 from tuitrain.tui.widgets.scrolling import ScrollingView
-from tuitrain.tui.widgets.strips import Row
-from tuitrain.tui.widgets.wrap import wrap
+from tuitrain.tui.wrap import wrap
 
 _NO_RUN = "There is no run yet: n starts one, and its first second of steps fills this screen."
 _NOT_YET = "The times come within the first second of steps."

@@ -12,8 +12,8 @@ from tuitrain import words
 from tuitrain.events import Phases, StepTimes
 from tuitrain.tui import analysis
 from tuitrain.tui.look import Palette
-from tuitrain.tui.widgets.strips import PLAIN, Row, bar
-from tuitrain.tui.widgets.wrap import wrap
+from tuitrain.tui.strips import PLAIN, Row, bar
+from tuitrain.tui.wrap import wrap
 
 GLYPHS = {"data": "░", "forward": "█", "backward": "▒", "communication": "▄", "update": "◆", "other": "·"}
 """What a phase is drawn with in a bar of several: they differ without colour too, and in ASCII."""

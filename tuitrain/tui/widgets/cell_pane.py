@@ -9,8 +9,8 @@ from textual.events import MouseScrollDown, MouseScrollUp
 from textual.strip import Strip
 
 from tuitrain.tui.browse.results import TAKEN_FOR, Cell, Results
+from tuitrain.tui.strips import PLAIN, Row, fit
 from tuitrain.tui.widgets.lines import Pane
-from tuitrain.tui.widgets.strips import PLAIN, Row, fit
 
 WORDS_ROWS = 2
 _HEADING_MARKS = 10  # corners, spaces and a piece of the rule between the two ends of a heading

@@ -12,9 +12,9 @@ from textual.strip import Strip
 from tuitrain.text import plural
 from tuitrain.tui.code.rows import CodeRow, rows_of
 from tuitrain.tui.code.script import Code
+from tuitrain.tui.strips import Row
 from tuitrain.tui.widgets.scrolling import ScrollingView
-from tuitrain.tui.widgets.strips import Row
-from tuitrain.tui.widgets.wrap import wrap
+from tuitrain.tui.wrap import wrap
 
 _GUTTER = 3
 """The mark, a plus sign, a blank."""

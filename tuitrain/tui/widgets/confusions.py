@@ -9,9 +9,9 @@ from textual.strip import Strip
 from tuitrain.events import Confusion
 from tuitrain.tui.browse.results import Cell, Results
 from tuitrain.tui.row_list import first_in_view
+from tuitrain.tui.strips import Row, bar
 from tuitrain.tui.widgets.cell_pane import WORDS_ROWS, CellPane
-from tuitrain.tui.widgets.strips import Row, bar
-from tuitrain.tui.widgets.wrap import wrap
+from tuitrain.tui.wrap import wrap
 
 _MARK = 2
 _GAP = 2

@@ -20,8 +20,8 @@ from tuitrain.tui.curve.plot import Plot, Wish, shows_best
 from tuitrain.tui.curve.readout import Plan
 from tuitrain.tui.curve.viewport import Viewport
 from tuitrain.tui.run_view import RunLike
+from tuitrain.tui.strips import Row
 from tuitrain.tui.widgets.lines import Pane
-from tuitrain.tui.widgets.strips import Row
 
 if TYPE_CHECKING:
     from tuitrain.runs.record import RunRecord

@@ -15,8 +15,8 @@ from tuitrain.text import plural
 from tuitrain.tui.gpus.sample import is_full, is_hot, memory_share, ram_share
 from tuitrain.tui.look import Palette
 from tuitrain.tui.own_memory import OwnCards
+from tuitrain.tui.strips import Row, bar, fit, spark, spread
 from tuitrain.tui.widgets.memory_split import split_bar, split_words
-from tuitrain.tui.widgets.strips import Row, bar, fit, spark, spread
 
 _NAME = 6
 """Cells of "cuda:0", so that short lists look alike."""

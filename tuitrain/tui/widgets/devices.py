@@ -4,34 +4,23 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.strip import Strip
 
-from tuitrain.devices import Choice, DeviceSnapshot, HistoryPoint, choices, free_cuda_devices
+from tuitrain.devices import Choice, choices, free_cuda_devices
 from tuitrain.tui.gpus.sample import age_of, problem_of
 from tuitrain.tui.launch.hints import Machine
 from tuitrain.tui.launch.selection import Names, one_less, one_more, toggled
 from tuitrain.tui.own_memory import OwnCards
+from tuitrain.tui.sampler import SamplerLike
+from tuitrain.tui.strips import Row
 from tuitrain.tui.widgets.device_rows import DeviceRows, label, name_width
 from tuitrain.tui.widgets.lines import Pane
-from tuitrain.tui.widgets.strips import Row
-from tuitrain.tui.widgets.wrap import wrap
-
-
-class SamplerLike(Protocol):
-    """What the screens need of `tuitrain.devices.Sampler`."""
-
-    def latest(self) -> DeviceSnapshot:
-        """What is known now; never blocks."""
-        ...
-
-    def history(self, key: str, seconds: float = 3600) -> Sequence[HistoryPoint]:
-        """The last `seconds` of one device's past, oldest first."""
-        ...
+from tuitrain.tui.wrap import wrap
 
 
 class Devices(Pane, can_focus=True):

@@ -18,9 +18,9 @@ from tuitrain.text import plural
 from tuitrain.tui.curve.compare import Entrant
 from tuitrain.tui.differing import compare
 from tuitrain.tui.look import state_look
+from tuitrain.tui.strips import PLAIN, Row
 from tuitrain.tui.widgets.scrolling import ScrollingPane
-from tuitrain.tui.widgets.strips import PLAIN, Row
-from tuitrain.tui.widgets.wrap import wrap, wrap_into
+from tuitrain.tui.wrap import wrap, wrap_into
 
 if TYPE_CHECKING:
     from tuitrain.runs.record import RunRecord

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from textual.strip import Strip
 
+from tuitrain.tui.strips import PLAIN, Row
 from tuitrain.tui.widgets import doctor_lines as lines_of
 from tuitrain.tui.widgets.lines import Pane
-from tuitrain.tui.widgets.strips import PLAIN, Row
-from tuitrain.tui.widgets.wrap import wrap
+from tuitrain.tui.wrap import wrap
 
 if TYPE_CHECKING:
     from tuitrain.devices.doctor.model import Check

@@ -11,8 +11,8 @@ from textual.strip import Strip
 
 from tuitrain.text import clean, plural
 from tuitrain.tui.look import Palette
-from tuitrain.tui.widgets.strips import Row
-from tuitrain.tui.widgets.wrap import wrap
+from tuitrain.tui.strips import Row
+from tuitrain.tui.wrap import wrap
 
 if TYPE_CHECKING:
     from tuitrain.devices.doctor.model import Check, Count, Report, Verdict

@@ -10,11 +10,11 @@ from textual.message import Message
 from textual.strip import Strip
 
 from tuitrain.tui.examination import Examination
+from tuitrain.tui.strips import PLAIN, Row, fit
 from tuitrain.tui.widgets import doctor_lines as lines_of
 from tuitrain.tui.widgets.lines import Pane
 from tuitrain.tui.widgets.scrolling import WHEEL_ROWS
-from tuitrain.tui.widgets.strips import PLAIN, Row, fit
-from tuitrain.tui.widgets.wrap import wrap
+from tuitrain.tui.wrap import wrap
 
 if TYPE_CHECKING:
     from tuitrain.devices.doctor.model import Check, Report

@@ -9,10 +9,10 @@ from textual.binding import Binding, BindingType
 from textual.strip import Strip
 
 from tuitrain.tui.row_list import RowList
+from tuitrain.tui.strips import Row
 from tuitrain.tui.widgets.line_editor import LineEditor
 from tuitrain.tui.widgets.lines import Pane
 from tuitrain.tui.widgets.scrolling import WHEEL_ROWS
-from tuitrain.tui.widgets.strips import Row
 
 if TYPE_CHECKING:
     from textual.widgets import Input

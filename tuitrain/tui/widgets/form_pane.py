@@ -16,10 +16,10 @@ from tuitrain.tui.launch.neighbours import Neighbours
 from tuitrain.tui.launch.rows import FIELDS
 from tuitrain.tui.launch.strategies import misfit_in_words
 from tuitrain.tui.row_list import first_in_view
+from tuitrain.tui.strips import Row, end_of
 from tuitrain.tui.widgets import offers
 from tuitrain.tui.widgets.lines import Pane
-from tuitrain.tui.widgets.strips import Row, end_of
-from tuitrain.tui.widgets.wrap import wrap
+from tuitrain.tui.wrap import wrap
 
 LABEL = 15
 CHOICE = 3 + LABEL

@@ -16,7 +16,7 @@ from tuitrain.tui.columns import Column
 from tuitrain.tui.gpus import cards
 from tuitrain.tui.gpus.sample import is_full, is_hot, memory_share, ram_share
 from tuitrain.tui.look import Palette
-from tuitrain.tui.widgets.strips import Row, bar, cell_width, spread
+from tuitrain.tui.strips import Row, bar, cell_width, spread
 
 GUTTER = 4
 """Cells for the cursor and for the mark of a card in use."""

@@ -14,10 +14,10 @@ from tuitrain.text import plural
 from tuitrain.tui.columns import titles
 from tuitrain.tui.gpus import cards
 from tuitrain.tui.gpus.sample import age_of, problem_of
+from tuitrain.tui.strips import Row
 from tuitrain.tui.widgets.gpu_card_lines import GUTTER, CardLines
 from tuitrain.tui.widgets.lines import Pane
-from tuitrain.tui.widgets.strips import Row
-from tuitrain.tui.widgets.wrap import wrap_into
+from tuitrain.tui.wrap import wrap_into
 
 _NOTES_MOST = 2
 

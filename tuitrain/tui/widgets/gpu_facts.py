@@ -11,10 +11,10 @@ from tuitrain.devices import Choice, DeviceSnapshot, HistoryPoint
 from tuitrain.tui.gpus.facts import Fact, facts
 from tuitrain.tui.gpus.sample import age_of, problem_of
 from tuitrain.tui.own_memory import OwnCards
+from tuitrain.tui.strips import Row
 from tuitrain.tui.widgets.lines import Pane
 from tuitrain.tui.widgets.memory_split import split_facts
-from tuitrain.tui.widgets.strips import Row
-from tuitrain.tui.widgets.wrap import wrap_into
+from tuitrain.tui.wrap import wrap_into
 
 _LABEL = 18
 _COLUMN = 37

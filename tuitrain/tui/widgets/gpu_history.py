@@ -10,9 +10,9 @@ from tuitrain import words
 from tuitrain.devices import Choice, DeviceSnapshot, HistoryPoint
 from tuitrain.tui.gpus import cards
 from tuitrain.tui.gpus.history import Graph, Grid, Span, filled, grid, means
-from tuitrain.tui.widgets.devices import SamplerLike
+from tuitrain.tui.sampler import SamplerLike
+from tuitrain.tui.strips import Row
 from tuitrain.tui.widgets.lines import Pane
-from tuitrain.tui.widgets.strips import Row
 
 _SCALE = 5
 """Cells for the numbers at the left of a graph and the line beside them."""

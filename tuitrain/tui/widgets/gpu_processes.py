@@ -17,9 +17,9 @@ from tuitrain.tui.columns import Column, titles
 from tuitrain.tui.gpus import process_rows
 from tuitrain.tui.gpus.process_list import ProcessList
 from tuitrain.tui.gpus.process_rows import ProcessRow
+from tuitrain.tui.strips import Row
 from tuitrain.tui.widgets.filtered_table import FilteredTable
-from tuitrain.tui.widgets.strips import Row
-from tuitrain.tui.widgets.wrap import wrap
+from tuitrain.tui.wrap import wrap
 
 _GUTTER = 2
 _ROWS_LEAST = 5

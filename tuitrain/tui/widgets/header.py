@@ -10,8 +10,8 @@ from tuitrain import words
 from tuitrain.text import clean
 from tuitrain.tui.look import state_look
 from tuitrain.tui.run_view import RunLike
+from tuitrain.tui.strips import Row, spread
 from tuitrain.tui.widgets.lines import Lines
-from tuitrain.tui.widgets.strips import Row, spread
 
 
 class Header(Lines):

@@ -13,10 +13,10 @@ from tuitrain.events import Prediction
 from tuitrain.tui.browse.pictures import HEIGHT, SIDE, draw, ink_of
 from tuitrain.tui.browse.results import Results, confidence, has_picture, is_right
 from tuitrain.tui.row_list import first_in_view
+from tuitrain.tui.strips import PLAIN, Row, apart, cell_width, end_of, fit
 from tuitrain.tui.widgets.cell_pane import both_names
 from tuitrain.tui.widgets.lines import Pane
-from tuitrain.tui.widgets.strips import PLAIN, Row, apart, cell_width, end_of, fit
-from tuitrain.tui.widgets.wrap import wrap
+from tuitrain.tui.wrap import wrap
 
 NO_PICTURES = "These samples are not images of whole numbers (uint8), so they are listed."
 _BELOW = 2

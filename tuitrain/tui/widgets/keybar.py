@@ -6,8 +6,8 @@ from textual.events import Click
 from textual.screen import Screen
 from textual.strip import Strip
 
+from tuitrain.tui.strips import Row
 from tuitrain.tui.widgets.lines import Lines
-from tuitrain.tui.widgets.strips import Row
 
 # Where the line is too short these stay: the way to all the others, and the way out.
 _ALWAYS = ("question_mark", "q", "escape")

@@ -11,8 +11,8 @@ from textual.widget import Widget
 from textual.worker import Worker
 
 from tuitrain.tui.look import Palette, palette_in
+from tuitrain.tui.strips import PLAIN, Row
 from tuitrain.tui.toasts import tell_of_surprise
-from tuitrain.tui.widgets.strips import PLAIN, Row
 
 
 class Lines(Widget):

@@ -15,10 +15,10 @@ from tuitrain.runs.logtail import LogLine, LogTail
 from tuitrain.text import plural
 from tuitrain.tui.log_text import LogText, Search, cut
 from tuitrain.tui.look import Palette
+from tuitrain.tui.strips import Row
 from tuitrain.tui.widgets.lines import Pane
 from tuitrain.tui.widgets.scrolling import WHEEL_ROWS
-from tuitrain.tui.widgets.strips import Row
-from tuitrain.tui.widgets.wrap import wrap
+from tuitrain.tui.wrap import wrap
 
 EMPTY = "Nothing yet: notices, and what libraries print, come here."
 _MARKS = {"info": "·", "warning": "!", "error": "✗", "output": " "}

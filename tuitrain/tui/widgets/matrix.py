@@ -14,8 +14,8 @@ from tuitrain.tui.browse.pictures import Ink, ink_of
 from tuitrain.tui.browse.results import Cell, Results
 from tuitrain.tui.browse.shades import ground
 from tuitrain.tui.row_list import first_in_view
+from tuitrain.tui.strips import Row, bar, fit
 from tuitrain.tui.widgets.cell_pane import WORDS_ROWS, CellPane
-from tuitrain.tui.widgets.strips import Row, bar, fit
 
 _LEAST_CELL = 5
 _TALLEST_CELL = 5

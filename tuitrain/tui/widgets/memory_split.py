@@ -7,7 +7,7 @@ from rich.style import Style
 from tuitrain import words
 from tuitrain.devices.split import MemorySplit
 from tuitrain.tui.look import Palette
-from tuitrain.tui.widgets.strips import Row
+from tuitrain.tui.strips import Row
 
 _Part = tuple[str, int, str, Style]
 """What it is, its bytes, its glyph in the bar, its style."""

@@ -9,8 +9,8 @@ from textual.strip import Strip
 from tuitrain.tui.launch.fetch import Fetch
 from tuitrain.tui.launch.last import LastLaunch, describe
 from tuitrain.tui.look import Palette
-from tuitrain.tui.widgets.strips import Row, rail
-from tuitrain.tui.widgets.wrap import wrap
+from tuitrain.tui.strips import Row, rail
+from tuitrain.tui.wrap import wrap
 
 _RAIL = 20
 _LAST = "uses the last launch: "

@@ -9,6 +9,7 @@ from textual.strip import Strip
 from tuitrain.tui.browse.layout import arrange
 from tuitrain.tui.browse.opened_run import OpenedRun
 from tuitrain.tui.layout import left_width
+from tuitrain.tui.strips import Row
 from tuitrain.tui.widgets.curve import Curve
 from tuitrain.tui.widgets.devices import Devices
 from tuitrain.tui.widgets.lines import Lines, Pane, stack
@@ -16,8 +17,7 @@ from tuitrain.tui.widgets.log import LogPane
 from tuitrain.tui.widgets.progress import Progress
 from tuitrain.tui.widgets.replicas import Replicas
 from tuitrain.tui.widgets.settings import CheckpointsPane, SettingsPane
-from tuitrain.tui.widgets.strips import Row
-from tuitrain.tui.widgets.wrap import wrap
+from tuitrain.tui.wrap import wrap
 
 
 class Waiting(Pane):

@@ -19,9 +19,9 @@ from tuitrain.tui.curve.chart import Drawing, Line, Picture, Points, draw
 from tuitrain.tui.curve.compare import Entrant, Reading, Track, Wanted, spans_at, value_at
 from tuitrain.tui.curve.crosshair import with_cursor
 from tuitrain.tui.curve.pieces import Piece, kept, spaced
+from tuitrain.tui.strips import Row, end_of, fit
 from tuitrain.tui.widgets.lines import Pane
-from tuitrain.tui.widgets.strips import Row, end_of, fit
-from tuitrain.tui.widgets.wrap import wrap, wrap_into
+from tuitrain.tui.wrap import wrap, wrap_into
 from tuitrain.words import along, number
 
 _METRICS = {"train": "Train loss", "test": "Test loss", "accuracy": "Test accuracy in %"}

@@ -13,9 +13,9 @@ from tuitrain import words
 from tuitrain.events import Parameter, Parameters
 from tuitrain.text import clean, plural
 from tuitrain.tui.run_view import RunLike
+from tuitrain.tui.strips import PLAIN, Row, bar, end_of
 from tuitrain.tui.widgets.scrolling import ScrollingView
-from tuitrain.tui.widgets.strips import PLAIN, Row, bar, end_of
-from tuitrain.tui.widgets.wrap import wrap
+from tuitrain.tui.wrap import wrap
 
 _GAP = 2
 _BAR = 16

@@ -9,9 +9,9 @@ from textual.strip import Strip
 
 from tuitrain.device_names import short
 from tuitrain.tui.look import Palette
-from tuitrain.tui.widgets.strips import Row as Line
-from tuitrain.tui.widgets.strips import bar
-from tuitrain.tui.widgets.wrap import wrap
+from tuitrain.tui.strips import Row as Line
+from tuitrain.tui.strips import bar
+from tuitrain.tui.wrap import wrap
 from tuitrain.words import NONE, in_one_unit, percent, rate, size
 
 if TYPE_CHECKING:

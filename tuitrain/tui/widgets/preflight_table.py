@@ -10,10 +10,10 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.strip import Strip
 
+from tuitrain.tui.strips import PLAIN, Row, fit
 from tuitrain.tui.widgets import preflight_lines as lines_of
 from tuitrain.tui.widgets.lines import Pane
-from tuitrain.tui.widgets.strips import PLAIN, Row, fit
-from tuitrain.tui.widgets.wrap import wrap
+from tuitrain.tui.wrap import wrap
 from tuitrain.words import DATA_NAMES
 
 if TYPE_CHECKING:

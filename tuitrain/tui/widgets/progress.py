@@ -13,9 +13,9 @@ from tuitrain.device_names import short
 from tuitrain.events import BYTES
 from tuitrain.tui.look import state_look
 from tuitrain.tui.run_view import RunLike, hangs
+from tuitrain.tui.strips import Row, cell_width, fit, rail
 from tuitrain.tui.widgets.lines import Pane
-from tuitrain.tui.widgets.strips import Row, cell_width, fit, rail
-from tuitrain.tui.widgets.wrap import wrap_into
+from tuitrain.tui.wrap import wrap_into
 
 if TYPE_CHECKING:
     from tuitrain.runs.record import RunRecord

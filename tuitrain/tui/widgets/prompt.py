@@ -9,9 +9,9 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.strip import Strip
 
+from tuitrain.tui.strips import Row, spread
 from tuitrain.tui.widgets.line_editor import LineEditor
 from tuitrain.tui.widgets.lines import Lines
-from tuitrain.tui.widgets.strips import Row, spread
 
 if TYPE_CHECKING:
     from textual.widgets import Input

@@ -14,9 +14,9 @@ from tuitrain.runs.record import RunRecord
 from tuitrain.tui.balance import batch_words, imbalance, slowest
 from tuitrain.tui.look import Palette
 from tuitrain.tui.run_view import RunLike, hangs
+from tuitrain.tui.strips import Row
 from tuitrain.tui.widgets.lines import Pane
-from tuitrain.tui.widgets.strips import Row
-from tuitrain.tui.widgets.wrap import wrap
+from tuitrain.tui.wrap import wrap
 
 _SLOWEST = "▾ slowest"
 _FIRST_LEAST = 2

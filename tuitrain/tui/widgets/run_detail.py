@@ -13,10 +13,10 @@ from tuitrain import words
 from tuitrain.device_names import in_words
 from tuitrain.tui.browse.run_rows import RunRow, Sketch
 from tuitrain.tui.look import state_look
+from tuitrain.tui.strips import Row, fit
 from tuitrain.tui.widgets.line_editor import LineEditor
 from tuitrain.tui.widgets.lines import Pane
-from tuitrain.tui.widgets.strips import Row, fit
-from tuitrain.tui.widgets.wrap import wrap
+from tuitrain.tui.wrap import wrap
 
 if TYPE_CHECKING:
     from textual.widgets import Input

@@ -16,7 +16,7 @@ from tuitrain.tui.browse.run_list import RunList
 from tuitrain.tui.browse.run_rows import RunRow
 from tuitrain.tui.columns import Column
 from tuitrain.tui.look import Palette, state_look
-from tuitrain.tui.widgets.strips import Row, cell_width
+from tuitrain.tui.strips import Row, cell_width
 
 GUTTER = 4
 """Cells for the cursor and the mark."""

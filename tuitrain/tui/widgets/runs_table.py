@@ -14,10 +14,10 @@ from tuitrain.tui.browse import run_rows
 from tuitrain.tui.browse.run_list import RunList
 from tuitrain.tui.browse.run_rows import RunRow
 from tuitrain.tui.columns import Column, titles
+from tuitrain.tui.strips import Row
 from tuitrain.tui.widgets.filtered_table import FilteredTable
 from tuitrain.tui.widgets.run_lines import GUTTER, RunLines
-from tuitrain.tui.widgets.strips import Row
-from tuitrain.tui.widgets.wrap import wrap
+from tuitrain.tui.wrap import wrap
 
 _READING = "reading the runs…"
 _READING_SETTINGS = "reading what the runs are set to…"

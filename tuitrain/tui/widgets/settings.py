@@ -13,10 +13,10 @@ from tuitrain.config import FIELDS, written
 from tuitrain.runs.settings import changed, left_open, settings_of
 from tuitrain.text import clean
 from tuitrain.tui.browse.opened_run import KeptCheckpoint, OpenedRun
+from tuitrain.tui.strips import Row
 from tuitrain.tui.widgets.lines import Pane
 from tuitrain.tui.widgets.scrolling import ScrollingView
-from tuitrain.tui.widgets.strips import Row
-from tuitrain.tui.widgets.wrap import wrap
+from tuitrain.tui.wrap import wrap
 
 if TYPE_CHECKING:
     from tuitrain.config import RunConfig

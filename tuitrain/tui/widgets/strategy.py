@@ -10,9 +10,9 @@ from textual.strip import Strip
 
 from tuitrain.strategies import STRATEGIES, auto_takes, stands_for
 from tuitrain.tui.launch.strategies import about, fitting, why_not
+from tuitrain.tui.strips import Row
 from tuitrain.tui.widgets.lines import Pane
-from tuitrain.tui.widgets.strips import Row
-from tuitrain.tui.widgets.wrap import wrap
+from tuitrain.tui.wrap import wrap
 
 
 class Strategy(Pane, can_focus=True):

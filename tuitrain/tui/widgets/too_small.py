@@ -8,9 +8,9 @@ from tuitrain import words
 from tuitrain.tui.layout import LEAST
 from tuitrain.tui.look import state_look
 from tuitrain.tui.run_view import RunLike
+from tuitrain.tui.strips import Row
 from tuitrain.tui.widgets.lines import Lines
-from tuitrain.tui.widgets.strips import Row
-from tuitrain.tui.widgets.wrap import wrap
+from tuitrain.tui.wrap import wrap
 
 
 class TooSmall(Lines):

@@ -1,0 +1,240 @@
+"""Data from the person's own function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader, IterableDataset
+
+from tuitrain.config import OF_CLASSES, ConfigError, RunConfig
+from tuitrain.engine.datasets import torch_dataset
+from tuitrain.engine.datasets.readers.wire import PartName
+from tuitrain.engine.datasets.sample import IGNORED, special_kind
+from tuitrain.engine.datasets.samples import Dataset, Split, closed_on_failure
+from tuitrain.engine.datasets.torch_beside import class_names
+from tuitrain.engine.own.imports import called, import_string
+from tuitrain.engine.places import one_line
+from tuitrain.events import Notice, Progress
+
+# A class number above this is a mistake (an identifier, a regression target), and a name for each would fill the memory.
+MAX_CLASSES = 1_000_000
+_PART = "(inputs, labels) or a torch Dataset"
+
+
+def load_custom(config: RunConfig, ending: Callable[[], bool]) -> Generator[Notice | Progress, None, Dataset]:
+    """What the function named by `config.data` returns, checked.
+
+    The function is called with the `RunConfig`, or with nothing where it takes nothing. It returns
+    `((train_inputs, train_labels), (test_inputs, test_labels))`, with `None` in the second place when there is no test set. Inputs are
+    tensors [N, ...] of uint8 (divided by 255 for the model), other whole numbers (int64 for the model) or floats. Labels are tensors [N]
+    or [N, ...] of whole numbers, class numbers from 0, for each sample or each of its positions; where `config.loss` is none of classes,
+    they may be floats [N, ...]. In the place of such a pair may be a torch `Dataset`, see `torch_dataset.read`.
+
+    Args:
+        ending: asked now and then; `True` ends it.
+
+    Raises:
+        ConfigError: the function cannot be imported, raises, or returns something else.
+        Interrupted: `ending` said so.
+    """
+    where = f"data: {config.data!r}"
+    function = import_string("data", config.data)
+    try:
+        result = called("data", function, config)
+    except BaseException as error:
+        raise ConfigError(f"{where} raised {one_line(error)}.") from error
+    if not isinstance(result, (tuple, list)) or len(result) != 2:
+        raise ConfigError(f"{where} returned {_described(result)}; it must return the training part and the test part or None, {_PART}.")
+    train, highest = yield from _split(config, "train", result[0], ending)
+    test = None
+    with closed_on_failure(train):
+        if result[1] is not None:
+            test, of_test = yield from _split(config, "test", result[1], ending)
+            highest = max(highest, of_test)
+    dataset = Dataset("custom", config.data, train, test, ())
+    with closed_on_failure(dataset):
+        _check_alike(where, train, test)
+        dataset = replace(dataset, classes=_class_names(result[0], train, highest))
+    for split in dataset.splits:
+        if split.readers is not None:
+            split.readers.labels_are(split.labels.dtype, len(dataset.classes) or None)
+    return dataset
+
+
+def _check_alike(where: str, train: Split, test: Split | None) -> None:
+    """Raises: ConfigError: the samples of the two differ in kind."""
+    if test is not None and test.inputs.shape[1:] != train.inputs.shape[1:]:
+        shapes = f"{list(test.inputs.shape[1:])} and the train samples {list(train.inputs.shape[1:])}"
+        raise ConfigError(f"{where}: the test samples have the shape {shapes}; they must be alike.")
+    if test is not None and test.inputs.dtype != train.inputs.dtype:
+        raise ConfigError(
+            f"{where}: the test inputs are {test.inputs.dtype} and the train inputs {train.inputs.dtype}; they must be alike."
+        )
+    if test is not None and _kind(test.labels) != _kind(train.labels):
+        raise ConfigError(
+            f"{where}: the test labels are {_kind(test.labels)} and the train labels {_kind(train.labels)}; they must be alike."
+        )
+
+
+def _class_names(part: Any, train: Split, highest: int) -> tuple[str, ...]:
+    """What `part` calls the classes that are there, up to the `highest`; their numbers where it names too few."""
+    if train.labels.is_floating_point():
+        return ()
+    names = class_names(part)
+    if len(names) <= highest:
+        names = tuple(map(str, range(highest + 1)))
+    # Of masks that are drawn at random, as parts of images are, others may have another class.
+    return names if train.reads_labels else names[: highest + 1]
+
+
+def _kind(labels: Tensor) -> str:
+    """What a sample's labels are, in words."""
+    shape = f" of the shape {list(labels.shape[1:])}" if labels.dim() > 1 else ""
+    return f"{'numbers' if labels.is_floating_point() else 'class numbers'}{shape}"
+
+
+def _split(
+    config: RunConfig, part: PartName, pair: Any, ending: Callable[[], bool]
+) -> Generator[Notice | Progress, None, tuple[Split, int]]:
+    """A part, and the highest of its class numbers; -1 where its labels are none."""
+    told, loss = f"data: {config.data!r}: the {part}", config.loss
+    if torch_dataset.is_readable(pair):
+        of_samples = _OfSamples(told, loss, len(class_names(pair)) - 1)
+
+        def check(inputs: Tensor, labels: Tensor) -> Callable[[Tensor], None] | None:
+            return of_samples.begin(labels, _checked_inputs(told, inputs))
+
+        found = yield from torch_dataset.read(config, part, pair, ending, check)
+        if found.readers is not None:
+            with closed_on_failure(found.readers):
+                if found.labels.dim() > 1:
+                    kept, highest = of_samples.like(found.labels), of_samples.highest
+                else:
+                    kept, highest = _checked_labels(told, found.labels, found.inputs, loss)
+            return Split(found.inputs, kept, readers=found.readers), highest
+        pair = found.inputs, found.labels
+    if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+        raise ConfigError(f"{told} part is {_described(pair)}; it must be {_PART}{_way_out(pair)}.")
+    inputs, labels = pair
+    for name, value in (("inputs", inputs), ("labels", labels)):
+        if not isinstance(value, Tensor):
+            raise ConfigError(f"{told} {name} are {_described(value)}; they must be a torch tensor, as torch.as_tensor makes one.")
+        if kind := special_kind(value):
+            raise ConfigError(f"{told} {name} are {kind} tensor; they must be an ordinary one, with a value in each place.")
+    inputs = _checked_inputs(told, inputs)
+    kept, highest = _checked_labels(told, labels, inputs, loss)
+    return Split(inputs, kept), highest
+
+
+class _OfSamples:
+    """Labels of a `Dataset` where they are not kept: looked at for the highest class number, unless classes have names.
+
+    Attributes:
+        highest: the highest so far, -1 where there was none yet.
+    """
+
+    def __init__(self, where: str, loss: str, highest_named: int) -> None:
+        self._where, self._loss, self.highest = where, loss, highest_named
+        self._named = highest_named >= 0
+        self._first = torch.empty(0)
+
+    def begin(self, first: Tensor, inputs: Tensor) -> Callable[[Tensor], None] | None:
+        """Take those of the first sample, [1, ...]; what is to look at those of all, `None` where nobody has to."""
+        self._first = _typed_labels(self._where, first, inputs, self._loss)
+        if self._first.is_floating_point():
+            return None
+        _highest(self._where, self._first)
+        return None if self._named else self._look
+
+    def like(self, labels: Tensor) -> Tensor:
+        """Those of the first sample in the shape of `labels`, without memory for the others."""
+        if not self._first.is_floating_point() and self.highest < 0:
+            raise ConfigError(_all_ignored(self._where))
+        return self._first.expand(labels.shape)
+
+    def _look(self, labels: Tensor) -> None:
+        self.highest = max(self.highest, _highest(self._where, labels.to(torch.int64)))
+
+
+def _checked_inputs(where: str, inputs: Tensor) -> Tensor:
+    if inputs.dtype == torch.bool or inputs.dtype.is_complex:
+        raise ConfigError(f"{where} inputs are {inputs.dtype}; they must be uint8, as images are, other whole numbers or floats.")
+    if inputs.dim() < 2 or inputs.numel() == 0:
+        raise ConfigError(f"{where} inputs have the shape {list(inputs.shape)}; they must be [N, ...] and not empty.")
+    kept = _trainable(inputs)
+    is_images = kept.dim() == 4 and kept.dtype == torch.uint8
+    return kept.contiguous(memory_format=torch.channels_last) if is_images else kept.contiguous()
+
+
+def _checked_labels(where: str, labels: Tensor, inputs: Tensor, loss: str) -> tuple[Tensor, int]:
+    """The labels, and the highest of their class numbers; -1 where they are none."""
+    typed = _typed_labels(where, labels, inputs, loss)
+    if typed.is_floating_point():
+        return typed, -1
+    highest = _highest(where, typed)
+    if highest < 0:
+        raise ConfigError(_all_ignored(where))
+    return typed, highest
+
+
+def _typed_labels(where: str, labels: Tensor, inputs: Tensor, loss: str) -> Tensor:
+    """Labels as floats or int64, whichever the loss takes."""
+    if labels.dim() == 0 or len(labels) != len(inputs) or labels.numel() == 0:
+        raise ConfigError(f"{where} labels have the shape {list(labels.shape)} for {len(inputs)} inputs; they must be [N] or [N, ...].")
+    if labels.dtype.is_complex:
+        raise ConfigError(f"{where} labels are {labels.dtype}; they must be whole numbers or floats.")
+    plain = _trainable(labels)
+    if loss in OF_CLASSES:
+        _check_classes(where, labels, loss)
+    elif loss == "mse" or plain.is_floating_point() or plain.dtype == torch.bool:
+        return plain if plain.dtype in (torch.float32, torch.float64) else plain.float()
+    # Of the larger unsigned types torch knows no minimum.
+    return plain.to(torch.int64)
+
+
+def _highest(where: str, labels: Tensor) -> int:
+    """The highest class number of int64 labels, -1 where all positions count for nothing."""
+    counted = labels if labels.dim() == 1 else labels[labels != IGNORED]
+    if not len(counted):
+        return -1
+    lowest, highest = int(counted.min()), int(counted.max())
+    if lowest < 0 or highest >= MAX_CLASSES:
+        wrong = lowest if lowest < 0 else highest
+        raise ConfigError(f"{where} labels hold {wrong}; they must be class numbers from 0 to {MAX_CLASSES - 1:,}.")
+    return highest
+
+
+def _all_ignored(where: str) -> str:
+    return f"{where} labels are all {IGNORED}, which counts for nothing; they must be class numbers."
+
+
+def _check_classes(where: str, labels: Tensor, loss: str) -> None:
+    """Raises: ConfigError: they cannot be class numbers."""
+    if labels.dtype.is_floating_point or labels.dtype == torch.bool:
+        told = f"{where} labels are {labels.dtype}; they must be whole numbers, one class number a sample, for the loss {loss}"
+        raise ConfigError(f"{told}. To come near to numbers is what the loss mse is for.")
+    if labels.dim() == 2 and labels.shape[1] == 1:
+        told = f"{where} labels have the shape {list(labels.shape)} for {len(labels)} inputs"
+        raise ConfigError(f"{told}; they must be one number a sample, as labels.squeeze(1) makes them.")
+
+
+def _trainable(tensor: Tensor) -> Tensor:
+    """The tensor on the CPU, as one that backward may keep, also where it was made in inference mode."""
+    kept = tensor.detach().cpu()
+    return kept.clone() if kept.is_inference() else kept
+
+
+def _way_out(part: Any) -> str:
+    """What serves in the place of what most training scripts have there, as the end of a sentence."""
+    if isinstance(part, DataLoader):
+        return ", such as the loader's `dataset`"
+    return " with a length" if isinstance(part, IterableDataset) else ""
+
+
+def _described(value: Any) -> str:
+    count = f" of {len(value)}" if isinstance(value, (tuple, list)) else ""
+    return f"a {type(value).__name__}{count}"

@@ -1,0 +1,95 @@
+"""A torch `Dataset` of a person's own, sample by sample."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from tuitrain.config import ConfigError
+from tuitrain.engine.datasets.sample import special_kind
+from tuitrain.engine.places import one_line
+
+
+class Samples:
+    """The samples of a `Dataset`, each as two tensors."""
+
+    def __init__(self, which: str, dataset: Any) -> None:
+        self._which, self._dataset, self._kind = which, dataset, f"a {type(dataset).__name__}"
+
+    def count(self, whole: str) -> int:
+        """Raises: ConfigError: there are none, or it cannot say how many."""
+        try:
+            count = len(self._dataset)
+        except BaseException as error:
+            raise ConfigError(f"{whole}, {self._kind}, cannot say how many samples it has: {one_line(error)}.") from error
+        if count < 1:
+            raise ConfigError(f"{whole} is {self._kind} without a sample.")
+        return count
+
+    def get(self, index: int) -> tuple[Tensor, Tensor]:
+        """Raises: ConfigError: it cannot be read, or is something else."""
+        which = f"{self._which} {index:,}"
+        try:
+            sample = self._dataset[index]
+        except BaseException as error:
+            raise ConfigError(f"{which} raised {one_line(error)}.") from error
+        if not isinstance(sample, (tuple, list)) or len(sample) != 2:
+            count = f" of {len(sample)}" if isinstance(sample, (tuple, list)) else ""
+            raise ConfigError(f"{which} is a {type(sample).__name__}{count}; it must be (input, label).")
+        value, label = sample
+        try:
+            return _ordinary(as_tensor(value).detach()), _label(label)
+        except (TypeError, ValueError, RuntimeError) as error:
+            kinds = "the input must be a tensor, an array or an image of bytes, and the label a number, a tensor, an array or an image"
+            pair = f"({type(value).__name__}, {type(label).__name__})"
+            raise ConfigError(f"{which} is {pair}, and {kinds} ({one_line(error)}).") from None
+
+    def alike(self, index: int, first: Tensor, label: Tensor) -> tuple[Tensor, Tensor]:
+        """As `get`, of a sample whose input and label must be of the shapes and types of the first one's.
+
+        Raises:
+            ConfigError: they are not, or it cannot be read.
+        """
+        value, other = self.get(index)
+        if (value.shape, value.dtype) != (first.shape, first.dtype):
+            raise ConfigError(f"{self._unlike(index, value, first)}, as Resize and CenterCrop make images.")
+        if (other.shape, other.dtype) != (label.shape, label.dtype):
+            raise ConfigError(f"{self._unlike(index, other, label, 'has a label that ')}.")
+        return value, other
+
+    def _unlike(self, index: int, value: Tensor, first: Tensor, what: str = "") -> str:
+        both = f"is {list(value.shape)} of {value.dtype}, and the first one {list(first.shape)} of {first.dtype}"
+        return f"{self._which} {index:,} {what}{both}; they must be alike"
+
+
+def as_tensor(value: Any) -> Tensor:
+    """An input as a tensor; of an image its bytes [C, H, W]."""
+    if not hasattr(value, "convert"):
+        return torch.as_tensor(value)
+    if value.mode[0] in "IF":
+        raise TypeError(f"its pixels, of mode {value.mode}, are no bytes")
+    pixels = np.array(value.convert("L" if value.mode in ("1", "L") else "RGB"))
+    return torch.from_numpy(pixels.reshape(*pixels.shape[:2], -1)).permute(2, 0, 1)
+
+
+def _ordinary(tensor: Tensor) -> Tensor:
+    """Raises: TypeError: it is sparse, nested or without values."""
+    if special_kind(tensor):
+        raise TypeError("it is a sparse, nested or meta tensor")
+    return tensor
+
+
+def _label(label: Any) -> Tensor:
+    """A label as a tensor; of a single whole number whatever its type an int64 one without axes."""
+    if type(label) is int:
+        return torch.tensor(label)
+    # An image of class numbers, as for segmentation: with a palette, its places there.
+    found = torch.from_numpy(np.array(label)) if hasattr(label, "convert") else _ordinary(torch.as_tensor(label).detach())
+    if found.numel() == 0:
+        raise ValueError("the label is empty")
+    if found.numel() == 1 and not found.is_floating_point():
+        return torch.tensor(found.item())
+    return found.cpu()

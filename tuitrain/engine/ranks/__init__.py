@@ -1,0 +1,1 @@
+"""The processes that train one run, a rank each: how they are started, find each other, and train."""

@@ -1,0 +1,37 @@
+"""What an exported script has to know of a run beside its configuration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tuitrain.engine.own.imports import Arguments
+from tuitrain.events import DataKind, Targets
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the run's first event and its environment say, or what is most likely where there has been no run yet.
+
+    Attributes:
+        kind: what the data is.
+        has_test: whether there is test data; `None`: only the data will say.
+        targets: what its labels are for the model.
+        whole: the inputs are whole numbers, such as those of tokens; `None` where nobody has looked.
+        given: what the person's own functions are called with, by their fields.
+        scores: how many the network gives, where the training samples are read anew in each epoch; else `None`.
+        classes_last: the network gives the scores of positions as [N, ..., C].
+        contiguous: no other memory suits it; `None` where nobody has tried.
+        threads: that compute on the CPU, where that is known.
+        trained_before: with what else the run had trained until it went on as it ended, empty without.
+    """
+
+    kind: DataKind
+    has_test: bool | None
+    targets: Targets
+    whole: bool | None
+    given: Arguments
+    scores: int | None
+    classes_last: bool
+    contiguous: bool | None
+    threads: int | None
+    trained_before: str
