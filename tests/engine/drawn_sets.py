@@ -8,7 +8,8 @@ import signal
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -41,6 +42,25 @@ class Targeted(Floats):
         super().__init__(count)
         self.targets = [index % CLASSES for index in range(count)]
         self.classes = ["a", "b", "c", "d"]
+
+
+class Columns:
+    """The same as Hugging Face's library has it: no `Dataset`, samples that are dicts, and a column of labels."""
+
+    column_names = ("label", "point")
+    features: ClassVar = {"label": SimpleNamespace(names=["a", "b", "c", "d"])}
+
+    def __init__(self, count: int) -> None:
+        self._floats = Floats(count)
+
+    def __len__(self) -> int:
+        return len(self._floats)
+
+    def __getitem__(self, index: int | str) -> Any:
+        if isinstance(index, str):
+            return {"label": [number % CLASSES for number in range(len(self))]}[index]
+        point, label = self._floats[index]
+        return {"label": label, "point": point}
 
 
 class Images(Dataset[Any]):
@@ -175,6 +195,10 @@ def make_targeted() -> Any:
     return Subset(Targeted(2 * COUNT), range(0, 2 * COUNT, 2)), Floats(9, drawn=False)
 
 
+def make_columns() -> Any:
+    return Columns(COUNT), Floats(9, drawn=False)
+
+
 def make_images() -> Any:
     return Images(COUNT), None
 
@@ -299,7 +323,8 @@ def stacked(part: Any, index: list[int], seed: Callable[[int], None]) -> tuple[T
     inputs, labels = [], []
     for number in index:
         seed(number)
-        value, label = part[number]
+        sample = part[number]
+        value, label = (sample["point"], sample["label"]) if isinstance(sample, dict) else sample
         is_image = hasattr(value, "convert")
         inputs.append(torch.from_numpy(np.array(value)).permute(2, 0, 1).double() / 255 if is_image else torch.as_tensor(value))
         mark = label if isinstance(label, Tensor) else torch.from_numpy(np.array(label))

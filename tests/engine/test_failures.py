@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import bdb
+import io
+import pdb
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -94,6 +97,18 @@ def test_a_model_that_gives_no_gradient_is_told_so_and_not_in_autograds_words() 
     said = describe(error.value, "training", "cpu")
     assert said.startswith("no gradient comes back to the model while training: its scores were computed under torch.no_grad()")
     assert "grad_fn" not in said
+
+
+def test_a_debugger_without_a_keyboard_is_told_where_it_has_one() -> None:
+    def forward() -> str:
+        pdb.Pdb(stdin=io.StringIO(), stdout=io.StringIO(), readrc=False).set_trace()
+        return "where it stops"
+
+    with pytest.raises(bdb.BdbQuit) as error:
+        forward()
+    assert describe(error.value, "training", "cpu").startswith(
+        "BdbQuit while training: a debugger was left; it has a keyboard only with `tuitrain run` in a terminal (test_failures.py, line "
+    )
 
 
 # -- Where it was ---------------------------------------------------------------------------------------------------------

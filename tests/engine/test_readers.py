@@ -101,6 +101,7 @@ def as_plain(events: list[Event], config: RunConfig, net: Callable[[], nn.Module
         ("make_floats", "no_dropout", {"shuffle": True}),
         ("make_floats", "no_dropout", {"seed": 9, "epochs": 3, "device": "cpu,cpu", "strategy": "split"}),
         ("make_targeted", "no_dropout", {}),
+        ("make_columns", "no_dropout", {"shuffle": True}),
         ("make_images", "make_image_net", {"shuffle": True}),
         ("make_seldom", "make_image_net", {}),
         ("make_masks", "make_mask_net", {}),
@@ -122,7 +123,8 @@ def test_each_epoch_has_its_own_draw_as_in_a_plain_loop(tmp_path: Path, data: st
     assert (started.train_samples, started.readers) == (COUNT, 1)
     # Labels that are known, and what nobody has to know, are not read for.
     phases = {event.phase for event in of(Progress, events)}
-    assert ("reading the labels of the train samples" in phases) == (data not in ("make_targeted", "make_named_windows", "make_placed"))
+    known = ("make_targeted", "make_columns", "make_named_windows", "make_placed")
+    assert ("reading the labels of the train samples" in phases) == (data not in known)
 
 
 def test_what_is_drawn_and_always_the_same_is_read_once(tmp_path: Path) -> None:
@@ -229,9 +231,9 @@ def test_masks_of_which_nothing_counts_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_script_draws_the_same(tmp_path: Path) -> None:
-    """Numbers with dropout beside them, images in a network of one's own, a class for each pixel, and tokens."""
+    """Numbers with dropout beside them, also in dicts, images in a network of one's own, a class for each pixel, and tokens."""
     images = {"make_images": "make_image_net", "make_masks": "make_mask_net"}
-    networks = {"make_floats": "make_point_net", **images, "make_windows": "Language"}
+    networks = {"make_floats": "make_point_net", "make_columns": "make_point_net", **images, "make_windows": "Language"}
     configs = [drawn_config(data, model=f"drawn_sets:{net}", shuffle=True) for data, net in networks.items()]
     found = [exported(config, tmp_path / str(number)) for number, config in enumerate(configs)]
     outputs = executed_alone([text for text, _, _ in found], tmp_path)

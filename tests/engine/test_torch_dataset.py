@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -59,6 +60,21 @@ class Changed(Dataset[Any]):
         return self._change(index, *self._pets[index])
 
 
+class Columns:
+    """Pets as Hugging Face's library would have them: no torch `Dataset`, and each sample a dict."""
+
+    def __init__(self, count: int, label: str = "label", names: Any = CLASSES) -> None:
+        self._label, self._pets = label, Pets(count)
+        self.features = {"image": object(), label: SimpleNamespace(names=names)}
+
+    def __len__(self) -> int:
+        return len(self._pets)
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        image, label = self._pets[index]
+        return {"image": image, self._label: label}
+
+
 class Endless(IterableDataset[Any]):
     def __iter__(self) -> Iterator[Any]:
         yield from ()
@@ -73,6 +89,10 @@ def make_data() -> Any:
 
 def make_pets() -> Any:
     return Pets(50), Pets(20)
+
+
+def make_columns() -> Any:
+    return Columns(50), Columns(20, "labels")
 
 
 def make_net() -> nn.Module:
@@ -107,6 +127,21 @@ def test_images_become_bytes_and_classes_have_their_names() -> None:
     assert data.classes == ("cat", "dog", "bird")
     assert of(Notice, events) == []
     assert of(Progress, events)[-1] == Progress(phase="reading the test samples", done=6, total=6, unit="samples")
+
+
+@pytest.mark.parametrize("label", ["label", "labels"])
+def test_samples_may_be_dicts_of_anything_that_has_numbers(label: str) -> None:
+    columns, pairs = loaded(Columns(7, label), Subset(Columns(9, label), [2, 3]))[0], loaded(Pets(7))[0]
+    assert torch.equal(columns.train.inputs, pairs.train.inputs)
+    assert torch.equal(columns.train.labels, pairs.train.labels)
+    assert columns.classes == ("cat", "dog", "bird")
+    assert columns.test is not None
+    assert columns.test.labels.tolist() == [2, 0]
+
+
+@pytest.mark.parametrize("names", [["cat", "dog"], "cat", None])
+def test_names_of_columns_that_do_not_fit_are_left_alone(names: Any) -> None:
+    assert loaded(Columns(6, names=names))[0].classes == ("0", "1", "2")
 
 
 @pytest.mark.parametrize(("mode", "channels"), [("L", 1), ("1", 1), ("RGB", 3), ("P", 3), ("RGBA", 3), ("CMYK", 3)])
@@ -164,6 +199,7 @@ def failing(index: int, image: Any, label: Any) -> Any:
     return image, label
 
 
+NO_DATA = [(3, "a int"), ({"x": 1}, "a dict"), ("some", "a str"), (np.zeros((3, 2)), "a ndarray"), (torch.zeros(3, 2), "a Tensor")]
 BEGINNING = "data: 'test_torch_dataset:make_data'"
 
 
@@ -171,8 +207,15 @@ BEGINNING = "data: 'test_torch_dataset:make_data'"
     ("train", "words"),
     [
         (Changed(failing), "train sample 4 raised FileNotFoundError: cat.png is not there (test_torch_dataset.py, line "),
-        (Changed(lambda index, *pair: one(index, (*pair, 1), pair)), "train sample 4 is a tuple of 3; it must be (input, label)."),
-        (Changed(lambda index, *pair: {"x": 1}), "train sample 0 is a dict; it must be (input, label)."),
+        (Changed(lambda index, *pair: one(index, (*pair, 1), pair)), "train sample 4 is a tuple of 3; it must be (input, label), or"),
+        (Changed(lambda index, *pair: {}), "train sample 0 is a dict; it must be (input, label), or a dict of `label` and one input."),
+        (Changed(lambda index, *pair: {"x": 1}), "train sample 0 is a dict of x; it must be (input, label), or a dict of"),
+        (
+            Changed(lambda index, *pair: {"input_ids": [1], "\x1bmask": [1], "labels": 1}),
+            "train sample 0 is a dict of input_ids, ·mask, labels; it must be (input, label), or a dict of `label` and one input.",
+        ),
+        (Changed(lambda index, *pair: {"label": 1, "labels": 1, "x": 1}), "train sample 0 is a dict of label, labels, x; it must be"),
+        (Changed(lambda index, *pair: 7), "train sample 0 is a int; it must be (input, label)"),
         (
             Changed(lambda index, image, label: (one(index, image.resize((40, 32)), image), label)),
             "train sample 4 is [3, 32, 40] of torch.uint8, and the first one [3, 32, 32] of torch.uint8; they must be alike, as Resize "
@@ -203,7 +246,7 @@ BEGINNING = "data: 'test_torch_dataset:make_data'"
             DataLoader(Pets(3)),
             "the train part is a DataLoader; it must be (inputs, labels) or a torch Dataset, such as the loader's `dataset`.",
         ),
-        (3, "the train part is a int; it must be (inputs, labels) or a torch Dataset."),
+        *((part, f"the train part is {words}; it must be (inputs, labels) or a torch Dataset.") for part, words in NO_DATA),
     ],
 )
 def test_what_cannot_be_read_is_named(train: Any, words: str) -> None:
@@ -244,10 +287,10 @@ def test_a_run_learns_and_shows_pictures_with_names(tmp_path: Path) -> None:
     assert {sample.truth for sample in predictions.samples} <= {0, 1, 2}
 
 
-@pytest.mark.parametrize("strategy", ["single", "split"])
-def test_an_exported_script_trains_on_the_same_samples(tmp_path: Path, strategy: str) -> None:
+@pytest.mark.parametrize(("data", "strategy"), [("make_pets", "single"), ("make_pets", "split"), ("make_columns", "single")])
+def test_an_exported_script_trains_on_the_same_samples(tmp_path: Path, data: str, strategy: str) -> None:
     device = "cpu" if strategy == "single" else "cpu,cpu"
-    changes: dict[str, Any] = {"data": "test_torch_dataset:make_pets", "model": "test_torch_dataset:make_net", "precision": "fp64"}
+    changes: dict[str, Any] = {"data": f"test_torch_dataset:{data}", "model": "test_torch_dataset:make_net", "precision": "fp64"}
     text, losses, evals = exported(small_config(**changes, epochs=2, batch_size=16, strategy=strategy, device=device), tmp_path)
     compare(executed(text), losses, evals, 1e-9, 1e-9)
 

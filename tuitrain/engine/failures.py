@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import traceback
+from bdb import BdbQuit
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -35,6 +36,8 @@ _BROKEN = re.compile(
     r"|uncorrectable (ECC|NVLink) error|Invalid access of peer GPU memory over nvlink or a hardware error)"
 )
 _NO_WAY_ADVICE = "free memory there, take a smaller batch_size or, on a card that has no bf16, the precision fp32"
+# One that cannot read a line leaves by itself.
+_LEFT_DEBUGGER = "a debugger was left; it has a keyboard only with `tuitrain run` in a terminal"
 _NO_GRADIENT = "does not require grad and does not have a grad_fn"
 # How torch's ExceptionWrapper puts an error of another thread: the whole traceback, whose lines are indented, and then the error.
 _RERAISED = re.compile(r"^Caught .*^Original Traceback .*?^[\w.]+(: (?P<message>.*))?\Z", re.MULTILINE | re.DOTALL)
@@ -87,6 +90,8 @@ def first_line(error: BaseException) -> str:
 
 def _message(error: BaseException) -> str:
     """An error's message; of one that comes from a thread of nn.DataParallel's the message that it had there."""
+    if isinstance(error, BdbQuit):
+        return _LEFT_DEBUGGER
     there = _RERAISED.search(str(error))
     return str(error) if there is None else there["message"] or ""
 

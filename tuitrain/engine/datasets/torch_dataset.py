@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -44,8 +44,11 @@ class Part:
 
 
 def is_readable(part: Any) -> bool:
-    """Whether it is a `Dataset` whose samples have numbers."""
-    return isinstance(part, Dataset) and not isinstance(part, IterableDataset)
+    """Whether it is a `Dataset` whose samples have numbers, or something that can be asked for them like one, as Hugging Face's."""
+    if isinstance(part, Dataset):
+        return not isinstance(part, IterableDataset)
+    has_numbers = hasattr(type(part), "__getitem__") and hasattr(type(part), "__len__")
+    return has_numbers and not (isinstance(part, (tuple, list, str, bytes, Mapping)) or hasattr(part, "__array__"))
 
 
 def read(
@@ -55,7 +58,7 @@ def read(
     ending: Callable[[], bool],
     check: Callable[[Tensor, Tensor], Callable[[Tensor], None] | None],
 ) -> Generator[Notice | Progress, None, Part]:
-    """A part of `config.data` that is a `Dataset` of (input, label).
+    """A part of `config.data` that is a `Dataset` of (input, label), or of dicts of these, see `pair`.
 
     An input is a tensor, an array, or one of Pillow's images, which becomes bytes [C, H, W]; a label is a number, a
     tensor, an array, or an image of class numbers. What does not fit in memory, and what is drawn at random where it is trained with, is

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from torch import Tensor
 from tuitrain.config import ConfigError
 from tuitrain.engine.datasets.sample import special_kind
 from tuitrain.engine.places import one_line
+from tuitrain.text import clean, first_few
 
 
 class Samples:
@@ -36,16 +38,16 @@ class Samples:
             sample = self._dataset[index]
         except BaseException as error:
             raise ConfigError(f"{which} raised {one_line(error)}.") from error
-        if not isinstance(sample, (tuple, list)) or len(sample) != 2:
-            count = f" of {len(sample)}" if isinstance(sample, (tuple, list)) else ""
-            raise ConfigError(f"{which} is a {type(sample).__name__}{count}; it must be (input, label).")
-        value, label = sample
+        try:
+            value, label = pair(sample)
+        except (TypeError, ValueError, AttributeError):
+            raise ConfigError(f"{which} is {_described(sample)}; it must be (input, label), or a dict of `label` and one input.") from None
         try:
             return _ordinary(as_tensor(value).detach()), _label(label)
         except (TypeError, ValueError, RuntimeError) as error:
             kinds = "the input must be a tensor, an array or an image of bytes, and the label a number, a tensor, an array or an image"
-            pair = f"({type(value).__name__}, {type(label).__name__})"
-            raise ConfigError(f"{which} is {pair}, and {kinds} ({one_line(error)}).") from None
+            both = f"({type(value).__name__}, {type(label).__name__})"
+            raise ConfigError(f"{which} is {both}, and {kinds} ({one_line(error)}).") from None
 
     def alike(self, index: int, first: Tensor, label: Tensor) -> tuple[Tensor, Tensor]:
         """As `get`, of a sample whose input and label must be of the shapes and types of the first one's.
@@ -65,6 +67,16 @@ class Samples:
         return f"{self._which} {index:,} {what}{both}; they must be alike"
 
 
+def pair(sample: Any) -> tuple[Any, Any]:
+    """Input and label of a sample; of a dict the label is what it calls `label` or `labels`, and the input all else that it has."""
+    if isinstance(sample, (tuple, list)):
+        value, label = sample
+        return value, label
+    (name,) = [name for name in ("label", "labels") if name in sample]
+    (value,) = [value for other, value in sample.items() if other != name]
+    return value, sample[name]
+
+
 def as_tensor(value: Any) -> Tensor:
     """An input as a tensor; of an image its bytes [C, H, W]."""
     if not hasattr(value, "convert"):
@@ -73,6 +85,14 @@ def as_tensor(value: Any) -> Tensor:
         raise TypeError(f"its pixels, of mode {value.mode}, are no bytes")
     pixels = np.array(value.convert("L" if value.mode in ("1", "L") else "RGB"))
     return torch.from_numpy(pixels.reshape(*pixels.shape[:2], -1)).permute(2, 0, 1)
+
+
+def _described(sample: Any) -> str:
+    """A sample that is no pair, in words."""
+    kind = f"a {type(sample).__name__}"
+    if isinstance(sample, (tuple, list)):
+        return f"{kind} of {len(sample)}"
+    return f"{kind} of {clean(first_few(list(map(str, sample))))}" if isinstance(sample, Mapping) and sample else kind
 
 
 def _ordinary(tensor: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ from tuitrain.config import LOSSES, RunConfig, is_import_string
 from tuitrain.engine.datasets.decode import FORMATS
 from tuitrain.engine.datasets.folder_contents import mixing_key
 from tuitrain.engine.datasets.synthetic import random_samples, synthetic_images
-from tuitrain.engine.datasets.torch_samples import as_tensor
+from tuitrain.engine.datasets.torch_samples import as_tensor, pair
 from tuitrain.engine.own.imports import CONFIG, NUM_CLASSES
 from tuitrain.engine.script import ranks
 from tuitrain.engine.script.facts import Facts
@@ -55,7 +55,7 @@ def loading(config: RunConfig, facts: Facts) -> tuple[str, str]:
         ours = f"{inspect.getsource(mixing_key)}\n\n{inspect.getsource(held_out)}"
         return "a folder of images", f"\n{ours}\n\nSIDE = {config.image_size}  # pixels\n{_formats()}\n\n\n{_IMAGES}\n\n{load}"
     given_config = CONFIG if CONFIG in facts.given["data"] else ""
-    own = f"\n{inspect.getsource(as_tensor)}\n\n{_OWN.format(given=given_config, **_LABELS[targets])}"
+    own = f"\n{inspect.getsource(pair)}\n\n{inspect.getsource(as_tensor)}\n\n{_OWN.format(given=given_config, **_LABELS[targets])}"
     if facts.scores is not None:
         return "your own", _anew(config, own, targets, facts.scores)
     counts = not is_import_string(config.model) or NUM_CLASSES in facts.given["model"]
@@ -66,7 +66,7 @@ def _anew(config: RunConfig, own: str, targets: Targets, scores: int) -> str:
     """The code for training samples that are read anew in each epoch, from that for others."""
     read = f"{inspect.getsource(mixed)}\n\n{inspect.getsource(seed_sample)}\n\n{_READ.format(label=_READ_LABELS[targets])}"
     own = own.replace(_MADE, f"{read}\n\n{_MADE}").replace(_IN_MEMORY, "")
-    lines = ["are_images = as_tensor(train[0][0]).dim() == 3", f"num_classes = {scores}"]
+    lines = ["are_images = as_tensor(pair(train[0])[0]).dim() == 3", f"num_classes = {scores}"]
     if is_fitted(config):
         lines.append(f"train_inputs, _ = next(read(train, 0, [range(min({FIT_SAMPLES}, len(train)))]))")
     return own + "".join(f"{line}\n" for line in lines)
@@ -202,7 +202,7 @@ _OWN = '''def in_memory(part):
     """Inputs [N, ...] and labels {shape} of a part, which may be a torch Dataset."""
     if isinstance(part, (tuple, list)):
         return part[0], part[1]{long}
-    samples = [part[index] for index in range(len(part))]
+    samples = [pair(part[index]) for index in range(len(part))]
     return torch.stack([as_tensor(value) for value, _ in samples]), {labels}
 
 
@@ -224,7 +224,7 @@ _READ = '''class Drawn(Dataset):
 
     def __getitem__(self, index):
         seed_sample(seed, self.epoch, index)
-        value, label = self.part[index]
+        value, label = pair(self.part[index])
         return as_tensor(value), {label}
 
 
