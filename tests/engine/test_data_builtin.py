@@ -244,7 +244,9 @@ def test_a_module_that_fails_while_imported_is_not_called_missing(module: Callab
 
 
 def test_a_module_that_exits_does_not_end_the_program(module: Callable[[str], str]) -> None:
-    with pytest.raises(ConfigError, match=r"model: .* failed: SystemExit: 3"):
+    with pytest.raises(
+        ConfigError, match=r"model: .* ends the program \(SystemExit: 3 \(.*, line 1\)\); what only a script does belongs below"
+    ):
         import_string("model", f"{module('raise SystemExit(3)')}:f")
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from pathlib import Path
@@ -7,6 +8,7 @@ from types import ModuleType
 
 import engine_small
 import pytest
+import torch
 from engine_small import FakeControl, go_on, losses_of, of, run, small_config
 
 from tuitrain.config import ConfigError
@@ -80,6 +82,47 @@ def test_what_a_persons_code_sets_for_all_of_the_process_is_its_own_runs(package
     assert Path.cwd() == package.parent
     assert losses("engine_small:make_net") == fresh
     assert losses(f"{package.name}.nets:make_model") == own
+
+
+SAYS_WHERE = {
+    "import torch; torch.set_default_device('meta')": "torch's default device to meta",
+    "import torch; torch.set_default_device('cuda')": "torch's default device to cuda",
+    "import os; os.environ['CUDA_VISIBLE_DEVICES'] = '5'": "CUDA_VISIBLE_DEVICES to '5'",
+    "import os; del os.environ['CUDA_DEVICE_ORDER']": "CUDA_DEVICE_ORDER to None",
+}
+
+
+@pytest.mark.parametrize(
+    ("field", "module", "line"),
+    [
+        (field, module, line)
+        for field in ("model", "data")
+        # What is made on such a default device may fail by itself.
+        for module, lines in (("nets", [*SAYS_WHERE]), ("sizes", [*SAYS_WHERE][2:]))
+        for line in lines
+    ],
+)
+def test_code_that_says_where_to_train_is_refused_each_time(
+    package: Path, monkeypatch: pytest.MonkeyPatch, field: str, module: str, line: str
+) -> None:
+    """When it is imported, or called; what it has set is as it was, also for the screens and all that is started from here."""
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
+    nets = f"import engine_small\n{NETS.format(package=package.name)}\n"
+    nets += f"def make_data():\n    from {package.name}.sizes import HIDDEN\n    return engine_small.make_images(None)\n"
+    (package / "nets.py").write_text(nets)
+    code = (package / f"{module}.py").read_text()
+    (package / f"{module}.py").write_text(f"{line}\n{code}")
+    value = f"{package.name}.nets:make_{field}"
+    config, before = small_config(**{field: value}, max_steps=1), dict(os.environ)
+    for _ in range(2):
+        with pytest.raises(ConfigError) as error:
+            run(config, FakeControl(package.parent / "run"))
+        assert str(error.value).startswith(f"{field}: '{value}' sets {SAYS_WHERE[line]}, and it is device that says where a run trains; ")
+        assert torch.get_default_device() == torch.device("cpu")
+        assert dict(os.environ) == before
+    (package / f"{module}.py").write_text(code)
+    assert losses_of(run(config, FakeControl(package.parent / "run"))).keys() == {1}
 
 
 def test_a_network_that_importing_its_module_makes_is_new_for_each_run(package: Path) -> None:

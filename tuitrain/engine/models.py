@@ -14,7 +14,6 @@ from torch.nn.parameter import is_lazy
 from tuitrain.config import ConfigError, RunConfig
 from tuitrain.engine.own import modules as own_modules
 from tuitrain.engine.own.imports import called, import_string
-from tuitrain.engine.places import one_line
 from tuitrain.engine.seeding import seed_everything
 from tuitrain.engine.sequences import Rnn, Transformer
 from tuitrain.engine.speedrun import SpeedrunNet
@@ -167,10 +166,7 @@ def _returned(config: RunConfig, num_classes: int | None) -> nn.Module:
         made = f"model: {config.model!r} is a {type(function).__name__} that is already made"
         raise ConfigError(f"{made}; it must be a function make_model(config) that returns one.")
     seed_everything(config.seed)
-    try:
-        model = called("model", function, config, num_classes)
-    except BaseException as error:  # whatever the person's code raises is a sentence about their code
-        raise ConfigError(f"model: {config.model!r} raised {one_line(error)}.") from error
+    model = called("model", function, config, num_classes)
     if not isinstance(model, nn.Module):
         raise ConfigError(f"model: {config.model!r} returned a {type(model).__name__}; it must return a torch.nn.Module.")
     if reason := _why_not(model):

@@ -17,7 +17,6 @@ from tuitrain.engine.datasets.sample import IGNORED, special_kind
 from tuitrain.engine.datasets.samples import Dataset, Split, closed_on_failure
 from tuitrain.engine.datasets.torch_beside import class_names
 from tuitrain.engine.own.imports import called, import_string
-from tuitrain.engine.places import one_line
 from tuitrain.events import Notice, Progress
 
 # A class number above this is a mistake (an identifier, a regression target), and a name for each would fill the memory.
@@ -43,10 +42,7 @@ def load_custom(config: RunConfig, ending: Callable[[], bool]) -> Generator[Noti
     """
     where = f"data: {config.data!r}"
     function = import_string("data", config.data)
-    try:
-        result = called("data", function, config)
-    except BaseException as error:
-        raise ConfigError(f"{where} raised {one_line(error)}.") from error
+    result = called("data", function, config)
     if not isinstance(result, (tuple, list)) or len(result) != 2:
         raise ConfigError(f"{where} returned {_described(result)}; it must return the training part and the test part or None, {_PART}.")
     train, highest = yield from _split(config, "train", result[0], ending)

@@ -16,6 +16,7 @@ import torch
 
 from tuitrain.config import TORCHS, ConfigError, RunConfig, own_functions
 from tuitrain.engine.own import modules as own_modules
+from tuitrain.engine.own.where import SCRIPTS_PLACE, without_saying_where
 from tuitrain.engine.places import one_line
 from tuitrain.engine.vision import imported
 from tuitrain.python import no_module
@@ -35,11 +36,12 @@ def import_string(field: str, value: str) -> Callable[..., Any]:
         value: an import string that `RunConfig` accepted.
 
     Raises:
-        ConfigError: no such module, importing it fails, no such name in it, or the name is no function that can be called as `arguments`
-            has it.
+        ConfigError: no such module, importing it fails or says where to train, no such name in it, or the name is no function that can be
+            called as `arguments` has it.
     """
     module_name, _, name = value.partition(":")
-    module = _import_module(field, value, module_name)
+    with without_saying_where(field, value):
+        module = _import_module(field, value, module_name)
     if not hasattr(module, name):
         _check_not_hidden(field, value, module_name)
         raise ConfigError(f"{field}: {value!r}: the module {module_name} has no {name!r}.{nearest(name, _public_callables(module))}")
@@ -86,10 +88,18 @@ def _check_schedule(value: str, function: Callable[..., Any]) -> None:
 
 
 def called(field: str, function: Callable[..., Any], config: RunConfig, num_classes: int | None = None) -> Any:
-    """What a person's function returns, called with what `arguments` names."""
-    wanted = arguments(field, function) or ()
+    """What a person's function for `field` returns, called with what `arguments` names.
+
+    Raises:
+        ConfigError: it raised something, or says where to train.
+    """
+    wanted, value = arguments(field, function) or (), getattr(config, field)
     named = {NUM_CLASSES: num_classes} if NUM_CLASSES in wanted and num_classes is not None else {}
-    return function(*([config] if CONFIG in wanted else []), **named)
+    with without_saying_where(field, value):
+        try:
+            return function(*([config] if CONFIG in wanted else []), **named)
+        except BaseException as error:  # whatever the person's code raises is a sentence about their code
+            raise ConfigError(f"{field}: {value!r} raised {one_line(error)}.") from error
 
 
 def arguments(field: str, function: Callable[..., Any]) -> tuple[str, ...] | None:
@@ -169,6 +179,8 @@ def _import_module(field: str, value: str, module_name: str) -> ModuleType:
             _check_not_hidden(field, value, module_name)
             raise ConfigError(f"{field}: {value!r}: {no_module(error.name)}.") from None
         raise ConfigError(f"{field}: {value!r}: importing {module_name} failed: {one_line(error)}.") from error
+    except SystemExit as error:  # such as of a parser that was given our arguments
+        raise ConfigError(f"{field}: {value!r}: importing {module_name} ends the program ({one_line(error)}); {SCRIPTS_PLACE}.") from error
     except BaseException as error:
         raise ConfigError(f"{field}: {value!r}: importing {module_name} failed: {one_line(error)}.") from error
     finally:

@@ -53,19 +53,19 @@ def main() -> None:
 
 def _own_samples(ask: Ask) -> Samples:
     """Raises: ConfigError: the person's function does not make the data that it made in the process of the run."""
-    where = f"data: {ask.config.data!r}"
+    where, here = f"data: {ask.config.data!r}", "in a process that reads samples"
     seed_everything(ask.config.seed)
     try:
         with _quiet():  # the process of the run has said all of it
             dataset = called("data", import_string("data", ask.config.data), ask.config)[("train", "test").index(ask.part)]
         count = len(dataset)
-    except ConfigError:
-        raise
+    except ConfigError as error:
+        raise ConfigError(f"{str(error).removesuffix('.')}, {here}.") from error
     except BaseException as error:
-        raise ConfigError(f"{where} raised {one_line(error)} in a process that reads samples.") from error
+        raise ConfigError(f"{where} raised {one_line(error)}, {here}.") from error
     if count != ask.count:
         both = f"{ask.count:,} {ask.part} samples, and {count:,} when it was called again"
-        raise ConfigError(f"{where} gave {both}, in a process that reads samples; it must give the same each time.")
+        raise ConfigError(f"{where} gave {both}, {here}; it must give the same each time.")
     return Samples(f"{where}: {ask.part} sample", dataset)
 
 
