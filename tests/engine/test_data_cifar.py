@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -370,3 +371,17 @@ def test_a_torchvision_that_does_not_fit_is_a_sentence(monkeypatch: pytest.Monke
     monkeypatch.setattr(vision.importlib, "import_module", broken)
     monkeypatch.setattr(vision.importlib.util, "find_spec", lambda _name: object())
     assert "does not fit torch" in refused("cifar10")
+
+
+def test_a_library_that_imports_torchvision_may_say_in_its_own_words_that_it_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    declared: list[bool] = []
+
+    def of_transformers(name: str) -> ModuleType:
+        if not declared:
+            raise ModuleNotFoundError("Could not import module 'Bert'") from RuntimeError("operator torchvision::nms does not exist")
+        return ModuleType(name)
+
+    monkeypatch.setattr(vision.importlib, "import_module", of_transformers)
+    monkeypatch.setattr(vision, "_declare_operators", lambda: declared.append(True))
+    assert vision.imported("nets").__name__ == "nets"
+    assert declared == [True]

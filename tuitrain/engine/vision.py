@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
+from collections.abc import Iterator
 from types import ModuleType
 
 import torch
@@ -27,8 +28,8 @@ def imported(name: str) -> ModuleType:
     """
     try:
         return importlib.import_module(name)
-    except RuntimeError as error:
-        if "operator torchvision::" not in str(error):
+    except Exception as error:
+        if not any("operator torchvision::" in str(one) for one in _with_causes(error)):
             raise
         _declare_operators()
         return importlib.import_module(name)
@@ -52,6 +53,13 @@ def import_torchvision(needed_by: str) -> ModuleType:
         raise ConfigError(
             f"{needed_by} needs torchvision, and the installed one does not fit torch {torch.__version__}: {reason}."
         ) from error
+
+
+def _with_causes(error: BaseException | None) -> Iterator[BaseException]:
+    """The error, and those that it was raised from, as by a library that imports its parts when they are asked for."""
+    while error is not None:
+        yield error
+        error = error.__cause__
 
 
 def _declare_operators() -> None:
