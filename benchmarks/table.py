@@ -1,7 +1,7 @@
-"""`python -m benchmarks.table [--check]`: the newest of each figure in benchmarks/results/ as a table of the README, and so the faults of
+"""`python -m benchmarks.table [--check]`: the newest of each figure in benchmarks/results/ as tables of the README, and so the faults of
 `make torture`.
 
-The tables stand between two lines `<!-- figures -->` and two lines `<!-- torture -->`. With `--check` nothing is written, and the exit code
+They stand between two lines `<!-- figures -->` and two lines `<!-- torture -->`. With `--check` nothing is written, and the exit code
 is 1 when the README does not hold the tables that would be written.
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from benchmarks import reliability
 from benchmarks.awaited import Awaited, missing
 from benchmarks.pairs import Figure
 from benchmarks.results import RESULTS, Kept, newest
+from benchmarks.sections import OTHERS, SECTIONS, place_of
 
 README = Path(__file__).parents[1] / "README.md"
 FIGURES = "<!-- figures -->"
@@ -64,15 +66,22 @@ def _wholly(line: Figure) -> bool:
 
 
 def markdown(kept: list[Kept]) -> str:
-    """The table, with a letter for the machine of each line, what was never measured at its end, and what the letters mean."""
+    """A table for each section, with a letter for the machine of each line, and what was never measured; and what the letters mean."""
     letters: dict[str, str] = {}
-    lines = [heading("on")]
+    lines: dict[str, str] = {}
     for one in kept:
         letter = letters.setdefault(described(one.machine), _letter(len(letters)))
-        lines.append(line_of(one.figure, f"{letter}, {one.stamp[:4]}-{one.stamp[4:6]}-{one.stamp[6:8]}"))
-    lines += [awaited_line(line, "-") for line in missing(one.figure.name for one in kept)]
+        lines[one.figure.name] = line_of(one.figure, f"{letter}, {one.stamp[:4]}-{one.stamp[4:6]}-{one.stamp[6:8]}")
+    lines |= {line.name: awaited_line(line, "-") for line in missing(lines)}
+    tables = [part for title in (*SECTIONS, OTHERS) for part in _section(title, lines)]
     legend = [f"- {letter}: {machine}" for machine, letter in letters.items()]
-    return "\n".join([*lines, "", "Taken on:", "", *legend])
+    return "\n".join([*tables, "Taken on:", "", *legend])
+
+
+def _section(title: str, lines: Mapping[str, str]) -> list[str]:
+    """Of all lines, by their names, those of one section under its title; nothing where it has none."""
+    names = sorted((name for name in lines if place_of(name)[0] == title), key=lambda name: place_of(name)[1])
+    return [f"**{title}**", "", heading("on"), *(lines[name] for name in names), ""] if names else []
 
 
 def _letter(number: int) -> str:

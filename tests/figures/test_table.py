@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.awaited import LINES
 from benchmarks.pairs import Figure, alone, figure, own, rounds
 from benchmarks.results import NO_LONGER_TAKEN, Keeper, newest
+from benchmarks.sections import OTHERS, place_of
 from benchmarks.table import FAULTS, FIGURES, line_of, main, markdown, with_table
 
 MACHINE = {
@@ -88,7 +90,8 @@ def test_check_fails_until_the_table_is_written(
     monkeypatch.setattr("sys.argv", ["table", *where])
     assert main() == 0
     text = readme.read_text(encoding="utf-8")
-    assert text.startswith(f"before\n{FIGURES}\n| Figure |")
+    assert text.startswith(f"before\n{FIGURES}\n**Training on a GPU**\n\n| Figure |")
+    assert "\n**Others**\n\n| Figure |" in text
     assert f"{FIGURES}\nafter\n{FAULTS}\n| What is done" in text
     assert "| SIGKILL | 9 | 8 | step 3 on | 2026-11-22 |\n| a full disk | 0 | 0 | not tried: only root can | 2026-11-21 |\n" in text
     assert text.endswith(f"{FAULTS}\nend\n")
@@ -108,6 +111,21 @@ def test_every_kept_result_can_be_read_and_keeping_more_changes_none(tmp_path: P
     assert [one.figure.name for one in newest(tmp_path)] == ["speed", "bytes"]
     results = Path(__file__).parents[2] / "benchmarks" / "results"
     assert markdown(newest(results)).count("\n") > 15
+    assert f"**{OTHERS}**" not in markdown(newest(results)), "each line that there is has its section"
+
+
+def test_a_section_has_its_lines_in_their_order_and_those_that_were_not_measured(tmp_path: Path) -> None:
+    names = "ddp with one rank, CPU", "training speed, CPU, fp32", "first frame (120×40)", "training speed, CPU, bf16"
+    write(tmp_path, "20261121-0338", *(figure(name, [2.0], ours="a", peer="b", least=1.5) for name in names))
+    tables = {title: text.split("\n\n")[1] for title, text in zip(*[iter(markdown(newest(tmp_path)).split("**")[1:])] * 2, strict=True)}
+    lines = {title: [line.split(" | ")[0].removeprefix("| ") for line in table.splitlines()[2:]] for title, table in tables.items()}
+    gpu = [line.name for line in LINES if line.taken_by != "watching"]
+    assert lines == {
+        "Start": ["first frame (120×40)"],
+        "Training on the CPU": ["training speed, CPU, fp32", "training speed, CPU, bf16", "ddp with one rank, CPU"],
+        "Training on a GPU": sorted(gpu, key=lambda name: place_of(name)[1]),
+        "Watching GPUs and runs": ["watching a run beside W&B LEET, terminal output"],
+    }
 
 
 def test_rounds_alternate_and_leave_the_first_ones_out() -> None:
