@@ -17,7 +17,7 @@ from msgspec import Meta
 
 from tuitrain import field_types
 from tuitrain.device_names import expanded, in_words, short
-from tuitrain.elsewhere import called_elsewhere, done_otherwise
+from tuitrain.elsewhere import called_elsewhere, done_otherwise, precision_meant
 from tuitrain.strategies import limit
 from tuitrain.text import clean, is_utf8, nearest
 
@@ -276,8 +276,9 @@ def written(value: Any) -> str:
 
 def _not_allowed(field: str, value: Any, how: str = "") -> ConfigError:
     shown = clean(written(value))
-    hint = nearest(str(value), choices(field)) if choices(field) else how
-    return ConfigError(f"{field}: {shown!r} is not allowed; it must be {_allowed_with_limit(field, value)}.{hint}")
+    if choices(field):
+        how = (precision_meant(str(value)) if field == "precision" else "") or nearest(str(value), choices(field))
+    return ConfigError(f"{field}: {shown!r} is not allowed; it must be {_allowed_with_limit(field, value)}.{how}")
 
 
 def _check_string(field: str, value: str) -> None:

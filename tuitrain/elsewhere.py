@@ -23,6 +23,13 @@ _OTHERWISE = {
 }
 """What other programs have a field for, and how it is done here."""
 
+_PRECISIONS = {
+    **dict.fromkeys(("bfloat16", "bf16_mixed"), "bf16"),
+    **dict.fromkeys(("float32", "float", "32", "full"), "fp32"),
+    **dict.fromkeys(("float64", "double", "64"), "fp64"),
+}
+_HALVES = ("fp16", "float16", "half", "16", "16_mixed", "amp", "mixed")
+
 
 def called_elsewhere(word: str) -> str | None:
     """The field that other programs call `word`, with or without the dashes of an option."""
@@ -33,6 +40,13 @@ def done_otherwise(word: str) -> str:
     """How what other programs have a field `word` for is done here, as a further sentence; empty where nothing is known."""
     how = _OTHERWISE.get(_as_field(word))
     return f" {how}" if how else ""
+
+
+def precision_meant(word: str) -> str:
+    """The precision that other programs call `word`, as a further sentence; empty where none is known."""
+    if (word := _as_field(word)) in _HALVES:
+        return " Of 16 bits there is bf16, in which no loss has to be scaled."
+    return f" Did you mean {_PRECISIONS[word]!r}?" if word in _PRECISIONS else ""
 
 
 def _as_field(word: str) -> str:

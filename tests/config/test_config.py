@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tuitrain.cli.training import run
-from tuitrain.config import DEFAULTS, FIELDS, RECIPES, ConfigError, RunConfig, allowed, parse_device, with_changes
+from tuitrain.config import DEFAULTS, FIELDS, RECIPES, ConfigError, RunConfig, allowed, check_field, parse_device, with_changes
 from tuitrain.elsewhere import CALLED_ELSEWHERE
 from tuitrain.events import PUBLIC, Step
 from tuitrain.recipes import command_line, load_recipe, recipe_summary, recipe_text, to_toml
@@ -33,6 +33,23 @@ def test_the_fields_are_those_of_the_contract() -> None:
 def test_what_other_programs_call_a_field_is_none_here() -> None:
     assert set(CALLED_ELSEWHERE.values()) <= set(FIELDS)
     assert not set(CALLED_ELSEWHERE) & set(FIELDS)
+
+
+@pytest.mark.parametrize(
+    ("said", "hint"),
+    [
+        ("fp16", "Of 16 bits there is bf16, in which no loss has to be scaled."),
+        ("16-mixed", "Of 16 bits there is bf16, in which no loss has to be scaled."),
+        ("bfloat16", "Did you mean 'bf16'?"),
+        ("float32", "Did you mean 'fp32'?"),
+        ("double", "Did you mean 'fp64'?"),
+        ("fp23", "Did you mean 'fp32'?"),
+    ],
+)
+def test_a_precision_by_another_name_is_told_by_ours(said: str, hint: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        check_field("precision", said)
+    assert str(error.value) == f"precision: '{said}' is not allowed; it must be one of fp32, bf16, fp64, tf32. {hint}"
 
 
 def test_the_readme_tells_what_every_field_allows_and_is_without_it() -> None:

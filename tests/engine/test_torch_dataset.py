@@ -222,6 +222,10 @@ BEGINNING = "data: 'test_torch_dataset:make_data'"
             "and CenterCrop make images.",
         ),
         (
+            Changed(lambda index, image, label: (torch.zeros(one(index, 5, 4)), label)),
+            "train sample 4 is [5] of torch.float32, and the first one [4] of torch.float32; they must be alike, as padding makes texts.",
+        ),
+        (
             Changed(lambda index, image, label: (image, "cat")),
             "train sample 0 is (Image, str), and the input must be a tensor, an array or an image of bytes, and the label a number, "
             "a tensor, an array or an image (TypeError: ",

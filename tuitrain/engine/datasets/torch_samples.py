@@ -57,7 +57,8 @@ class Samples:
         """
         value, other = self.get(index)
         if (value.shape, value.dtype) != (first.shape, first.dtype):
-            raise ConfigError(f"{self._unlike(index, value, first)}, as Resize and CenterCrop make images.")
+            way = "Resize and CenterCrop make images" if first.dim() == 3 else "padding makes texts"
+            raise ConfigError(f"{self._unlike(index, value, first)}, as {way}.")
         if (other.shape, other.dtype) != (label.shape, label.dtype):
             raise ConfigError(f"{self._unlike(index, other, label, 'has a label that ')}.")
         return value, other
