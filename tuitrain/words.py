@@ -185,6 +185,11 @@ def shape(sizes: tuple[int, ...] | None) -> str:
     return "idle" if sizes is None else f"[{', '.join(map(str, sizes))}]"
 
 
+def shapes(first: tuple[int, ...] | None, several: tuple[tuple[int, ...], ...] | None) -> str:
+    """The shapes of several tensors, or that of the first, which is the only one: "[32, 12] [32, 12]"."""
+    return " ".join(map(shape, several)) if several else shape(first)
+
+
 def readers(count: int) -> str:
     """How many processes do what: `1 process reads`, `15 processes read`."""
     return "1 process reads" if count == 1 else f"{count} processes read"

@@ -18,8 +18,10 @@ pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(),
 two_gpus = pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two NVIDIA GPUs")
 SEQUENCE = {"model": "rnn", "batch_dim": 1, "data": "engine_small:make_large_images", "dropout": 0.0}
 
+SEVERAL = {"model": "several_sets:Net", "data": "several_sets:make_dicts"}
 
-@pytest.mark.parametrize("changes", [{"momentum": 0.9}, SEQUENCE], ids=["images", "sequences"])
+
+@pytest.mark.parametrize("changes", [{"momentum": 0.9}, SEQUENCE, SEVERAL], ids=["images", "sequences", "several inputs"])
 @pytest.mark.parametrize(
     ("device", "strategy"),
     [

@@ -208,12 +208,14 @@ BEGINNING = "data: 'test_torch_dataset:make_data'"
     [
         (Changed(failing), "train sample 4 raised FileNotFoundError: cat.png is not there (test_torch_dataset.py, line "),
         (Changed(lambda index, *pair: one(index, (*pair, 1), pair)), "train sample 4 is a tuple of 3; it must be (input, label), or"),
-        (Changed(lambda index, *pair: {}), "train sample 0 is a dict; it must be (input, label), or a dict of `label` and one input."),
+        (Changed(lambda index, *pair: {}), "train sample 0 is a dict; it must be (input, label), or a dict of `label` and its"),
         (Changed(lambda index, *pair: {"x": 1}), "train sample 0 is a dict of x; it must be (input, label), or a dict of"),
         (
-            Changed(lambda index, *pair: {"input_ids": [1], "\x1bmask": [1], "labels": 1}),
-            "train sample 0 is a dict of input_ids, ·mask, labels; it must be (input, label), or a dict of `label` and one input.",
+            Changed(lambda index, *pair: {"ids": [1], "\x1bmask": [1], "labels": 1}),
+            "a tensor, an array or an image (TypeError: an input is called '\\x1bmask', which can be no parameter of a network).",
         ),
+        (Changed(lambda index, *pair: {"ids": [1], "text": "no", "label": 1}), "an array or an image (TypeError: input 'text': "),
+        (Changed(lambda index, image, label: ((image, torch.ones(0)), label)), "(TypeError: input 1 is [0] of torch.float32)."),
         (Changed(lambda index, *pair: {"label": 1, "labels": 1, "x": 1}), "train sample 0 is a dict of label, labels, x; it must be"),
         (Changed(lambda index, *pair: 7), "train sample 0 is a int; it must be (input, label)"),
         (

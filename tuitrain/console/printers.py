@@ -16,7 +16,7 @@ from tuitrain import events
 from tuitrain.device_names import in_words
 from tuitrain.events import BYTES, Checkpoint, Clock, Eval, Event, Notice, Replicas, RunEnded, RunStarted, State, Step
 from tuitrain.text import clean
-from tuitrain.words import shape, target
+from tuitrain.words import shape, shapes, target
 
 if TYPE_CHECKING:
     from tuitrain.runs.record import RunRecord
@@ -211,7 +211,10 @@ def _words(event: Event, started: RunStarted | None, record: RunRecord | None) -
                 f"({event.train_samples:,} train, {event.test_samples:,} test), {event.parameters:,} parameters{again}"
             )
         case Replicas():
-            parts = [f"{replica.index} {replica.device} {shape(replica.input)} -> {shape(replica.output)}" for replica in event.replicas]
+            parts = [
+                f"{replica.index} {replica.device} {shapes(replica.input, replica.inputs)} -> {shapes(replica.output, replica.outputs)}"
+                for replica in event.replicas
+            ]
             return f"step {event.step:,}: batch {shape(event.batch)}; replica {'; replica '.join(parts)}" if event.step == 1 else None
         case Step() if event.step == 1 or event.step % 100 == 0 or event.step == total:
             return f"step {event.step:,}/{total:,}  epoch {event.epoch}  loss {event.loss:.4f}  {event.samples_per_second:,.0f} samples/s"

@@ -13,7 +13,7 @@ import torch
 from tuitrain.config import OF_CLASSES, ConfigError, RunConfig
 from tuitrain.engine import checkpoint
 from tuitrain.engine.own.imports import arguments_of_run
-from tuitrain.engine.prepare import READ_ANEW
+from tuitrain.engine.prepare import READ_ANEW, SEVERAL
 from tuitrain.engine.script.facts import Facts
 from tuitrain.engine.script.parts import data_part, header, model_part, training_part
 from tuitrain.events import DataKind, RunStarted
@@ -54,6 +54,7 @@ def script(config: RunConfig, started: RunStarted | None = None, environment: Ma
         has_test=has_test,
         targets=started.targets if started is not None else "classes" if config.loss in OF_CLASSES else "numbers",
         whole=environment.get("inputs") == "whole numbers" if environment else None,
+        several=_several(environment.get(SEVERAL)),
         given=arguments_of_run(config, environment),
         scores=anew if isinstance(anew, int) else None,
         classes_last=environment.get("scores") == "classes last",
@@ -63,6 +64,13 @@ def script(config: RunConfig, started: RunStarted | None = None, environment: Ma
     )
     parts = (part(config, facts) for part in (header, data_part, model_part, training_part))
     return "\n\n".join(part.strip("\n") + "\n" for part in parts)
+
+
+def _several(noted: Any) -> tuple[str, ...] | None:
+    """What the environment says of several inputs."""
+    if isinstance(noted, int):
+        return ("",) * noted
+    return tuple(noted.split(", ")) if isinstance(noted, str) else None
 
 
 def export_weights(folder: Path, output: Path) -> tuple[Path, str]:

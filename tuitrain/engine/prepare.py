@@ -22,6 +22,7 @@ from tuitrain.engine.control import Control, Interrupted
 from tuitrain.engine.data import Dataset, batch, load_data, rows_of
 from tuitrain.engine.datasets.doubts import data_doubts
 from tuitrain.engine.datasets.home import settled
+from tuitrain.engine.datasets.packing import Unpacked
 from tuitrain.engine.datasets.sample import is_whole
 from tuitrain.engine.datasets.samples import closed_on_failure
 from tuitrain.engine.failures import describe, is_out_of_memory, reaching
@@ -42,6 +43,8 @@ from tuitrain.engine.warm_up import fit, warm_up
 from tuitrain.engine.weights import given_weights
 from tuitrain.events import Event, Notice, Progress, RunStarted
 
+SEVERAL = "several_inputs"
+"""In the environment of a run whose network takes several inputs: what it calls them or, where it takes them in their order, how many."""
 READ_ANEW = "read_anew_for_scores"
 """In the environment of a run with training samples of a person's own that are read anew in each epoch: how many scores there are."""
 
@@ -177,6 +180,8 @@ def prepare(
             yield Progress(phase=f"calling {config.model}")
         model = build_model(config, dataset.scores)
         check_gradients(resolved, model)
+        if dataset.train.packing is not None:
+            model.register_forward_pre_hook(Unpacked(dataset.train.packing, model_dtype(config)), with_kwargs=True)
         own = devices if group is None else (group.own(devices),)
         dataset, modules = yield from _placed(model, dataset, resolved, own)
         try_alone(modules[own[0]], dataset, config, own[0], batches.sizes(total), count)
@@ -223,11 +228,16 @@ def check_data(config: RunConfig, dataset: Dataset) -> None:
     """Raises: ConfigError: a field asks for what the data has not."""
     if config.image_size != DEFAULTS.image_size and dataset.kind != "imagefolder":
         raise ConfigError(f"image_size: {config.image_size} is for a folder of images, and {dataset.source} is none; leave image_size out.")
+    if config.batch_dim and dataset.train.packing is not None:
+        several = f"a sample of {dataset.source} has several: {dataset.train.in_words()}"
+        raise ConfigError(f"batch_dim: {config.batch_dim} is for a single input, and {several}; it must be 0.")
     if config.loss == "mse" and dataset.classes:
         raise ConfigError(f"loss: mse is of numbers, and the labels of {dataset.source} are class numbers, which cross_entropy is for.")
     asking = f"augment: {config.augment}" if config.augment != "none" else "tta: true" if config.tta else None
     if asking and (dataset.train.inputs.dim() != 4 or dataset.train.as_rows or config.batch_dim):
-        shape = list(batch(dataset.train, slice(0, 1), torch.float32, 0)[0].shape[1:])
+        shape = dataset.train.in_words()
+        if dataset.train.as_rows:
+            shape = str(list(batch(dataset.train, slice(0, 1), torch.float32, 0)[0].shape[1:]))
         raise ConfigError(f"{asking} is for images; a sample of {dataset.source} is {shape} with batch_dim {config.batch_dim}.")
     if asking and dataset.train.labels.dim() > 2:
         raise ConfigError(f"{asking} moves images, and not labels for each of their pixels, which {dataset.source} has; leave it out.")
@@ -252,6 +262,8 @@ def _facts_of(dataset: Dataset) -> dict[str, str | int]:
         return facts
     if is_whole(dataset.train.inputs):
         facts["inputs"] = "whole numbers"
+    if dataset.train.packing is not None:
+        facts[SEVERAL] = ", ".join(dataset.train.packing.names) or len(dataset.train.packing.shapes)
     if dataset.train.classes_last:
         facts["scores"] = "classes last"
     if dataset.train.readers is not None:

@@ -48,18 +48,24 @@ class ShapeWatch:
     def __init__(self, module: nn.Module) -> None:
         self.last: Shapes | None = None
         self.by_device: dict[str, Shapes] = {}
-        module.register_forward_hook(self._remember)
+        module.register_forward_hook(self._remember, with_kwargs=True)
 
-    def _remember(self, module: nn.Module, inputs: tuple[Any, ...], output: Any) -> None:
+    def _remember(self, module: nn.Module, inputs: tuple[Any, ...], named: dict[str, Any], output: Any) -> None:
         if module.training:
-            self.last = shapes = Shapes(_sizes(inputs), _sizes(output))
-            self.by_device.update((str(tensor.device), shapes) for tensor in islice(tensors(inputs), 1))
+            self.last = shapes = Shapes(_sizes((inputs, named)), _sizes(output))
+            self.by_device.update((str(tensor.device), shapes) for tensor in islice(tensors((inputs, named)), 1))
 
 
 def replicas_event(step: int, pattern: Pattern, devices: Sequence[str], losses: Sequence[float | None]) -> Replicas:
     """The event that tells `pattern`; `devices[i]` and `losses[i]` belong to replica i."""
     replicas = (_replica(index, *found) for index, found in enumerate(zip(devices, pattern.replicas, losses, strict=True)))
-    return Replicas(step=step, batch=pattern.batch, gathered=pattern.gathered, replicas=tuple(replicas))
+    return Replicas(step=step, batch=_batch(pattern), gathered=pattern.gathered, replicas=tuple(replicas))
+
+
+def _batch(pattern: Pattern) -> Shape:
+    """The shape of the whole batch; where the model takes several inputs, which are rows of bytes until then, that of the first of them."""
+    firsts = [shapes.inputs[0] for shapes in pattern.replicas if shapes is not None and len(shapes.inputs) > 1]
+    return (sum(shape[0] for shape in firsts), *firsts[0][1:]) if firsts else pattern.batch
 
 
 def _replica(index: int, device: str, shapes: Shapes | None, loss: float | None) -> Replica:

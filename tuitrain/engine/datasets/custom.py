@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +12,7 @@ from torch.utils.data import DataLoader, IterableDataset
 
 from tuitrain.config import OF_CLASSES, ConfigError, RunConfig
 from tuitrain.engine.datasets import torch_dataset
+from tuitrain.engine.datasets.packing import Packing, are_several
 from tuitrain.engine.datasets.readers.wire import PartName
 from tuitrain.engine.datasets.sample import IGNORED, special_kind
 from tuitrain.engine.datasets.samples import Dataset, Split, closed_on_failure
@@ -31,7 +32,8 @@ def load_custom(config: RunConfig, ending: Callable[[], bool]) -> Generator[Noti
     `((train_inputs, train_labels), (test_inputs, test_labels))`, with `None` in the second place when there is no test set. Inputs are
     tensors [N, ...] of uint8 (divided by 255 for the model), other whole numbers (int64 for the model) or floats. Labels are tensors [N]
     or [N, ...] of whole numbers, class numbers from 0, for each sample or each of its positions; where `config.loss` is none of classes,
-    they may be floats [N, ...]. In the place of such a pair may be a torch `Dataset`, see `torch_dataset.read`.
+    they may be floats [N, ...]. Where a model takes several inputs they are a tuple or a dict of such tensors. In the place of a pair may
+    be a torch `Dataset`, see `torch_dataset.read`.
 
     Args:
         ending: asked now and then; `True` ends it.
@@ -63,8 +65,8 @@ def load_custom(config: RunConfig, ending: Callable[[], bool]) -> Generator[Noti
 
 def _check_alike(where: str, train: Split, test: Split | None) -> None:
     """Raises: ConfigError: the samples of the two differ in kind."""
-    if test is not None and test.inputs.shape[1:] != train.inputs.shape[1:]:
-        shapes = f"{list(test.inputs.shape[1:])} and the train samples {list(train.inputs.shape[1:])}"
+    if test is not None and (test.inputs.shape[1:] != train.inputs.shape[1:] or test.packing != train.packing):
+        shapes = f"{test.in_words()} and the train samples {train.in_words()}"
         raise ConfigError(f"{where}: the test samples have the shape {shapes}; they must be alike.")
     if test is not None and test.inputs.dtype != train.inputs.dtype:
         raise ConfigError(
@@ -111,19 +113,52 @@ def _split(
                     kept, highest = of_samples.like(found.labels), of_samples.highest
                 else:
                     kept, highest = _checked_labels(told, found.labels, found.inputs, loss)
-            return Split(found.inputs, kept, readers=found.readers), highest
-        pair = found.inputs, found.labels
+            return Split(found.inputs, kept, found.packing, readers=found.readers), highest
+        kept, highest = _checked_labels(told, found.labels, found.inputs, loss)
+        return Split(_checked_inputs(told, found.inputs), kept, found.packing), highest
     if not isinstance(pair, (tuple, list)) or len(pair) != 2:
         raise ConfigError(f"{told} part is {_described(pair)}; it must be {_PART}{_way_out(pair)}.")
     inputs, labels = pair
-    for name, value in (("inputs", inputs), ("labels", labels)):
-        if not isinstance(value, Tensor):
-            raise ConfigError(f"{told} {name} are {_described(value)}; they must be a torch tensor, as torch.as_tensor makes one.")
-        if kind := special_kind(value):
-            raise ConfigError(f"{told} {name} are {kind} tensor; they must be an ordinary one, with a value in each place.")
-    inputs = _checked_inputs(told, inputs)
+    packing = None
+    if are_several(inputs):
+        packing, inputs = _packed(told, inputs)
+    else:
+        _check_tensor(f"{told} inputs", inputs)
+        inputs = _checked_inputs(told, inputs)
+    _check_tensor(f"{told} labels", labels)
     kept, highest = _checked_labels(told, labels, inputs, loss)
-    return Split(inputs, kept), highest
+    return Split(inputs, kept, packing), highest
+
+
+def _packed(told: str, inputs: Any) -> tuple[Packing, Tensor]:
+    """Several inputs [N, ...] of the samples as rows of bytes.
+
+    Raises:
+        ConfigError: one of them is something else, or they are not of as many samples.
+    """
+    named = inputs if isinstance(inputs, Mapping) else {f"inputs[{place}]": part for place, part in enumerate(inputs)}
+    for name, part in named.items():
+        _check_tensor(f"{told} {name}", part)
+        if part.dim() == 0 or part.numel() == 0 or part.is_complex():
+            raise ConfigError(f"{told} {name} are {list(part.shape)} of {part.dtype}; they must be [N, ...] of numbers and not empty.")
+    if len(set(map(len, named.values()))) > 1:
+        each = ", ".join(f"{len(part):,} {name}" for name, part in named.items())
+        raise ConfigError(f"{told} inputs are {each}; they must be as many.")
+    parts = {name: _trainable(part) for name, part in named.items()}
+    several = parts if isinstance(inputs, Mapping) else [*parts.values()]
+    try:
+        packing = Packing.of(several)
+    except TypeError as error:
+        raise ConfigError(f"{told} part: {error}.") from None
+    return packing, packing.pack(several)
+
+
+def _check_tensor(told: str, value: Any) -> None:
+    """Raises: ConfigError: it is none, or no batch can be cut from it."""
+    if not isinstance(value, Tensor):
+        raise ConfigError(f"{told} are {_described(value)}; they must be a torch tensor, as torch.as_tensor makes one.")
+    if kind := special_kind(value):
+        raise ConfigError(f"{told} are {kind} tensor; they must be an ordinary one, with a value in each place.")
 
 
 class _OfSamples:

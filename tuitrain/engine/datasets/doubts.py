@@ -20,7 +20,7 @@ _SCALED = 32
 def data_doubts(config: RunConfig, data: Dataset) -> Iterator[str]:
     """What is worth saying of data before it is trained on, in a sentence or two each."""
     inputs = data.train.inputs
-    if data.kind == "custom" and inputs.dtype == torch.uint8 and inputs.dim() == 2:
+    if data.kind == "custom" and inputs.dtype == torch.uint8 and inputs.dim() == 2 and data.train.packing is None:
         yield "The inputs are uint8, so they are divided by 255 as pixels are; as int64 the numbers of tokens stay what they are."
     if (most := _raw_pixels(data.train)) is not None:
         yield (

@@ -30,6 +30,20 @@ def is_whole(inputs: Tensor) -> bool:
     return inputs.dtype != torch.uint8 and not inputs.is_floating_point()
 
 
+def for_model(inputs: Tensor, dtype: torch.dtype, *, copy: bool) -> Tensor:
+    """What a model gets of `inputs`: bytes divided by 255 in `dtype`, other whole numbers as int64, floats in `dtype`; whether something is
+    so or not stays bool.
+
+    Args:
+        copy: it may not be in the memory of `inputs`, which a model may change in place.
+    """
+    if inputs.dtype == torch.uint8:
+        return inputs / torch.tensor(255, dtype=dtype, device="cpu")  # one kernel on a GPU, too
+    if inputs.dtype == torch.bool:
+        return inputs.clone()
+    return inputs.to(torch.int64 if is_whole(inputs) else dtype, copy=copy)
+
+
 @dataclass(frozen=True)
 class ImageFile:
     """An image by its path in the data folder ("train/cat/0001.jpg") and its class number."""

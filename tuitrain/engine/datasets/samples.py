@@ -11,8 +11,9 @@ import torch
 from torch import Tensor
 
 from tuitrain.engine.datasets.file_names import FileNames
+from tuitrain.engine.datasets.packing import Packing
 from tuitrain.engine.datasets.readers import Readers
-from tuitrain.engine.datasets.sample import is_whole
+from tuitrain.engine.datasets.sample import for_model
 from tuitrain.events import DataKind, Targets
 
 
@@ -38,7 +39,8 @@ class Split:
 
     Attributes:
         inputs: [N, 3, H, W] uint8 images in channels_last memory unless `contiguous`, or [N, ...] of another shape, uint8, other whole
-            numbers, such as those of tokens, or floats.
+            numbers, such as those of tokens, or floats. With `packing` rows [N, K] of bytes.
+        packing: how rows hold the inputs of a sample that has several; they stay rows up to the model's forward call.
         labels: [N] int64 class numbers; [N, ...] of them, one for each position, or `IGNORED`; or [N, ...] floats.
         as_rows: the model gets images as sequences of rows.
         contiguous: the model can be trained with contiguous inputs only, and `inputs` are.
@@ -51,6 +53,7 @@ class Split:
 
     inputs: Tensor
     labels: Tensor
+    packing: Packing | None = None
     as_rows: bool = False
     contiguous: bool = False
     classes_last: bool = False
@@ -93,13 +96,22 @@ class Split:
         Raises:
             Interrupted: the person asked to end while they were read.
         """
-        for name, values in zip(("inputs", "labels"), rows(self, index, draw), strict=True):
+        inputs, labels = rows(self, index, draw)
+        parts = [inputs] if self.packing is None else self.packing.unpack(inputs)
+        for name, values in (*(("inputs", values) for values in parts), ("labels", labels)):
             finite = values.to(dtype).isfinite()
             finite = finite.reshape(len(finite), -1).all(1)
             if not bool(finite.all()):
                 place = int(numbers(self, index)[~finite.cpu()][0])
                 return f"the {name} of {part} sample {place:,}, counted from 0, hold a nan or an infinity"
         return None
+
+    def in_words(self, count: int | None = None) -> str:
+        """The shape of a sample's inputs, or of so many samples'."""
+        if self.packing is not None:
+            return self.packing.in_words(count)
+        shape = [*self.inputs.shape[1:]]
+        return str(shape if count is None else [count, *shape])
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,17 +206,15 @@ def numbers(split: Split, index: slice | Tensor) -> Tensor:
 
 def ready(split: Split, inputs: Tensor, labels: Tensor, dtype: torch.dtype, batch_dim: int, *, shared: bool) -> tuple[Tensor, Tensor]:
     """What `rows` gave, ready for a model as `batch` gives it; `shared`: it may be in the memory of the data set."""
-    if split.contiguous:
-        inputs = inputs.contiguous()
-    if inputs.dtype == torch.uint8:
-        scaled = inputs / torch.tensor(255, dtype=dtype, device="cpu")  # one kernel on a GPU, too
-    else:
-        # Without a copy a model that changes its inputs in place would change the data set.
-        scaled = inputs.to(torch.int64 if is_whole(inputs) else dtype, copy=shared)
-    if split.as_rows and scaled.dim() == 4:
-        scaled = scaled.permute(0, 2, 3, 1).flatten(2)
     if labels.is_floating_point():
         labels = labels.to(dtype, copy=shared)
+    if split.packing is not None:
+        return inputs, labels
+    if split.contiguous:
+        inputs = inputs.contiguous()
+    scaled = for_model(inputs, dtype, copy=shared)
+    if split.as_rows and scaled.dim() == 4:
+        scaled = scaled.permute(0, 2, 3, 1).flatten(2)
     return (scaled.movedim(0, batch_dim) if batch_dim else scaled), labels
 
 

@@ -16,6 +16,7 @@ from tuitrain import words
 from tuitrain.allowance import free_memory
 from tuitrain.config import ConfigError, RunConfig
 from tuitrain.engine.control import Interrupted
+from tuitrain.engine.datasets.packing import Packing
 from tuitrain.engine.datasets.readers import BEFORE_TRAINING, Readers, workers_for
 from tuitrain.engine.datasets.readers.wire import PartName
 from tuitrain.engine.datasets.sample import is_image
@@ -41,6 +42,7 @@ class Part:
     inputs: Tensor
     labels: Tensor
     readers: Readers | None = None
+    packing: Packing | None = None
 
 
 def is_readable(part: Any) -> bool:
@@ -159,7 +161,7 @@ class _Reading:
                 yield self._progress(self._all, index)
             inputs[index], labels[index] = self._get(index)
         yield self._progress(self._all, self.count)
-        return Part(inputs, labels)
+        return Part(inputs, labels, packing=self._samples.packing)
 
     def by_others(self) -> Generator[Progress, None, Part]:
         """By processes, into memory."""
@@ -170,7 +172,7 @@ class _Reading:
 
         with closing(self._readers()) as readers:
             yield from self._each(readers, self._all, keep)
-        return Part(inputs, labels)
+        return Part(inputs, labels, packing=self._samples.packing)
 
     def anew(self, labels: Tensor | None, look: Callable[[Tensor], None] | None, why: str) -> Generator[Notice | Progress, None, Part]:
         """By processes, each time that the samples are gone through.
@@ -198,10 +200,10 @@ class _Reading:
                 yield from self._each(readers, f"the labels of {self._all}", take)
             each = "epoch" if self._part == "train" else "evaluation"
             yield Notice(text=f"The {self._part} samples {why}: {words.readers(readers.workers)} them anew in each {each}.")
-        return Part(self.first.expand(self.count, *self.first.shape), labels, readers)
+        return Part(self.first.expand(self.count, *self.first.shape), labels, readers, self._samples.packing)
 
     def _readers(self) -> Readers:
-        return Readers(self._config, self._part, self.count, self.first, self.label, self._ending)
+        return Readers(self._config, self._part, self.count, self.first, self.label, self._ending, packing=self._samples.packing)
 
     def _each(self, readers: Readers, what: str, keep: Callable[[Tensor, Tensor, Tensor], None]) -> Iterator[Progress]:
         """Have all samples read once."""

@@ -10,16 +10,25 @@ import torch
 from torch import Tensor
 
 from tuitrain.config import ConfigError
+from tuitrain.engine.datasets.packing import Packing, Several, are_several
 from tuitrain.engine.datasets.sample import special_kind
 from tuitrain.engine.places import one_line
 from tuitrain.text import clean, first_few
 
 
 class Samples:
-    """The samples of a `Dataset`, each as two tensors."""
+    """The samples of a `Dataset`, each as two tensors.
 
-    def __init__(self, which: str, dataset: Any) -> None:
+    Args:
+        packing: that of one that was read before, where it has several inputs.
+
+    Attributes:
+        packing: how several inputs are in the first of the two; of the sample that was read first, and others must have it.
+    """
+
+    def __init__(self, which: str, dataset: Any, packing: Packing | None = None) -> None:
         self._which, self._dataset, self._kind = which, dataset, f"a {type(dataset).__name__}"
+        self.packing = packing
 
     def count(self, whole: str) -> int:
         """Raises: ConfigError: there are none, or it cannot say how many."""
@@ -41,13 +50,33 @@ class Samples:
         try:
             value, label = pair(sample)
         except (TypeError, ValueError, AttributeError):
-            raise ConfigError(f"{which} is {_described(sample)}; it must be (input, label), or a dict of `label` and one input.") from None
+            raise ConfigError(f"{which} is {_described(sample)}; it must be (input, label), or a dict of `label` and its inputs.") from None
         try:
-            return _ordinary(as_tensor(value).detach()), _label(label)
+            inputs = self._packed(which, value) if are_several(value) else _ordinary(as_tensor(value).detach())
+            return inputs, _label(label)
         except (TypeError, ValueError, RuntimeError) as error:
             kinds = "the input must be a tensor, an array or an image of bytes, and the label a number, a tensor, an array or an image"
             both = f"({type(value).__name__}, {type(label).__name__})"
             raise ConfigError(f"{which} is {both}, and {kinds} ({one_line(error)}).") from None
+
+    def _packed(self, which: str, value: Any) -> Tensor:
+        """Several inputs of a sample as a row of bytes.
+
+        Raises:
+            ConfigError: they are not like those of the first one.
+            Exception: one of them is no tensor.
+        """
+        several: Several
+        if isinstance(value, Mapping):
+            several = {name: _batched(name, part) for name, part in value.items()}
+        else:
+            several = [_batched(place, part) for place, part in enumerate(value)]
+        packing = Packing.of(several)
+        self.packing = self.packing or packing
+        if packing != self.packing:
+            both = f"{packing.in_words()}, and the first one {self.packing.in_words()}"
+            raise ConfigError(f"{which} has the inputs {both}; they must be alike.")
+        return packing.pack(several)[0]
 
     def alike(self, index: int, first: Tensor, label: Tensor) -> tuple[Tensor, Tensor]:
         """As `get`, of a sample whose input and label must be of the shapes and types of the first one's.
@@ -69,13 +98,14 @@ class Samples:
 
 
 def pair(sample: Any) -> tuple[Any, Any]:
-    """Input and label of a sample; of a dict the label is what it calls `label` or `labels`, and the input all else that it has."""
+    """Input and label of a sample; of a dict the label is its `label` or `labels`, and the input what else it has, several as a dict."""
     if isinstance(sample, (tuple, list)):
         value, label = sample
         return value, label
     (name,) = [name for name in ("label", "labels") if name in sample]
-    (value,) = [value for other, value in sample.items() if other != name]
-    return value, sample[name]
+    rest = {other: value for other, value in sample.items() if other != name}
+    first, *others = rest.values()
+    return (rest if others else first), sample[name]
 
 
 def as_tensor(value: Any) -> Tensor:
@@ -94,6 +124,17 @@ def _described(sample: Any) -> str:
     if isinstance(sample, (tuple, list)):
         return f"{kind} of {len(sample)}"
     return f"{kind} of {clean(first_few(list(map(str, sample))))}" if isinstance(sample, Mapping) and sample else kind
+
+
+def _batched(name: Any, part: Any) -> Tensor:
+    """Raises: TypeError: it is nothing that a row could hold."""
+    try:
+        tensor = _ordinary(as_tensor(part).detach()).cpu()
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise TypeError(f"input {name!r}: {error}") from None
+    if tensor.is_complex() or tensor.numel() == 0:
+        raise TypeError(f"input {name!r} is {list(tensor.shape)} of {tensor.dtype}")
+    return tensor[None]
 
 
 def _ordinary(tensor: Tensor) -> Tensor:

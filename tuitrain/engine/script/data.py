@@ -8,6 +8,7 @@ import json
 from tuitrain.config import LOSSES, RunConfig, is_import_string
 from tuitrain.engine.datasets.decode import FORMATS
 from tuitrain.engine.datasets.folder_contents import mixing_key
+from tuitrain.engine.datasets.sample import for_model, is_whole
 from tuitrain.engine.datasets.synthetic import random_samples, synthetic_images
 from tuitrain.engine.datasets.torch_samples import as_tensor, pair
 from tuitrain.engine.own.imports import CONFIG, NUM_CLASSES
@@ -55,26 +56,39 @@ def loading(config: RunConfig, facts: Facts) -> tuple[str, str]:
         ours = f"{inspect.getsource(mixing_key)}\n\n{inspect.getsource(held_out)}"
         return "a folder of images", f"\n{ours}\n\nSIDE = {config.image_size}  # pixels\n{_formats()}\n\n\n{_IMAGES}\n\n{load}"
     given_config = CONFIG if CONFIG in facts.given["data"] else ""
-    own = f"\n{inspect.getsource(pair)}\n\n{inspect.getsource(as_tensor)}\n\n{_OWN.format(given=given_config, **_LABELS[targets])}"
+    own = f"\n{inspect.getsource(pair)}\n\n{inspect.getsource(as_tensor)}\n\n"
+    own += "" if facts.several is None else _listed(facts.several)
+    own += (_OWN if facts.several is None else _SEVERAL).format(given=given_config, **_LABELS[targets])
     if facts.scores is not None:
-        return "your own", _anew(config, own, targets, facts.scores)
+        return "your own", _anew(config, own, facts, facts.scores)
     counts = not is_import_string(config.model) or NUM_CLASSES in facts.given["model"]
     return "your own", own + _counted(config, targets) if counts else own
 
 
-def _anew(config: RunConfig, own: str, targets: Targets, scores: int) -> str:
+def _listed(several: tuple[str, ...]) -> str:
+    """The code that has several inputs in the order in which the network is called with them."""
+    found = "[" + ", ".join(f"inputs[{_literal(name)}]" for name in several) + "]" if several[0] else "list(inputs)"
+    return f'def listed(inputs):\n    """Several inputs, as the network takes them."""\n    return {found}\n\n\n'
+
+
+def _anew(config: RunConfig, own: str, facts: Facts, scores: int) -> str:
     """The code for training samples that are read anew in each epoch, from that for others."""
-    read = f"{inspect.getsource(mixed)}\n\n{inspect.getsource(seed_sample)}\n\n{_READ.format(label=_READ_LABELS[targets])}"
+    value = "as_tensor(value)" if facts.several is None else "[as_tensor(one) for one in listed(value)]"
+    read = _READ.format(value=value, label=_READ_LABELS[facts.targets])
+    read = f"{inspect.getsource(mixed)}\n\n{inspect.getsource(seed_sample)}\n\n{read}"
     own = own.replace(_MADE, f"{read}\n\n{_MADE}").replace(_IN_MEMORY, "")
-    lines = ["are_images = as_tensor(pair(train[0])[0]).dim() == 3", f"num_classes = {scores}"]
+    lines = ["are_images = as_tensor(pair(train[0])[0]).dim() == 3"] if facts.several is None else []
+    lines += [f"num_classes = {scores}"]
     if is_fitted(config):
         lines.append(f"train_inputs, _ = next(read(train, 0, [range(min({FIT_SAMPLES}, len(train)))]))")
     return own + "".join(f"{line}\n" for line in lines)
 
 
-def train_count(scores: int | None) -> str:
+def train_count(facts: Facts) -> str:
     """How many training samples there are, as an expression of what `loading` leaves."""
-    return "len(train_inputs)" if scores is None else "len(train)"
+    if facts.scores is not None:
+        return "len(train)"
+    return "len(train_inputs)" if facts.several is None else "len(train_labels)"
 
 
 def _counted(config: RunConfig, targets: Targets) -> str:
@@ -91,6 +105,8 @@ def _counted(config: RunConfig, targets: Targets) -> str:
 def input_lines(config: RunConfig, facts: Facts, dtype: str) -> list[str]:
     """What a network takes of the inputs in `rows`."""
     kind = facts.kind
+    if facts.several is not None:
+        return [f"    inputs = [for_model(part[rows].to(device), {dtype}, copy=True) for part in inputs]"]
     picked = f"inputs[rows]{'.contiguous()' if facts.contiguous else ''}"
     # Where nothing is divided, a slice would stay a view of the data, which one's own model may change in place.
     stay = "torch.int64, copy=True)  # whole numbers stay such"
@@ -106,6 +122,12 @@ def input_lines(config: RunConfig, facts: Facts, dtype: str) -> list[str]:
         ]
     copied = ", copy=True" if kind == "random" and is_import_string(config.model) else ""
     return [f"    inputs = {picked}.to(device, {dtype}{copied}){scaling(kind)}"]
+
+
+def input_functions(facts: Facts) -> list[str]:
+    """What `input_lines` calls."""
+    functions = () if facts.several is None else (is_whole, for_model)
+    return [line for function in functions for line in (inspect.getsource(function), "")]
 
 
 def scaling(kind: DataKind) -> str:
@@ -212,6 +234,21 @@ if test is not None:
     test_inputs, test_labels = in_memory(test)
 '''
 
+_SEVERAL = '''def in_memory(part):
+    """Several inputs [N, ...] and labels {shape} of a part, which may be a torch Dataset."""
+    if isinstance(part, (tuple, list)):
+        return listed(part[0]), part[1]{long}
+    samples = [pair(part[index]) for index in range(len(part))]
+    columns = zip(*(listed(value) for value, _ in samples))
+    return [torch.stack([as_tensor(one) for one in column]) for column in columns], {labels}
+
+
+train, test = make_data({given})
+train_inputs, train_labels = in_memory(train)
+if test is not None:
+    test_inputs, test_labels = in_memory(test)
+'''
+
 _MADE, _IN_MEMORY = "train, test = make_data(", "train_inputs, train_labels = in_memory(train)\n"
 _READ = '''class Drawn(Dataset):
     """The training samples in an epoch: what is drawn of one depends on seed, epoch and its number alone, in whatever process."""
@@ -225,7 +262,7 @@ _READ = '''class Drawn(Dataset):
     def __getitem__(self, index):
         seed_sample(seed, self.epoch, index)
         value, label = pair(self.part[index])
-        return as_tensor(value), {label}
+        return {value}, {label}
 
 
 def read(part, epoch, batches):

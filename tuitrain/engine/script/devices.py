@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tuitrain.config import LOSSES, RunConfig, is_import_string
 from tuitrain.engine.script import ranks
+from tuitrain.engine.script.facts import Facts
 
 
 def is_numbered(config: RunConfig) -> bool:
@@ -40,10 +41,10 @@ def _current(first: str) -> list[str]:
     return ['if device.type == "cuda":', "    torch.cuda.set_device(device)  # and nothing on cuda:0"]
 
 
-def replica_lines(config: RunConfig) -> list[str]:
+def replica_lines(config: RunConfig, facts: Facts) -> list[str]:
     """After `model` is on `device`: what stands for it there and elsewhere."""
     if config.strategy == "dp":
-        return _data_parallel(config)
+        return _data_parallel(config, facts)
     lines = []
     if config.strategy == "split" and _is_spread(config):
         lines += [
@@ -63,12 +64,13 @@ def needs_copy(config: RunConfig) -> bool:
     return config.strategy == "split" and _is_spread(config)
 
 
-def split_function(config: RunConfig, *, classes_last: bool) -> list[str]:
-    """One step's forward and backward over all replicas, as a function; `classes_last`: see `scores`."""
+def split_function(config: RunConfig, facts: Facts) -> list[str]:
+    """One step's forward and backward over all replicas, as a function."""
     spread = _is_spread(config)
     replica = "models[where]" if spread else "model"
-    parts = f"inputs.chunk(len(devices), dim={config.batch_dim}), labels.chunk(len(devices))"
-    forward = [f"outputs = {scores(config, replica, 'part', classes_last=classes_last)}"]
+    parts = f"{ranks.chunked('len(devices)', f', dim={config.batch_dim}', facts)}, labels.chunk(len(devices))"
+    moved = "part.to(where)" if facts.several is None else "[one.to(where) for one in part]"
+    forward = [f"outputs = {scores(config, replica, 'part', facts)}"]
     outputs = "outputs"
     if config.precision == "bf16":
         kind = "where.type" if spread else "device.type"
@@ -80,7 +82,7 @@ def split_function(config: RunConfig, *, classes_last: bool) -> list[str]:
         begin = [
             "    # A copy between two GPUs waits for all that both were given before, so all parts are on their way first.",
             f"    parts = zip(devices, {parts})",
-            "    parts = [(where, part.to(where), truth.to(where)) for where, part, truth in parts]",
+            f"    parts = [(where, {moved}, truth.to(where)) for where, part, truth in parts]",
             "    losses = []",
             "    for where, part, truth in parts:",
         ]
@@ -99,23 +101,29 @@ def split_function(config: RunConfig, *, classes_last: bool) -> list[str]:
     ]
 
 
-def scores(config: RunConfig, model: str, given: str, *, classes_last: bool) -> str:
-    """The call that gives what the loss is computed of for `given`; one's own loss gets all of what one's own model gives.
+def scores(config: RunConfig, model: str, given: str, facts: Facts) -> str:
+    """The call that gives what the loss is computed of for `given`; one's own loss gets all of what one's own model gives."""
+    if facts.several is not None:
+        named = (f"{name}={given}[{place}]" for place, name in enumerate(facts.several))
+        given = ", ".join(named) if facts.several[0] else f"*{given}"
+    call = f"{model}({given})"
+    own = is_import_string(config.model) and config.loss in LOSSES
+    return scores_of(call, classes_last=facts.classes_last) if own else call
+
+
+def scores_of(outputs: str, *, classes_last: bool) -> str:
+    """The scores among one's own model's outputs, as torch's losses want them.
 
     Args:
         classes_last: the model gives the classes on the last axis, and torch's losses want them on the second.
     """
-    call = f"{model}({given})"
-    return scores_of(call, classes_last=classes_last) if is_import_string(config.model) and config.loss in LOSSES else call
-
-
-def scores_of(outputs: str, *, classes_last: bool) -> str:
-    """The scores among one's own model's outputs, as torch's losses want them; `classes_last`: see `scores`."""
     return f"logits({outputs}){'.movedim(-1, 1)' if classes_last else ''}"
 
 
-def _data_parallel(config: RunConfig) -> list[str]:
+def _data_parallel(config: RunConfig, facts: Facts) -> list[str]:
     lines = list(_BF16) if config.precision == "bf16" else []
+    if facts.several is not None:
+        lines = [line.replace("inputs)", "*inputs, **named)") for line in lines]
     kind = "nn.DataParallel"
     if config.batch_dim:
         lines, kind = [*lines, *_GATHERING], "GatheringParallel"

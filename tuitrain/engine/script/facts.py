@@ -17,6 +17,7 @@ class Facts:
         has_test: whether there is test data; `None`: only the data will say.
         targets: what its labels are for the model.
         whole: the inputs are whole numbers, such as those of tokens; `None` where nobody has looked.
+        several: what the network calls its inputs, in their order and "" for each where it does not; `None` where there is only one.
         given: what the person's own functions are called with, by their fields.
         scores: how many the network gives, where the training samples are read anew in each epoch; else `None`.
         classes_last: the network gives the scores of positions as [N, ..., C].
@@ -29,6 +30,7 @@ class Facts:
     has_test: bool | None
     targets: Targets
     whole: bool | None
+    several: tuple[str, ...] | None
     given: Arguments
     scores: int | None
     classes_last: bool

@@ -75,10 +75,10 @@ def model_part(config: RunConfig, facts: Facts) -> str:
     lines += [*_seed(config), f"model = {call}.to(device{dtype}){untried}"]
     in_channels_last = config.precision != "fp64" and not facts.contiguous
     wide: list[str] = []
-    if in_channels_last and kind == "custom":
+    if in_channels_last and kind == "custom" and facts.several is None:
         images = "train_inputs.dim() == 4" if facts.scores is None else "are_images"
         wide = [f"if {images}:", *(f"    {line}" for line in _in_channels_last(own=built_in is None))]
-    elif in_channels_last and kind != "random" and not takes_rows(config):
+    elif in_channels_last and kind not in ("random", "custom") and not takes_rows(config):
         wide = _in_channels_last(own=built_in is None)
     if wide and built_in is None and facts.contiguous is None:
         wide.insert(0, "# In this memory a .view() after a convolution may be refused; .reshape() does the same, and is not.")
@@ -88,9 +88,9 @@ def model_part(config: RunConfig, facts: Facts) -> str:
     if MODEL in facts.given.get("optimizer", ()):
         moves[0] += "" if facts.contiguous is not None else "  # without config, where it takes none"
         # It gets the model itself, and not what stands for that on several devices.
-        lines += [*moves, *replica_lines(config), *criterion]
+        lines += [*moves, *replica_lines(config, facts), *criterion]
     else:
-        lines += [*replica_lines(config), *criterion, *moves]
+        lines += [*replica_lines(config, facts), *criterion, *moves]
     return "\n".join(lines)
 
 
@@ -100,8 +100,8 @@ def training_part(config: RunConfig, facts: Facts) -> str:
     lines = [_title("training") + f"batch_size = {config.batch_size}", f"epochs = {config.epochs}"]
     if config.max_steps is not None:
         lines.append(f"max_steps = {config.max_steps}")
-    lines += ["", "", "def batch(inputs, labels, rows):", '    """The samples in `rows`, on the device, ready for the model."""']
-    lines += data.input_lines(config, facts, dtype)
+    lines += ["", "", *data.input_functions(facts), "def batch(inputs, labels, rows):"]
+    lines += ['    """The samples in `rows`, on the device, ready for the model."""', *data.input_lines(config, facts, dtype)]
     if takes_rows(config):
         condition = "inputs = inputs.permute(0, 2, 3, 1).flatten(2)"
         rows = "  # a sequence of rows: red, green and blue of their pixels"
@@ -116,11 +116,11 @@ def training_part(config: RunConfig, facts: Facts) -> str:
         functions = (tensors, named_logits, logits) if config.loss in LOSSES else (named_logits, logits)
         lines += [line for function in functions for line in (inspect.getsource(function), "")]
     if config.strategy == "split":
-        lines += [*split_function(config, classes_last=facts.classes_last), "", ""]
+        lines += [*split_function(config, facts), "", ""]
     elif config.strategy == "ddp":
-        lines += [*ranks.functions(config), "", ""]
+        lines += [*ranks.functions(config, facts), "", ""]
     lines += [
-        *speedrun.before_lines(config, data.train_count(facts.scores)),
+        *speedrun.before_lines(config, data.train_count(facts)),
         "step = 0",
         "for epoch in range(1, epochs + 1):",
         "    model.train()",
@@ -137,7 +137,7 @@ def training_part(config: RunConfig, facts: Facts) -> str:
 
 
 def _epoch(config: RunConfig, facts: Facts) -> list[str]:
-    lines, count = [], data.train_count(facts.scores)
+    lines, count = [], data.train_count(facts)
     rows = "slice(start, start + batch_size)"
     if config.shuffle:
         rows = "order[start : start + batch_size]"
@@ -174,7 +174,7 @@ def _test(config: RunConfig, facts: Facts) -> list[str]:
         call = f"logits({model}(images))" if is_import_string(config.model) else f"{model}(images)"
         score = f"lambda images: {call}{'.float()' if config.precision == 'bf16' else ''}"
     views = f"six_views({score}, inputs)" if config.tta else None
-    outputs = views or scores(config, model, "inputs", classes_last=facts.classes_last)
+    outputs = views or scores(config, model, "inputs", facts)
     lines = [*_TEST_BEFORE, *_forward(config, facts, " " * 12, outputs), _TEST_LOSS]
     if facts.targets == "numbers":
         lines += ['    print(f"epoch {epoch} test loss {mean} (sum over batches {loss_sum})")']
@@ -182,13 +182,15 @@ def _test(config: RunConfig, facts: Facts) -> list[str]:
         has_all = config.loss not in LOSSES and is_import_string(config.model)
         given = scores_of("outputs", classes_last=facts.classes_last) if has_all else "outputs"
         lines += [f"            right += ({given}.argmax(1) == labels).sum().item()", loss.told(facts.targets)]
+    if facts.several is not None:
+        lines = [line.replace("len(test_inputs)", "len(test_labels)") for line in lines]
     if facts.has_test is None:
         lines = ["    if test is not None:", *(f"    {line}" for line in lines)]
     return ranks.on_rank_0(lines) if config.strategy == "ddp" else lines
 
 
 def _forward(config: RunConfig, facts: Facts, indent: str, outputs: str | None = None) -> list[str]:
-    lines = [f"outputs = {outputs or scores(config, 'model', 'inputs', classes_last=facts.classes_last)}"]
+    lines = [f"outputs = {outputs or scores(config, 'model', 'inputs', facts)}"]
     if config.precision == "bf16" and config.strategy != "dp":
         lines = ["with torch.autocast(device.type, torch.bfloat16):", f"    {lines[0]}"]
     if config.output_device is not None:

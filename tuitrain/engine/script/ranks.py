@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tuitrain.config import RunConfig, is_import_string, parse_device
+from tuitrain.engine.script.facts import Facts
 
 
 def names(config: RunConfig) -> tuple[str, ...]:
@@ -71,20 +72,28 @@ def end_lines(config: RunConfig) -> list[str]:
     return [end] if _on_gpu(config) else ["del sums", end]
 
 
-def functions(config: RunConfig) -> list[str]:
+def functions(config: RunConfig, facts: Facts) -> list[str]:
     """What the training loop calls: a rank's part of a batch and, for a model that may draw random numbers, its seed."""
-    dim = f", dim={config.batch_dim}" if config.batch_dim else ""
+    parts = chunked("world", f", dim={config.batch_dim}" if config.batch_dim else "", facts)
+    parts = parts if facts.several is None else f"list({parts})"
     seeding = ["", "", *_SEEDING, *(_SEEDING_OWN if is_import_string(config.model) else ())] if draws(config) else []
     return [
         "def own_part(inputs, labels):",
         '    """This rank\'s part of a batch, and which share of its samples that is."""',
-        f"    parts, truths = inputs.chunk(world{dim}), labels.chunk(world)",
+        f"    parts, truths = {parts}, labels.chunk(world)",
         "    if rank < len(parts):",
         "        return parts[rank], truths[rank], len(truths[rank]) / len(labels)",
         "    # A small batch has fewer parts than there are ranks: this one joins in with a loss that weighs nothing.",
         "    return parts[0], truths[0], 0.0",
         *seeding,
     ]
+
+
+def chunked(count: str, dim: str, facts: Facts) -> str:
+    """The inputs in `count` parts, as an expression; `dim` names the axis where it has to."""
+    if facts.several is None:
+        return f"inputs.chunk({count}{dim})"
+    return f"zip(*(one.chunk({count}) for one in inputs))"
 
 
 def step_lines(config: RunConfig, forward: list[str]) -> list[str]:

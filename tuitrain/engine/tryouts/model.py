@@ -161,7 +161,8 @@ def _names(model: nn.Module) -> list[str]:
 def _check_forward(model: nn.Module, dataset: Dataset, config: RunConfig, device: torch.device) -> Tensor:
     """See `_try_forward`."""
     inputs, labels = batch(dataset.train, slice(0, 2), model_dtype(config), config.batch_dim)
-    given = f"inputs {list(inputs.shape)} of the data {dataset.source!r}"
+    shape_of = list(inputs.shape) if dataset.train.packing is None else dataset.train.in_words(len(labels))
+    given = f"inputs {shape_of} of the data {dataset.source!r}"
     model.eval()
     try:
         with untouched_random(device), torch.no_grad(), autocast(config, device):

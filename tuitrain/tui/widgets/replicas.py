@@ -146,8 +146,8 @@ class _Table:
         self._palette, self._stats, self._slow, self._width, self._old = palette, stats, slow, width, old
         self._index = len(str(max(replica.index for replica in replicas)))
         self._device = max(len(replica.device) for replica in replicas)
-        self._input = max(len(_shapes(replica.input, replica.inputs)) for replica in replicas)
-        self._output = max(len(_shapes(replica.output, replica.outputs)) for replica in replicas)
+        self._input = max(len(words.shapes(replica.input, replica.inputs)) for replica in replicas)
+        self._output = max(len(words.shapes(replica.output, replica.outputs)) for replica in replicas)
         room = width - (self._index + 1 + self._device + 2 + self._input + 3 + self._output)
         kept = []
         for column in _KEPT:
@@ -165,8 +165,8 @@ class _Table:
         row = Row(f"{replica.index:>{self._index}} ", palette.dim).add(f"{replica.device:<{self._device}}  ", palette.strong)
         if replica.input is None:
             return row.add("idle: the batch has no part for it", palette.dim).strip(self._width)
-        row.add(f"{_shapes(replica.input, replica.inputs):<{self._input}}", palette.text).add(" → ", palette.dim)
-        row.add(f"{_shapes(replica.output, replica.outputs):<{self._output}}", palette.text)
+        row.add(f"{words.shapes(replica.input, replica.inputs):<{self._input}}", palette.text).add(" → ", palette.dim)
+        row.add(f"{words.shapes(replica.output, replica.outputs):<{self._output}}", palette.text)
         mark = f"  {_SLOWEST}" if replica.index == self._slow else ""
         for column in self._columns:
             # Columns stay where they are when a mark comes and goes: it takes the place of the row's last values.
@@ -185,7 +185,3 @@ def _stats(record: RunRecord) -> dict[int, ReplicaStat]:
         return {}
     older = shapes is not None and shapes.step > found.step
     return {stat.index: msgspec.structs.replace(stat, loss=None) if older else stat for stat in found.replicas}
-
-
-def _shapes(first: tuple[int, ...] | None, several: tuple[tuple[int, ...], ...] | None) -> str:
-    return " ".join(words.shape(sizes) for sizes in several) if several else words.shape(first)

@@ -30,6 +30,7 @@ from tuitrain.allowance import Allowance
 from tuitrain.config import ConfigError, RunConfig
 from tuitrain.engine.control import Interrupted
 from tuitrain.engine.datasets.file_names import FileNames
+from tuitrain.engine.datasets.packing import Packing
 from tuitrain.engine.datasets.readers.wire import LONGEST, Answer, Ask, Done, Failed, Layout, PartName, Task, answer, encoded, ended
 from tuitrain.engine.datasets.sample import IGNORED
 from tuitrain.python import module_arguments
@@ -70,6 +71,7 @@ class Readers:
         ending: see the attribute.
         images: of a folder of images its path and their names; else the data is a function.
         labels: of all samples [N], where they do not come with the samples.
+        packing: how several inputs of a sample are in `first`.
 
     Attributes:
         workers: how many processes read.
@@ -91,6 +93,7 @@ class Readers:
         *,
         images: tuple[Path, FileNames] | None = None,
         labels: Tensor | None = None,
+        packing: Packing | None = None,
     ) -> None:
         self.workers, self.ending = workers_for(config), ending
         self.ahead = max(2, -(-_SAMPLES_AHEAD * self.workers // config.batch_size))
@@ -102,7 +105,7 @@ class Readers:
         self._left = [0] * layout.places
         # What each place is for; None where nobody asks for that any more.
         self._owners: list[tuple[int, bytes] | None] = [None] * layout.places
-        ask = Ask(config, part, count, layout, self.workers, None if images is None else str(images[0]))
+        ask = Ask(config, part, count, layout, self.workers, None if images is None else str(images[0]), packing)
         try:
             self._link, self._process, memory = _started(ask, None if images is None else images[1])
         except OSError as error:

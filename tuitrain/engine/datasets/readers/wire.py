@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from tuitrain.config import RunConfig
+from tuitrain.engine.datasets.packing import Packing
 from tuitrain.engine.datasets.sample import is_image
 from tuitrain.signals import signal_name
 
@@ -83,6 +84,7 @@ class Ask(msgspec.Struct, frozen=True):
         count: how many samples there are.
         workers: how many processes read.
         folder: that of images, whose names are in the memory that comes with this; else the data is a person's own function.
+        packing: how several inputs of a sample are in its row.
     """
 
     config: RunConfig
@@ -91,6 +93,7 @@ class Ask(msgspec.Struct, frozen=True):
     layout: Layout
     workers: int
     folder: str | None = None
+    packing: Packing | None = None
 
 
 class Task(msgspec.Struct, frozen=True, tag=True):
