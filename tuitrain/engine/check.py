@@ -12,8 +12,8 @@ from tuitrain.engine.data import rows_of, stand_in
 from tuitrain.engine.models import build_model, model_dtype, takes_rows
 from tuitrain.engine.own.imports import import_string
 from tuitrain.engine.placement import place
-from tuitrain.engine.prepare import check_data
 from tuitrain.engine.strategies.choose import check_even, resolve
+from tuitrain.engine.tryouts.data import check_data
 from tuitrain.engine.tryouts.model import tried
 from tuitrain.engine.tryouts.optimizer import try_optimizer
 from tuitrain.engine.weights import given_weights

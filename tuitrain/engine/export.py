@@ -12,8 +12,8 @@ import torch
 
 from tuitrain.config import OF_CLASSES, ConfigError, RunConfig
 from tuitrain.engine import checkpoint
+from tuitrain.engine.environment import READ_ANEW, SEVERAL
 from tuitrain.engine.own.imports import arguments_of_run
-from tuitrain.engine.prepare import READ_ANEW, SEVERAL
 from tuitrain.engine.script.facts import Facts
 from tuitrain.engine.script.parts import data_part, header, model_part, training_part
 from tuitrain.events import DataKind, RunStarted

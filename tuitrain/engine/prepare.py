@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Generator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -13,18 +12,17 @@ import msgspec
 import torch
 from torch import nn
 
-from tuitrain import version
-from tuitrain.config import DEFAULTS, MODELS, ConfigError, RunConfig
+from tuitrain.config import MODELS, ConfigError, RunConfig
 from tuitrain.engine import fingerprint
 from tuitrain.engine.batches import Batches
 from tuitrain.engine.checksum import checksum
 from tuitrain.engine.control import Control, Interrupted
-from tuitrain.engine.data import Dataset, batch, load_data, rows_of
+from tuitrain.engine.data import Dataset, load_data, rows_of
 from tuitrain.engine.datasets.doubts import data_doubts
 from tuitrain.engine.datasets.home import settled
 from tuitrain.engine.datasets.packing import Unpacked
-from tuitrain.engine.datasets.sample import is_whole
 from tuitrain.engine.datasets.samples import closed_on_failure
+from tuitrain.engine.environment import environment, facts_of
 from tuitrain.engine.failures import describe, is_out_of_memory, reaching
 from tuitrain.engine.group import Group
 from tuitrain.engine.models import build_model, model_dtype, takes_rows
@@ -36,17 +34,13 @@ from tuitrain.engine.schedule import try_schedule
 from tuitrain.engine.seeding import seed_replicas
 from tuitrain.engine.strategies.choose import check_even, check_gradients, copies, nature_notices, resolve
 from tuitrain.engine.substitutes import substitute
+from tuitrain.engine.tryouts.data import check_data
 from tuitrain.engine.tryouts.doubts import doubt
 from tuitrain.engine.tryouts.model import tried, try_alone
 from tuitrain.engine.tryouts.optimizer import try_optimizer
 from tuitrain.engine.warm_up import fit, warm_up
 from tuitrain.engine.weights import given_weights
 from tuitrain.events import Event, Notice, Progress, RunStarted
-
-SEVERAL = "several_inputs"
-"""In the environment of a run whose network takes several inputs: what it calls them or, where it takes them in their order, how many."""
-READ_ANEW = "read_anew_for_scores"
-"""In the environment of a run with training samples of a person's own that are read anew in each epoch: how many scores there are."""
 
 
 @dataclass(frozen=True)
@@ -194,7 +188,7 @@ def prepare(
         yield from nature_notices(resolved, model, devices if group is None else own * count)
         resolved = msgspec.structs.replace(resolved, data=dataset.source, weights=config.weights if given is None else str(given.path))
         control.resolved = resolved
-        control.environment = environment(devices) | _facts_of(dataset)
+        control.environment = environment(devices) | facts_of(dataset)
         control.environment |= noted_arguments(resolved)
         if group is not None and dataset.train.readers is not None:
             dataset.train.readers.ending = lambda: False  # ranks take each step together, and end after one
@@ -222,66 +216,6 @@ def _in_words(dataset: Dataset) -> str:
     """What ranks have to have the same of; a data function of one's own may draw in each of them anew."""
     samples = f"{dataset.kind} with {len(dataset.train):,} training and {len(dataset.test or ()):,} test samples"
     return samples if dataset.train.reads_labels else f"{samples} (their labels {checksum(dataset.train.labels):08x})"
-
-
-def check_data(config: RunConfig, dataset: Dataset) -> None:
-    """Raises: ConfigError: a field asks for what the data has not."""
-    if config.image_size != DEFAULTS.image_size and dataset.kind != "imagefolder":
-        raise ConfigError(f"image_size: {config.image_size} is for a folder of images, and {dataset.source} is none; leave image_size out.")
-    if config.batch_dim and dataset.train.packing is not None:
-        several = f"a sample of {dataset.source} has several: {dataset.train.in_words()}"
-        raise ConfigError(f"batch_dim: {config.batch_dim} is for a single input, and {several}; it must be 0.")
-    if config.loss == "mse" and dataset.classes:
-        raise ConfigError(f"loss: mse is of numbers, and the labels of {dataset.source} are class numbers, which cross_entropy is for.")
-    asking = f"augment: {config.augment}" if config.augment != "none" else "tta: true" if config.tta else None
-    if asking and (dataset.train.inputs.dim() != 4 or dataset.train.as_rows or config.batch_dim):
-        shape = dataset.train.in_words()
-        if dataset.train.as_rows:
-            shape = str(list(batch(dataset.train, slice(0, 1), torch.float32, 0)[0].shape[1:]))
-        raise ConfigError(f"{asking} is for images; a sample of {dataset.source} is {shape} with batch_dim {config.batch_dim}.")
-    if asking and dataset.train.labels.dim() > 2:
-        raise ConfigError(f"{asking} moves images, and not labels for each of their pixels, which {dataset.source} has; leave it out.")
-    _check_edges(config, dataset)
-    if config.target_accuracy is not None and dataset.test is None:
-        raise ConfigError(f"target_accuracy: {config.target_accuracy} is of test data, and {dataset.source} has none; it must be none.")
-
-
-def _check_edges(config: RunConfig, dataset: Dataset) -> None:
-    """Raises: ConfigError: the images have fewer pixels than are reflected at their edges."""
-    least = max(3 if config.augment == "flip-shift" else 0, 2 if config.tta else 0)
-    shape = list(dataset.train.inputs.shape[1:])
-    if least and min(shape[1:]) < least:
-        asking = "augment: flip-shift" if least == 3 else "tta: true"
-        raise ConfigError(f"{asking} needs images of {least}×{least} pixels or more; one of {dataset.source} is {shape}.")
-
-
-def _facts_of(dataset: Dataset) -> dict[str, str | int]:
-    """What an exported script has to know of the data."""
-    facts: dict[str, str | int] = {"memory_format": "contiguous"} if dataset.train.contiguous else {}
-    if dataset.kind != "custom":
-        return facts
-    if is_whole(dataset.train.inputs):
-        facts["inputs"] = "whole numbers"
-    if dataset.train.packing is not None:
-        facts[SEVERAL] = ", ".join(dataset.train.packing.names) or len(dataset.train.packing.shapes)
-    if dataset.train.classes_last:
-        facts["scores"] = "classes last"
-    if dataset.train.readers is not None:
-        facts[READ_ANEW] = dataset.scores
-    return facts
-
-
-def environment(devices: Sequence[torch.device]) -> dict[str, str | int]:
-    """What a run's numbers depend on beside its configuration."""
-    facts: dict[str, str | int] = {
-        "tuitrain": version(),
-        "torch": str(torch.__version__),
-        "python": platform.python_version(),
-        "threads": torch.get_num_threads(),
-    }
-    if cuda := cuda_devices(devices):
-        facts |= {"cuda": str(torch.version.cuda), "gpu": ", ".join(map(torch.cuda.get_device_name, cuda))}
-    return facts
 
 
 def _placed(
