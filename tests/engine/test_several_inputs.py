@@ -177,6 +177,7 @@ FOUR = torch.arange(6) % CLASSES
         ({"a": torch.zeros(6, 2), "b": torch.zeros(6, 0)}, "the train b are [6, 0] of torch.float32; they must be [N, ...] of numbers and"),
         ({"a": torch.zeros(6, 2), "b": torch.zeros(6).to(torch.complex64)}, "the train b are [6] of torch.complex64; they must be"),
         ({"a": torch.zeros(6), "two words": torch.zeros(6)}, "train part: an input is called 'two words', which can be no parameter of"),
+        ({"from": torch.zeros(6)}, "train part: an input is called 'from', which can be no parameter of a network."),
         ((torch.zeros(6, 2), torch.eye(6).to_sparse()), "the train inputs[1] are a sparse tensor; they must be an ordinary one"),
         ((), "the train inputs are a tuple of 0; they must be a torch tensor, as torch.as_tensor makes one."),
     ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from keyword import iskeyword
 from typing import Any, TypeAlias
 
 import msgspec
@@ -30,6 +31,10 @@ def _has_axes(value: object) -> bool:
     return hasattr(value, "convert") or (isinstance(value, (Tensor, np.ndarray)) and value.ndim > 0)
 
 
+def _can_be_parameter(name: object) -> bool:
+    return isinstance(name, str) and name.isidentifier() and not iskeyword(name)
+
+
 class Packing(msgspec.Struct, frozen=True):
     """How several inputs lie in a row.
 
@@ -51,7 +56,7 @@ class Packing(msgspec.Struct, frozen=True):
             TypeError: one has no name by which a model could be called with it.
         """
         names, parts = (tuple(inputs), [*inputs.values()]) if isinstance(inputs, Mapping) else ((), inputs)
-        if wrong := [name for name in names if not (isinstance(name, str) and name.isidentifier())]:
+        if wrong := [name for name in names if not _can_be_parameter(name)]:
             raise TypeError(f"an input is called {wrong[0]!r}, which can be no parameter of a network")
         types = (str(part.dtype).removeprefix("torch.") for part in parts)
         return cls(names, tuple(tuple(part.shape[1:]) for part in parts), tuple(types))

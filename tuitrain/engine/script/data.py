@@ -37,8 +37,8 @@ def loading(config: RunConfig, facts: Facts) -> tuple[str, str]:
     """What the data is called, and the code that loads it.
 
     The code leaves inputs [N, ...], the images among them as bytes [N, 3, H, W], and labels [N] in `train_inputs`, `train_labels` and,
-    where there is test data, `test_inputs`, `test_labels`. Of training samples that are read anew in each epoch it leaves `train` in the
-    place of the first two, and a function `read`.
+    where there is test data, `test_inputs`, `test_labels`; several inputs are a list of such. Of training samples that are read anew in
+    each epoch it leaves `train` in the place of the first two, and a function `read`.
     """
     kind, targets = facts.kind, facts.targets
     if kind == "synthetic":
@@ -58,7 +58,7 @@ def loading(config: RunConfig, facts: Facts) -> tuple[str, str]:
     given_config = CONFIG if CONFIG in facts.given["data"] else ""
     own = f"\n{inspect.getsource(pair)}\n\n{inspect.getsource(as_tensor)}\n\n"
     own += "" if facts.several is None else _listed(facts.several)
-    own += (_OWN if facts.several is None else _SEVERAL).format(given=given_config, **_LABELS[targets])
+    own += (_ONE if facts.several is None else _SEVERAL).format(**_LABELS[targets]) + _PARTS.format(given=given_config)
     if facts.scores is not None:
         return "your own", _anew(config, own, facts, facts.scores)
     counts = not is_import_string(config.model) or NUM_CLASSES in facts.given["model"]
@@ -220,18 +220,12 @@ train_inputs, train_labels = load_images(folder, train_files)
 test_inputs, test_labels = load_images(folder, test_files)
 """
 
-_OWN = '''def in_memory(part):
+_ONE = '''def in_memory(part):
     """Inputs [N, ...] and labels {shape} of a part, which may be a torch Dataset."""
     if isinstance(part, (tuple, list)):
         return part[0], part[1]{long}
     samples = [pair(part[index]) for index in range(len(part))]
     return torch.stack([as_tensor(value) for value, _ in samples]), {labels}
-
-
-train, test = make_data({given})
-train_inputs, train_labels = in_memory(train)
-if test is not None:
-    test_inputs, test_labels = in_memory(test)
 '''
 
 _SEVERAL = '''def in_memory(part):
@@ -241,13 +235,15 @@ _SEVERAL = '''def in_memory(part):
     samples = [pair(part[index]) for index in range(len(part))]
     columns = zip(*(listed(value) for value, _ in samples))
     return [torch.stack([as_tensor(one) for one in column]) for column in columns], {labels}
+'''
 
+_PARTS = """
 
 train, test = make_data({given})
 train_inputs, train_labels = in_memory(train)
 if test is not None:
     test_inputs, test_labels = in_memory(test)
-'''
+"""
 
 _MADE, _IN_MEMORY = "train, test = make_data(", "train_inputs, train_labels = in_memory(train)\n"
 _READ = '''class Drawn(Dataset):
