@@ -21,7 +21,7 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
 from benchmarks.plain_loop import batches, optimizer_of
-from benchmarks.programs import AS_NICE, SKIPPED_STEPS
+from benchmarks.programs import AS_NICE, AS_TORCH_HAS_IT, SKIPPED_STEPS
 from benchmarks.small_data import make_data
 from benchmarks.turns import Trainee, lines_of
 from tuitrain.config import with_changes
@@ -36,7 +36,7 @@ def plain_ddp(recipe: str, ranks: int) -> Iterator[Trainee]:
         launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks), "--log-dir", folder]
         file = Path(folder) / "times"
         command = [*AS_NICE, *launcher, "-m", "benchmarks.plain_ddp", recipe, str(file)]
-        yield Trainee(command, lambda: lines_of(file), SKIPPED_STEPS, {"OMP_NUM_THREADS": "1"})
+        yield Trainee(command, lambda: lines_of(file), SKIPPED_STEPS, {"OMP_NUM_THREADS": "1", **AS_TORCH_HAS_IT})
 
 
 def main() -> None:

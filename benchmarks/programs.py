@@ -269,6 +269,10 @@ AS_NICE = ["nice", "-n", "10"]
 """As `tuitrain` trains: without, a plain script has more of a processor than it where another process is busy."""
 
 
+AS_TORCH_HAS_IT = {"THP_MEM_ALLOC_ENABLE": "0"}
+"""For a plain program that has its network from the engine, which has torch ask for huge pages."""
+
+
 def loop_command(training: Training, file: Path, *more: str) -> list[str]:
     """The line that starts `plain_loop.py` in this repository's root; `file` gets the moments of its steps."""
     what = [training.recipe, training.data, str(file), "--steps", str(training.steps), "--device", training.device]

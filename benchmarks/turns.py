@@ -21,6 +21,7 @@ import psutil
 
 from benchmarks.programs import (
     AS_NICE,
+    AS_TORCH_HAS_IT,
     ENDLESS,
     HERE,
     SKIPPED_STEPS,
@@ -106,7 +107,7 @@ def plain_loop(training: Training, *, bar: bool = False) -> Iterator[Trainee]:
         file = Path(folder) / "times"
         nice, more = ([], ["--bar"]) if bar else (AS_NICE, [])
         command = [*nice, *loop_command(training, file, *more)]
-        yield Trainee(command, lambda: lines_of(file), training.skipped, on_screen=bar)
+        yield Trainee(command, lambda: lines_of(file), training.skipped, AS_TORCH_HAS_IT, on_screen=bar)
 
 
 @contextmanager

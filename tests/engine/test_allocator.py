@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import os
 import resource
+import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -41,6 +43,16 @@ def page_faults(steps: int) -> int:
     for _ in range(steps):
         step()
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+
+@pytest.mark.parametrize(("chosen", "huge"), [(None, True), ("0", False), ("1", True)])
+def test_large_tensors_may_be_in_huge_pages_unless_the_person_has_chosen(chosen: str | None, huge: bool) -> None:
+    """torch has what it asks for them begin where a page does."""
+    program = "import tuitrain.engine, torch; print([torch.empty(2**20).data_ptr() % 4096 for _ in range(3)])"
+    env = {name: value for name, value in os.environ.items() if name != "THP_MEM_ALLOC_ENABLE"}
+    env |= {} if chosen is None else {"THP_MEM_ALLOC_ENABLE": chosen}
+    done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, check=True, timeout=60)
+    assert (done.stdout.strip() == "[0, 0, 0]") is huge
 
 
 @pytest.mark.usefixtures("no_choice")
