@@ -200,7 +200,10 @@ def data_folder(value: str) -> Path | None:
     if is_import_string(value):
         return None
     if os.sep in value or value.startswith(("~", ".")):
-        raise NoSuchFolder(f"data: the folder {shown} does not exist.{_neighbour(folder)}")
+        # A "/" begins to type a path in the launcher, and may be left before what is none.
+        own = value.removeprefix(os.sep)
+        hint = f" Did you mean {own!r}?" if is_import_string(own) else _neighbour(folder)
+        raise NoSuchFolder(f"data: the folder {shown} does not exist.{hint}")
     known = ", ".join(DATA)
     raise ConfigError(
         f"data: {clean(value)!r} is neither one of {known}, nor a folder, nor an import string like my_package.data:make_data."

@@ -172,6 +172,8 @@ def test_a_folder_that_may_not_be_entered_is_no_cifar10_and_said_to_be_unreadabl
 
 
 def test_nothing_is_an_error_that_names_it() -> None:
+    with pytest.raises(ConfigError, match=r"^data: the folder /my\.sets:photos does not exist\. Did you mean 'my\.sets:photos'\?$"):
+        paths.expected_data("/my.sets:photos")
     with pytest.raises(ConfigError, match=r"^data: the folder /no/such does not exist\.$"):
         paths.expected_data("/no/such")
 

@@ -94,5 +94,17 @@ class Keywords(Net):
         return super().forward(**inputs)
 
 
+class OfImages(nn.Module):
+    """Takes one of them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.head = nn.Linear(48, CLASSES)
+
+    def forward(self, images: Tensor) -> Tensor:
+        scores: Tensor = self.head(images.flatten(1))
+        return scores
+
+
 def make_single() -> nn.Module:
     return Net(torch.float32)

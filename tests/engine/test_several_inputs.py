@@ -92,6 +92,16 @@ def test_they_train_as_in_a_plain_loop(tmp_path: Path, data: str, changes: dict[
     assert of(Notice, events) == []
 
 
+@pytest.mark.parametrize("inputs", [{"images": parts(COUNT, 1)["images"]}, (parts(COUNT, 1)["images"],)])
+def test_a_tuple_or_a_dict_may_have_one_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, inputs: Any) -> None:
+    monkeypatch.setattr(several_sets, "make_dicts", lambda: ((inputs, labels(COUNT)), None))
+    text, losses, evals = exported(several("make_dicts", model="several_sets:OfImages", device="cpu,cpu", strategy="split"), tmp_path)
+    compare(executed(text), losses, evals, 1e-9, 1e-9)
+    events = run(several("make_dicts", model="several_sets:OfImages", device="cpu,cpu", strategy="split"), FakeControl(tmp_path / "again"))
+    first = of(Replicas, events)[0]
+    assert (first.batch, first.replicas[1].input, first.replicas[1].inputs) == ((8, 3, 4, 4), (4, 3, 4, 4), None)
+
+
 def test_floats_have_the_precision_of_the_run(tmp_path: Path) -> None:
     events = run(several("make_dicts", precision="fp32", model="several_sets:make_single"), FakeControl(tmp_path))
     assert list(losses_of(events).values()) == pytest.approx(plain(several("make_dicts"))[0], rel=1e-4)

@@ -63,9 +63,10 @@ def replicas_event(step: int, pattern: Pattern, devices: Sequence[str], losses: 
 
 
 def _batch(pattern: Pattern) -> Shape:
-    """The shape of the whole batch; where the model takes several inputs, which are rows of bytes until then, that of the first of them."""
-    firsts = [shapes.inputs[0] for shapes in pattern.replicas if shapes is not None and len(shapes.inputs) > 1]
-    return (sum(shape[0] for shape in firsts), *firsts[0][1:]) if firsts else pattern.batch
+    """The shape of the whole batch, as its replicas got it: samples with several inputs are rows of bytes until then."""
+    firsts = [shapes.inputs[0] for shapes in pattern.replicas if shapes is not None]
+    samples = sum(first[0] for first in firsts if first)
+    return (samples, *firsts[0][1:]) if pattern.batch[:1] == (samples,) else pattern.batch
 
 
 def _replica(index: int, device: str, shapes: Shapes | None, loss: float | None) -> Replica:
