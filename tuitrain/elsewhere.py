@@ -28,7 +28,9 @@ _PRECISIONS = {
     **dict.fromkeys(("float32", "float", "32", "full"), "fp32"),
     **dict.fromkeys(("float64", "double", "64"), "fp64"),
 }
+"""Precisions by what other programs call them."""
 _HALVES = ("fp16", "float16", "half", "16", "16_mixed", "amp", "mixed")
+"""Those of 16 bits that are not here."""
 
 
 def called_elsewhere(word: str) -> str | None:

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from tuitrain.engine.datasets.sample import for_model
+from tuitrain.engine.datasets.sample import for_model, type_name, type_named
 
 Several: TypeAlias = Mapping[str, Tensor] | Sequence[Tensor]
 """By what the model calls them, or in the order in which it takes them."""
@@ -42,11 +42,15 @@ class Packing(msgspec.Struct, frozen=True):
         names: what the model calls them; empty where it takes them in their order.
         shapes: of each, for one sample.
         types: by torch's names, as "int64".
+        begins: at which byte of a row each begins; those of the largest types come first, so that each is aligned.
+        size: bytes of a row.
     """
 
     names: tuple[str, ...]
     shapes: tuple[tuple[int, ...], ...]
     types: tuple[str, ...]
+    begins: tuple[int, ...]
+    size: int
 
     @classmethod
     def of(cls, inputs: Several) -> Packing:
@@ -55,32 +59,31 @@ class Packing(msgspec.Struct, frozen=True):
         Raises:
             TypeError: one has no name by which a model could be called with it.
         """
-        names, parts = (tuple(inputs), [*inputs.values()]) if isinstance(inputs, Mapping) else ((), inputs)
+        names, parts = tuple(inputs) if isinstance(inputs, Mapping) else (), _parts(inputs)
         if wrong := [name for name in names if not _can_be_parameter(name)]:
             raise TypeError(f"an input is called {wrong[0]!r}, which can be no parameter of a network")
-        types = (str(part.dtype).removeprefix("torch.") for part in parts)
-        return cls(names, tuple(tuple(part.shape[1:]) for part in parts), tuple(types))
-
-    @property
-    def size(self) -> int:
-        """Bytes of a row."""
-        return -(-sum(map(self._bytes, range(len(self.shapes)))) // _ROW) * _ROW
+        begins, end = dict[int, int](), 0
+        for place in sorted(range(len(parts)), key=lambda place: -parts[place].itemsize):
+            begins[place], end = end, end + parts[place][0].nbytes
+        shapes = tuple(tuple(part.shape[1:]) for part in parts)
+        places = tuple(begins[place] for place in range(len(parts)))
+        return cls(names, shapes, tuple(map(type_name, parts)), places, -(-end // _ROW) * _ROW)
 
     def pack(self, inputs: Several) -> Tensor:
         """Rows [N, size] of bytes of inputs [N, ...] on the CPU."""
-        parts = [*inputs.values()] if isinstance(inputs, Mapping) else inputs
+        parts = _parts(inputs)
         rows = torch.zeros(len(parts[0]), self.size, dtype=torch.uint8)
-        for index, begin in self._begins().items():
-            part = parts[index].contiguous().reshape(len(rows), -1).view(torch.uint8)
-            rows[:, begin : begin + part.shape[1]] = part
+        for part, begin in zip(parts, self.begins, strict=True):
+            numbers = part.contiguous().reshape(len(rows), -1).view(torch.uint8)
+            rows[:, begin : begin + numbers.shape[1]] = numbers
         return rows
 
     def unpack(self, rows: Tensor) -> list[Tensor]:
         """The inputs [B, ...] of rows [B, size], in the memory of these."""
-        begins = self._begins()
         found = []
-        for index, (shape, name) in enumerate(zip(self.shapes, self.types, strict=True)):
-            part = rows[:, begins[index] : begins[index] + self._bytes(index)].view(getattr(torch, name))
+        for shape, name, begin in zip(self.shapes, self.types, self.begins, strict=True):
+            dtype = type_named(name)
+            part = rows[:, begin : begin + torch.Size(shape).numel() * dtype.itemsize].view(dtype)
             found.append(part.reshape(len(rows), *shape))
         return found
 
@@ -91,18 +94,9 @@ class Packing(msgspec.Struct, frozen=True):
         told = [f"{name} {[*leading, *shape]}".lstrip() for name, shape in named]
         return " and ".join(filter(None, (", ".join(told[:-1]), told[-1])))
 
-    def _bytes(self, index: int) -> int:
-        dtype: torch.dtype = getattr(torch, self.types[index])
-        return torch.Size(self.shapes[index]).numel() * dtype.itemsize
 
-    def _begins(self) -> dict[int, int]:
-        """Where each begins in a row, the largest types first, so that each is aligned."""
-        order = sorted(range(len(self.shapes)), key=lambda index: -int(getattr(torch, self.types[index]).itemsize))
-        begins, place = {}, 0
-        for index in order:
-            begins[index] = place
-            place += self._bytes(index)
-        return begins
+def _parts(inputs: Several) -> Sequence[Tensor]:
+    return [*inputs.values()] if isinstance(inputs, Mapping) else inputs
 
 
 @dataclass(frozen=True)

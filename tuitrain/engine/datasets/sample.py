@@ -11,6 +11,17 @@ IGNORED = -100
 """The class number of a position that counts for nothing, as torch's losses of classes have it (`ignore_index`)."""
 
 
+def type_name(tensor: Tensor) -> str:
+    """What torch calls the type of its numbers, as "int64"."""
+    return str(tensor.dtype).removeprefix("torch.")
+
+
+def type_named(name: str) -> torch.dtype:
+    """The type that `type_name` has named."""
+    found: torch.dtype = getattr(torch, name)
+    return found
+
+
 def special_kind(tensor: Tensor) -> str | None:
     """What kind of tensor it is that no batch can be cut from; `None` for an ordinary one."""
     if tensor.is_nested:

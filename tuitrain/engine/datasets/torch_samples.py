@@ -64,7 +64,7 @@ class Samples:
 
         Raises:
             ConfigError: they are not like those of the first one.
-            Exception: one of them is no tensor.
+            TypeError: one of them is no tensor, or has no name that a model could be called with.
         """
         several: Several
         if isinstance(value, Mapping):

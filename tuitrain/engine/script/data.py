@@ -84,11 +84,9 @@ def _anew(config: RunConfig, own: str, facts: Facts, scores: int) -> str:
     return own + "".join(f"{line}\n" for line in lines)
 
 
-def train_count(facts: Facts) -> str:
+def train_count(scores: int | None) -> str:
     """How many training samples there are, as an expression of what `loading` leaves."""
-    if facts.scores is not None:
-        return "len(train)"
-    return "len(train_inputs)" if facts.several is None else "len(train_labels)"
+    return "len(train_labels)" if scores is None else "len(train)"
 
 
 def _counted(config: RunConfig, targets: Targets) -> str:

@@ -41,10 +41,10 @@ def _current(first: str) -> list[str]:
     return ['if device.type == "cuda":', "    torch.cuda.set_device(device)  # and nothing on cuda:0"]
 
 
-def replica_lines(config: RunConfig, facts: Facts) -> list[str]:
+def replica_lines(config: RunConfig) -> list[str]:
     """After `model` is on `device`: what stands for it there and elsewhere."""
     if config.strategy == "dp":
-        return _data_parallel(config, facts)
+        return _data_parallel(config)
     lines = []
     if config.strategy == "split" and _is_spread(config):
         lines += [
@@ -120,10 +120,8 @@ def scores_of(outputs: str, *, classes_last: bool) -> str:
     return f"logits({outputs}){'.movedim(-1, 1)' if classes_last else ''}"
 
 
-def _data_parallel(config: RunConfig, facts: Facts) -> list[str]:
+def _data_parallel(config: RunConfig) -> list[str]:
     lines = list(_BF16) if config.precision == "bf16" else []
-    if facts.several is not None:
-        lines = [line.replace("inputs)", "*inputs, **named)") for line in lines]
     kind = "nn.DataParallel"
     if config.batch_dim:
         lines, kind = [*lines, *_GATHERING], "GatheringParallel"
@@ -180,9 +178,9 @@ _BF16 = (
     "        super().__init__()",
     "        self.model = model",
     "",
-    "    def forward(self, inputs):",
+    "    def forward(self, *inputs, **named):",
     "        with torch.autocast(device.type, torch.bfloat16):",
-    "            return self.model(inputs)",
+    "            return self.model(*inputs, **named)",
     "",
     "",
     "model = InBf16(model)",

@@ -35,5 +35,5 @@ def label_lines(config: RunConfig, targets: Targets, dtype: str) -> list[str]:
 
 def told(targets: Targets) -> str:
     """What is printed of a test with an accuracy."""
-    count = "(test_labels >= 0).sum().item()" if targets == "positions" else "len(test_inputs)"
+    count = "(test_labels >= 0).sum().item()" if targets == "positions" else "len(test_labels)"
     return f'    print(f"epoch {{epoch}} test loss {{mean}} (sum over batches {{loss_sum}}) accuracy {{right / {count}}}")'

@@ -88,9 +88,9 @@ def model_part(config: RunConfig, facts: Facts) -> str:
     if MODEL in facts.given.get("optimizer", ()):
         moves[0] += "" if facts.contiguous is not None else "  # without config, where it takes none"
         # It gets the model itself, and not what stands for that on several devices.
-        lines += [*moves, *replica_lines(config, facts), *criterion]
+        lines += [*moves, *replica_lines(config), *criterion]
     else:
-        lines += [*replica_lines(config, facts), *criterion, *moves]
+        lines += [*replica_lines(config), *criterion, *moves]
     return "\n".join(lines)
 
 
@@ -120,7 +120,7 @@ def training_part(config: RunConfig, facts: Facts) -> str:
     elif config.strategy == "ddp":
         lines += [*ranks.functions(config, facts), "", ""]
     lines += [
-        *speedrun.before_lines(config, data.train_count(facts)),
+        *speedrun.before_lines(config, data.train_count(facts.scores)),
         "step = 0",
         "for epoch in range(1, epochs + 1):",
         "    model.train()",
@@ -137,7 +137,7 @@ def training_part(config: RunConfig, facts: Facts) -> str:
 
 
 def _epoch(config: RunConfig, facts: Facts) -> list[str]:
-    lines, count = [], data.train_count(facts)
+    lines, count = [], data.train_count(facts.scores)
     rows = "slice(start, start + batch_size)"
     if config.shuffle:
         rows = "order[start : start + batch_size]"
@@ -182,8 +182,6 @@ def _test(config: RunConfig, facts: Facts) -> list[str]:
         has_all = config.loss not in LOSSES and is_import_string(config.model)
         given = scores_of("outputs", classes_last=facts.classes_last) if has_all else "outputs"
         lines += [f"            right += ({given}.argmax(1) == labels).sum().item()", loss.told(facts.targets)]
-    if facts.several is not None:
-        lines = [line.replace("len(test_inputs)", "len(test_labels)") for line in lines]
     if facts.has_test is None:
         lines = ["    if test is not None:", *(f"    {line}" for line in lines)]
     return ranks.on_rank_0(lines) if config.strategy == "ddp" else lines
@@ -291,8 +289,8 @@ _TEST_BEFORE = (
     "    model.eval()",
     "    mean, loss_sum, right = 0.0, 0.0, 0",
     "    with torch.no_grad():",
-    "        for start in range(0, len(test_inputs), batch_size):",
+    "        for start in range(0, len(test_labels), batch_size):",
     "            inputs, labels = batch(test_inputs, test_labels, slice(start, start + batch_size))",
 )
 
-_TEST_LOSS = "            mean, loss_sum = mean + loss.item() * len(labels) / len(test_inputs), loss_sum + loss.item()"
+_TEST_LOSS = "            mean, loss_sum = mean + loss.item() * len(labels) / len(test_labels), loss_sum + loss.item()"

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from tuitrain.config import RunConfig
 from tuitrain.engine.datasets.packing import Packing
-from tuitrain.engine.datasets.sample import is_image
+from tuitrain.engine.datasets.sample import is_image, type_name, type_named
 from tuitrain.signals import signal_name
 
 LONGEST = 65_536
@@ -42,8 +42,7 @@ class Layout(msgspec.Struct, frozen=True):
     @classmethod
     def of(cls, inputs: Tensor, labels: Tensor, *, places: int, rows: int) -> Layout:
         """For samples like this one."""
-        names = [str(tensor.dtype).removeprefix("torch.") for tensor in (inputs, labels)]
-        return cls(places, rows, tuple(inputs.shape), names[0], tuple(labels.shape), names[1], is_image(inputs))
+        return cls(places, rows, tuple(inputs.shape), type_name(inputs), tuple(labels.shape), type_name(labels), is_image(inputs))
 
     @property
     def size(self) -> int:
@@ -65,15 +64,13 @@ class Layout(msgspec.Struct, frozen=True):
 
 def _tensor(memory: mmap.mmap, begin: int, rows: int, shape: tuple[int, ...], name: str, *, wide: bool) -> Tensor:
     """What `memory` has from `begin` on, [rows, ...]."""
-    dtype: torch.dtype = getattr(torch, name)
     lies = (rows, shape[1], shape[2], shape[0]) if wide else (rows, *shape)
-    found = torch.frombuffer(memory, dtype=dtype, count=torch.Size(lies).numel(), offset=begin).view(lies)
+    found = torch.frombuffer(memory, dtype=type_named(name), count=torch.Size(lies).numel(), offset=begin).view(lies)
     return found.permute(0, 3, 1, 2) if wide else found
 
 
 def _bytes(shape: tuple[int, ...], name: str, rows: int) -> int:
-    dtype: torch.dtype = getattr(torch, name)
-    size = rows * torch.Size(shape).numel() * dtype.itemsize
+    size = rows * torch.Size(shape).numel() * type_named(name).itemsize
     return -(-size // _ALIGNED) * _ALIGNED
 
 
