@@ -11,7 +11,7 @@ from engine_small import STARTED, FakeControl, go_on, losses_of, of, run, small_
 from PIL import Image
 from test_export_script import compare, executed, exported
 
-from tuitrain.config import with_changes
+from tuitrain.config import ConfigError, with_changes
 from tuitrain.engine.export import script
 from tuitrain.events import Notice, Predictions, Replicas, RunStarted
 
@@ -55,6 +55,14 @@ def test_ones_own_network_is_told_how_many_a_folder_has(tmp_path: Path) -> None:
     text, losses, evals = exported(config, tmp_path / "run")
     assert "make_model(num_classes=len(classes))" in text
     compare(executed(text), losses, evals, 1e-9, 0.0)
+
+
+def test_a_network_for_larger_images_than_those_of_a_folder_is_told_of_their_size(tmp_path: Path) -> None:
+    config = small_config(data=folder_of(tmp_path / "images", 2), model="engine_small:make_large_net", batch_size=2)
+    with pytest.raises(ConfigError, match=r"image_size is how many pixels high and wide the images become, and is 32 here\.$"):
+        run(config, FakeControl(tmp_path / "run"))
+    with pytest.raises(ConfigError, match=r"cannot be multiplied [^;]*\.$"):
+        run(with_changes(config, {"image_size": 40}), FakeControl(tmp_path / "run"))
 
 
 @pytest.mark.parametrize(("data", "count"), [("synthetic", 10), ("random", 2)])

@@ -12,7 +12,7 @@ from torch import nn
 
 from tuitrain.config import RECIPES, with_changes
 from tuitrain.engine.models import build_model, takes_rows
-from tuitrain.engine.tryouts.doubts import doubt
+from tuitrain.engine.tryouts.doubts import doubts
 from tuitrain.events import Notice
 from tuitrain.recipes import load_recipe
 
@@ -62,7 +62,7 @@ def test_nothing_is_said_of_the_recipes(recipe: str, seed: int) -> None:
     inputs = torch.rand(2, *shape)
     if takes_rows(config):
         inputs = inputs.reshape(2, 32, 96).movedim(0, config.batch_dim)
-    assert doubt(config, build_model(config).eval()(inputs)) is None
+    assert list(doubts(config, build_model(config).eval()(inputs), 2 if config.model == "linear" else 10)) == []
 
 
 def test_scores_that_tell_nothing_of_a_softmax() -> None:
@@ -71,4 +71,15 @@ def test_scores_that_tell_nothing_of_a_softmax() -> None:
     missing = torch.full((2, CLASSES), torch.nan)
     zeros = torch.zeros(2, CLASSES)
     negative = torch.tensor([[2.0, -1.0], [0.5, 0.5]])
-    assert [doubt(config, scores) for scores in (one, missing, zeros, negative)] == [None] * 4
+    assert [text for scores in (one, missing, zeros, negative) for text in doubts(config, scores, CLASSES)] == []
+
+
+def test_twice_as_many_scores_as_there_are_classes_are_told_of() -> None:
+    many = torch.randn(2, 1000)
+    assert list(doubts(small_config(), many, 501)) == []
+    assert list(doubts(small_config(loss="mse"), many, 10)) == []
+    assert list(doubts(small_config(), torch.randn(2, 1000, 7), 10)) == []
+    assert list(doubts(small_config(), many, 10)) == [
+        "The model gives 1,000 scores for each sample, and the data has 10 classes; a parameter num_classes of the function or class that "
+        "makes it is told how many."
+    ]

@@ -12,6 +12,7 @@ import pytest
 from engine_small import FakeControl, losses_of, of, run, small_config
 from PIL import Image
 from test_export_script import compare, executed, exported
+from torch import nn
 
 from tuitrain.config import RunConfig
 from tuitrain.engine.datasets import decode, decoded, folder_pixels
@@ -20,6 +21,10 @@ from tuitrain.events import Checkpoint, Eval, Event, Notice, Predictions, Progre
 
 UNREADABLE = "2 images cannot be read and were skipped: test/cat/3.png, train/dog/10.png."
 CHANGED = "1 image resized to 8×8."
+
+
+def make_net(num_classes: int) -> nn.Module:
+    return nn.Sequential(nn.Flatten(), nn.Linear(3 * 8 * 8, num_classes))
 
 
 @pytest.fixture
@@ -35,7 +40,8 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunConfig:
                 Image.fromarray(pixels).save(tmp_path / "pets" / part / name / f"{number}.png")
     (tmp_path / "pets" / "train" / "dog" / "10.png").write_bytes(b"no image")
     (tmp_path / "pets" / "test" / "cat" / "3.png").write_bytes(b"no image")
-    return small_config(data=str(tmp_path / "pets"), image_size=8, batch_size=5, shuffle=True, augment="crop-flip", precision="fp64")
+    own = {"data": str(tmp_path / "pets"), "model": "test_folder_read_anew:make_net", "image_size": 8}
+    return small_config(**own, batch_size=5, shuffle=True, augment="crop-flip", precision="fp64")
 
 
 @pytest.fixture

@@ -121,7 +121,7 @@ def test_weights_depend_on_the_seed_alone() -> None:
         ("make_interrupt", "raised KeyboardInterrupt (engine_small.py, line "),
         ("make_error", "raised KeyError: 'hidden_size' (engine_small.py, line "),
         ("make_images_", "Did you mean 'make_images'?"),
-        ("NetWithSizes", "needs more than the configuration; it must be a function like make_model(config)."),
+        ("NetWithSizes", "needs more than the configuration (in_features, out_features); it must be a function like make_model(config)."),
         ("MADE_NET", "is a Sequential that is already made; it must be a function make_model(config) that returns one."),
     ],
 )
@@ -373,9 +373,51 @@ def make_of_anything(*num_classes: Any) -> nn.Module:
     return Plain(CLASSES + len(num_classes))
 
 
+class Heir(Plain):
+    """Passes on what it is given, as classes do that add to another one."""
+
+    def __init__(self, *, small: bool = True, **rest: Any) -> None:
+        super().__init__(**rest)
+        self.small = small
+
+
+class Alone(nn.Sequential):
+    """Takes any names, and does nothing with them."""
+
+    def __init__(self, **rest: Any) -> None:
+        super().__init__(nn.Flatten(), nn.Linear(192, CLASSES + len(rest)))
+
+
+def make_as_torchvision_does(*, weights: Any = None, progress: bool = True, **rest: Any) -> Plain:
+    return Plain(**rest)
+
+
+def make_as_timm_does(pretrained: bool = False, **rest: Any) -> Heir:
+    return Heir(small=not pretrained, **rest)
+
+
+def make_without_a_word(**rest: Any):  # type: ignore[no-untyped-def]
+    return Alone(**rest)
+
+
+def make_of_a_lost_name(**rest: Any) -> Lost:  # type: ignore[name-defined]  # noqa: F821
+    return Alone(**rest)
+
+
+def make_with_a_value(depth: int = 1) -> nn.Module:
+    return Plain(depth)
+
+
 @pytest.mark.parametrize(
     ("name", "scores"),
-    [("Plain", CLASSES), ("make_bare", CLASSES), ("make_by_name", CLASSES), ("OfConfig", CLASSES + 8), ("make_optional", CLASSES + 8)],
+    [
+        ("Plain", CLASSES),
+        ("make_bare", CLASSES),
+        ("make_by_name", CLASSES),
+        ("make_with_a_value", 1),
+        ("OfConfig", CLASSES + 8),
+        ("make_optional", CLASSES + 8),
+    ],
 )
 def test_a_network_that_takes_nothing_is_called_with_nothing(name: str, scores: int) -> None:
     assert build_model(small_config(model=f"test_models:{name}"))(torch.zeros(2, 192)).shape == (2, scores)
@@ -383,7 +425,13 @@ def test_a_network_that_takes_nothing_is_called_with_nothing(name: str, scores: 
 
 @pytest.mark.parametrize(
     ("name", "scores"),
-    [("Plain", 7), ("make_by_name", 7), ("make_told", 7), ("make_with_both", 7), ("make_bare", CLASSES), ("make_of_anything", CLASSES + 1)],
+    [
+        *[(name, 7) for name in ("Plain", "make_by_name", "make_told", "make_with_both")],
+        *[(name, 7) for name in ("Heir", "make_as_torchvision_does", "make_as_timm_does")],
+        *[(name, CLASSES) for name in ("make_bare", "Alone", "make_without_a_word", "make_of_a_lost_name")],
+        ("make_of_anything", CLASSES + 1),
+        ("make_with_a_value", 1),
+    ],
 )
 def test_a_network_that_asks_for_the_number_of_classes_is_told(name: str, scores: int) -> None:
     assert build_model(small_config(model=f"test_models:{name}"), 7)(torch.zeros(2, 192)).shape == (2, scores)
@@ -401,6 +449,7 @@ def make_data() -> Any:
         ("engine_small:make_net", "test_models:make_data", {"data_called_with": ""}, True),
         ("test_models:Plain", "test_models:make_data", {"model_called_with": "num_classes", "data_called_with": ""}, False),
         ("test_models:make_with_both", "engine_small:make_images", {"model_called_with": "config, num_classes"}, True),
+        ("test_models:make_as_timm_does", "test_models:make_data", {"model_called_with": "num_classes", "data_called_with": ""}, False),
     ],
 )
 def test_the_script_of_a_run_calls_its_functions_as_the_run_did(

@@ -35,7 +35,7 @@ from tuitrain.engine.seeding import seed_replicas
 from tuitrain.engine.strategies.choose import check_even, check_gradients, copies, nature_notices, resolve
 from tuitrain.engine.substitutes import substitute
 from tuitrain.engine.tryouts.data import check_data
-from tuitrain.engine.tryouts.doubts import doubt
+from tuitrain.engine.tryouts.doubts import doubts
 from tuitrain.engine.tryouts.model import tried, try_alone
 from tuitrain.engine.tryouts.optimizer import try_optimizer
 from tuitrain.engine.warm_up import fit, warm_up
@@ -234,9 +234,9 @@ def _placed(
         # A person's own train() may have forgotten to return the module.
         model.train()
         model, dataset, output = tried(model, dataset, config, first)
-        doubted = doubt(config, output)
-    if doubted:
-        yield Notice(level="warning", text=doubted)
+        doubted = list(doubts(config, output, len(dataset.classes)))
+    for text in doubted:
+        yield Notice(level="warning", text=text)
     yield from substitute(model, config, first)
     with reaching(devices):
         modules = copies(config, model, devices)

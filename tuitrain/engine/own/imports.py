@@ -10,7 +10,7 @@ from functools import partial
 from importlib.machinery import PathFinder
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, get_type_hints
 
 import torch
 
@@ -55,7 +55,8 @@ def import_string(field: str, value: str) -> Callable[..., Any]:
     elif field == "lr_schedule":
         _check_schedule(value, function)
     elif arguments(field, function) is None:
-        raise ConfigError(f"{field}: {value!r} needs more than the configuration; it must be a function like make_{field}(config).")
+        wanted = f"it must be a function like make_{field}(config)"
+        raise ConfigError(f"{field}: {value!r} needs more than the configuration{_needed(function)}; {wanted}.")
     result: Callable[..., Any] = function
     return result
 
@@ -105,19 +106,19 @@ def called(field: str, function: Callable[..., Any], config: RunConfig, num_clas
 def arguments(field: str, function: Callable[..., Any]) -> tuple[str, ...] | None:
     """What a person's function for `field` is called with, by these names; `None`: it asks for more.
 
-    One that takes an argument gets the configuration. What the class of a network takes is mostly something else: where it can do without,
-    it gets the configuration only if it has a parameter of that name. A network that has a parameter `num_classes` gets the number of
-    classes of the data. What makes an optimizer gets the model and, where it has a parameter for it, the configuration; a class of
-    optimizers the parameters.
+    One that takes an argument gets the configuration. What the class of a network takes is mostly something else, as is what a function
+    takes that has a value for it, such as `pretrained=False`: where these can do without, they get the configuration only if they have a
+    parameter of that name. A network that has a parameter `num_classes`, or passes it on, gets the number of classes of the data. What
+    makes an optimizer gets the model and, where it has a parameter for it, the configuration; a class of optimizers the parameters.
     """
     if field == "optimizer":
         return _arguments_of_optimizer(function)
-    classes = (NUM_CLASSES,) if field == "model" and _has(function, NUM_CLASSES) else ()
+    classes = (NUM_CLASSES,) if field == "model" and (_has(function, NUM_CLASSES) or _passes_on(function, NUM_CLASSES)) else ()
     named = dict.fromkeys(classes, 0)
     alone = takes(function, **named)
     if not takes(function, CONFIG, **named):
         return classes if alone else None
-    unasked = inspect.isclass(function) and alone and not _has(function, CONFIG)
+    unasked = alone and not _has(function, CONFIG) and (inspect.isclass(function) or _has_a_value(function))
     return classes if unasked else (CONFIG, *classes)
 
 
@@ -214,11 +215,53 @@ def takes(function: Callable[..., Any], *values: object, **named: object) -> boo
 
 def _has(function: Callable[..., Any], name: str) -> bool:
     """Whether it has a parameter that can be given by this name."""
-    try:
-        parameter = inspect.signature(function).parameters.get(name)
-    except (TypeError, ValueError):
-        return False
+    parameter = _parameters(function).get(name)
     return parameter is not None and parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+
+
+def _needed(function: Callable[..., Any]) -> str:
+    """The parameters that have to be given, in brackets; empty where none is known."""
+    single = (one for one in _parameters(function).values() if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD))
+    named = ", ".join(one.name for one in single if one.default is one.empty)
+    return f" ({named})" if named else ""
+
+
+def _has_a_value(function: Callable[..., Any]) -> bool:
+    """Whether its first parameter has a value that says something, which is then not meant for a configuration."""
+    first = next(iter(_parameters(function).values()), None)
+    return first is not None and first.default not in (first.empty, None)
+
+
+def _passes_on(function: Callable[..., Any], name: str) -> bool:
+    """Whether it takes any names, as torchvision's and timm's functions do, and gives them to a class that has a parameter `name`.
+
+    That is the class which it is annotated to return; of a class it is the next one that it inherits `__init__` from.
+    """
+    if not any(one.kind is one.VAR_KEYWORD for one in _parameters(function).values()):
+        return False
+    if inspect.isclass(function):
+        makers = [one for one in function.__mro__ if "__init__" in vars(one)]
+        made = makers[1] if len(makers) > 1 else object
+    else:
+        made = _returned_class(function)
+    return _has(made, name) or _passes_on(made, name)
+
+
+def _returned_class(function: Callable[..., Any]) -> type:
+    """The class that it is annotated to return; `object` where it does not say, or the name means nothing in its module."""
+    try:
+        made = get_type_hints(function).get("return")
+    except Exception:  # an annotation may be any expression, and stay unevaluated
+        return object
+    return made if inspect.isclass(made) else object
+
+
+def _parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
+    """What it takes, by name; nothing where that cannot be told, as of what is written in C."""
+    try:
+        return inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return {}
 
 
 def _public_callables(module: ModuleType) -> list[str]:

@@ -1,6 +1,8 @@
-"""Scores that the loss can be computed of, and makes nothing of."""
+"""Scores that the loss can be computed of, and makes little or nothing of."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 from torch import Tensor
 
@@ -8,16 +10,33 @@ from tuitrain.config import OF_CLASSES, RunConfig
 
 # Of what a sum of probabilities misses 1 by where half precision has rounded them.
 _ROUNDED = 0.01
+# So many times as many scores as there are classes are hardly meant: they are those of what a known network was made for.
+_MANY = 2
 
 
-def doubt(config: RunConfig, scores: Tensor) -> str | None:
-    """One sentence on scores [N, classes] or [N, classes, ...] that are not what `config.loss` is for, as an untrained model gives them.
+def doubts(config: RunConfig, scores: Tensor, classes: int) -> Iterator[str]:
+    """What a run is warned of, in sentences.
+
+    Args:
+        scores: [N, scores] or [N, scores, ...] as the untrained model gives them for some samples.
+        classes: how many the data has.
+    """
+    if config.loss not in OF_CLASSES:
+        return
+    if (unfit := _not_for_the_loss(config, scores)) is not None:
+        yield unfit
+    # Of tokens a part of the data need not have those of a whole vocabulary.
+    if scores.dim() == 2 and scores.shape[1] >= _MANY * classes:
+        told = "a parameter num_classes of the function or class that makes it is told how many"
+        yield f"The model gives {scores.shape[1]:,} scores for each sample, and the data has {classes:,} classes; {told}."
+
+
+def _not_for_the_loss(config: RunConfig, scores: Tensor) -> str | None:
+    """One sentence on scores that are not what `config.loss` is for.
 
     They are probabilities where `cross_entropy`, which puts a softmax before it, is to take them, or no logarithms of probabilities where
     `nll` is to.
     """
-    if config.loss not in OF_CLASSES:
-        return None
     if config.loss == "nll":
         if _sum_to_one(scores.exp()):
             return None

@@ -10,7 +10,7 @@ from itertools import chain
 import torch
 from torch import Tensor, nn
 
-from tuitrain.config import MODELS, OF_CLASSES, ConfigError, RunConfig
+from tuitrain.config import DEFAULTS, MODELS, OF_CLASSES, ConfigError, RunConfig
 from tuitrain.engine.control import Interrupted
 from tuitrain.engine.criterion import make_criterion
 from tuitrain.engine.data import Dataset, Split, batch
@@ -174,7 +174,7 @@ def _check_forward(model: nn.Module, dataset: Dataset, config: RunConfig, device
             raise unusable(error, [device]) from error
         # Where CUDA is broken now, another memory format cannot be tried.
         kind = ConfigError if breaks_cuda(error) else _Misfit
-        reason = made_for(config, dataset.train.inputs.shape[1:]) or f"{first_line_and_place(error)}{_way_for_whole(inputs, error)}"
+        reason = made_for(config, dataset.train.inputs.shape[1:]) or f"{first_line_and_place(error)}{_way(dataset, config, inputs, error)}"
         raise kind(f"model: {config.model!r} does not take {given}: {reason}.") from error
     finally:
         model.train()
@@ -199,8 +199,13 @@ def _check_forward(model: nn.Module, dataset: Dataset, config: RunConfig, device
     return output
 
 
-def _way_for_whole(inputs: Tensor, error: Exception) -> str:
-    """What helps where whole numbers came to a layer that computes with floats, as the end of a sentence."""
+def _way(dataset: Dataset, config: RunConfig, inputs: Tensor, error: Exception) -> str:
+    """What may help, as the end of a sentence; empty where nothing is known.
+
+    Whole numbers may have come to a layer that computes with floats, or images may be smaller than those that the model was made for.
+    """
+    if dataset.kind == "imagefolder" and config.image_size == DEFAULTS.image_size:
+        return f"; image_size is how many pixels high and wide the images become, and is {config.image_size} here"
     # As torch's layers call the type of their input.
     of_type = not inputs.is_floating_point() and any(name in str(error) for name in ("Long", "long int", "int64"))
     return "; the data gives whole numbers, which stay such: give floats, or uint8 where they are pixels" if of_type else ""
