@@ -58,8 +58,8 @@ def test_large_tensors_may_be_in_huge_pages_unless_the_person_has_chosen(chosen:
 @pytest.mark.usefixtures("no_choice")
 def test_a_step_does_not_pay_for_fresh_pages() -> None:
     with kept_memory():
-        # 122,880 pages are touched; without the setting most of them are faults, where pages are not huge.
-        assert page_faults(steps=10) < 2_000
+        # 122,880 pages are touched; without the setting most of them are faults, where pages are not huge. A tensor has 2,048.
+        assert page_faults(steps=10) < 12_000
 
 
 def resident() -> int:
