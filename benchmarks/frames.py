@@ -9,7 +9,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import cycle, islice, pairwise
+from itertools import cycle, islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -60,23 +60,22 @@ class Metered:
             self.close()
             raise
 
-    def press(self, keys: Iterable[str], count: int) -> None:
-        """Note before each of `count` keys, which are taken from `keys` over and over, and after the last one's redraw."""
-        for key in islice(cycle(keys), count):
-            self._note()
-            self._screen.child.send(key)
-            self._screen.discard(QUIET_SECONDS)
+    def press(self, key: str) -> None:
+        """Note before the key, and after what it has drawn."""
+        self._note()
+        self._screen.child.send(key)
+        self._screen.discard(QUIET_SECONDS)
         self._note()
 
     def watch(self, seconds: float, count: int) -> None:
-        """Note `count` + 1 times, `seconds` apart."""
-        self._note()
+        """Note before and after each of `count` spans of `seconds`."""
         for _ in range(count):
+            self._note()
             self._screen.discard(seconds)
             self._note()
 
     def leave(self) -> list[Note]:
-        """Quit, and what was noted."""
+        """Quit, and what was noted, two for each key or span."""
         notes = [Note(*json.loads(line)) for line in self._notes()]
         self._screen.child.send("q")
         self._screen.rest()
@@ -101,7 +100,14 @@ class Metered:
         return self._file.read_text(encoding="utf-8").splitlines() if self._file.exists() else []
 
 
+def press_in_turn(apps: Sequence[Metered], keys: Iterable[str], count: int) -> None:
+    """`count` keys, which are taken from `keys` over and over, each in one app after the other."""
+    for key in islice(cycle(keys), count):
+        for app in apps:
+            app.press(key)
+
+
 def spent(notes: Sequence[Note], *, process: bool = False) -> list[float]:
-    """Milliseconds of the event loop, or of the whole process, from each note to the next."""
+    """Milliseconds of the event loop, or of the whole process, from each first note to its second."""
     times = [note.process if process else note.loop for note in notes]
-    return [1000 * (after - before) for before, after in pairwise(times)]
+    return [1000 * (after - before) for before, after in zip(times[::2], times[1::2], strict=True)]

@@ -12,7 +12,7 @@ from contextlib import ExitStack, closing
 from functools import partial
 
 from benchmarks.drawing import Drawn
-from benchmarks.frames import Metered, spent
+from benchmarks.frames import Metered, press_in_turn, spent
 from benchmarks.memory import lengthened
 from benchmarks.monitor import BUSY, stand_in
 from benchmarks.pairs import Figure, Wanted, figure, middle, rounds
@@ -73,30 +73,33 @@ def points() -> Figure:
 def runs() -> Figure:
     """The list of runs after a key that moves to another one."""
 
-    def measured(count: int) -> list[float]:
-        with runs_dir() as (folder, env):
-            keep_runs(folder, env, count)
-            with closing(Metered([], env, lambda text: f"Runs {count:,} " in text, opening="r")) as app:
-                app.press((DOWN, DOWN, UP), KEYS)
-                return spent(app.leave())
+    with ExitStack() as stack:
 
-    small, large = (measured(count) for count in RUNS)
+        def opened(count: int) -> Metered:
+            folder, env = stack.enter_context(runs_dir())
+            keep_runs(folder, env, count)
+            return stack.enter_context(closing(Metered([], env, lambda text: f"Runs {count:,} " in text, opening="r")))
+
+        apps = [opened(count) for count in RUNS]
+        press_in_turn(apps, (DOWN, DOWN, UP), KEYS)
+        small, large = (spent(app.leave()) for app in apps)
     ends = (f"{RUNS[0]} runs", f"{RUNS[1]:,}")
     return grown("a key in the list of runs, event loop", small, large, unit="ms", most=SAME, ends=ends)
 
 
 def terminal() -> Figure:
     """The training screen after a key that draws its curve anew."""
-    with runs_dir() as (folder, env):
+    with ExitStack() as stack:
+        folder, env = stack.enter_context(runs_dir())
         run = lengthened(folder, env, SHOWN_POINTS)
 
-        def measured(size: tuple[int, int]) -> list[float]:
-            app = Metered(["attach", run.name], env, lambda text: f"{SHOWN_POINTS:,}" in text, columns=size[0], rows=size[1])
-            with closing(app):
-                app.press("l", KEYS)
-                return spent(app.leave())
+        def opened(columns: int, rows: int) -> Metered:
+            app = Metered(["attach", run.name], env, lambda text: f"{SHOWN_POINTS:,}" in text, columns=columns, rows=rows)
+            return stack.enter_context(closing(app))
 
-        small, large = (measured(size) for size in SIZES)
+        apps = [opened(*size) for size in SIZES]
+        press_in_turn(apps, "l", KEYS)
+        small, large = (spent(app.leave()) for app in apps)
     cells = [columns * rows for columns, rows in SIZES]
     ends = tuple(f"{columns}×{rows}" for columns, rows in SIZES)
     return grown(

@@ -4,8 +4,8 @@ from benchmarks.frames import Note, spent
 from benchmarks.scaling import SAME, grown
 
 
-def test_what_is_spent_lies_between_two_notes() -> None:
-    notes = [Note(1.0, 2.0), Note(1.25, 2.5), Note(1.25, 4.5)]
+def test_what_is_spent_lies_between_the_two_notes_of_a_key() -> None:
+    notes = [Note(1.0, 2.0), Note(1.25, 2.5), Note(9.0, 9.0), Note(9.0, 11.0)]
     assert spent(notes) == [250.0, 0.0]
     assert spent(notes, process=True) == [500.0, 2000.0]
 
