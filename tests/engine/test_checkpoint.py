@@ -25,7 +25,7 @@ from tuitrain.engine.criterion import make_criterion
 from tuitrain.engine.data import load_data
 from tuitrain.engine.keeper import Shelf
 from tuitrain.engine.models import build_model
-from tuitrain.engine.optim import autocast, make_optimizer, update
+from tuitrain.engine.optim import autocast, make_optimizer, may_fuse, update
 from tuitrain.engine.predictions import Answers
 from tuitrain.engine.snapshot import Snapshot
 from tuitrain.engine.strategies.single import Single
@@ -69,7 +69,7 @@ def test_a_restored_run_goes_on_bit_for_bit(tmp_path: Path, changes: Any) -> Non
     random.seed(99)
     np.random.seed(99)
     model = build_model(config).train()
-    optimizer = make_optimizer(config, model)
+    optimizer = make_optimizer(config, model, fused=may_fuse(model, config.optimizer))
     model = model.to(memory_format=torch.channels_last)
     torch.manual_seed(99)
     checkpoint.restore(contents, model, optimizer, CPU)

@@ -37,14 +37,14 @@ def recorders(monkeypatch: pytest.MonkeyPatch) -> list[FakeRecorder]:
 
 
 def _replaying(monkeypatch: pytest.MonkeyPatch, made: list[FakeRecorder], **changes: Any) -> None:
-    monkeypatch.setattr("tuitrain.engine.run.may_fuse", lambda model: True)
+    monkeypatch.setattr("tuitrain.engine.run.may_fuse", lambda model, optimizer: True)
     monkeypatch.setattr("tuitrain.engine.run.step_graphs", fake_step_graphs(made, **changes))
 
 
 def eager(monkeypatch: pytest.MonkeyPatch, folder: Path, **changes: Any) -> list[Event]:
     """The same run without any recording, its updates fused too."""
     with monkeypatch.context() as patch:
-        patch.setattr("tuitrain.engine.run.may_fuse", lambda model: True)
+        patch.setattr("tuitrain.engine.run.may_fuse", lambda model, optimizer: True)
         patch.setattr("tuitrain.engine.run.step_graphs", lambda *given: None)
         return run(small_config(**changes), FakeControl(folder))
 
@@ -120,7 +120,7 @@ def test_clipped_gradients_are_replayed_too(
 def test_an_update_that_is_not_fused_is_never_recorded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recorders: list[FakeRecorder]
 ) -> None:
-    monkeypatch.setattr("tuitrain.engine.run.may_fuse", may_fuse)
+    monkeypatch.setattr("tuitrain.engine.run.may_fuse", lambda model, optimizer: False)
     plain = run(small_config(epochs=2, optimizer="adam"), FakeControl(tmp_path / "replayed"))
     assert recorders[0].replays == [2 * WHOLE - WARM_UP] * 2
     monkeypatch.setattr("tuitrain.engine.run.step_graphs", lambda *given: None)
@@ -279,10 +279,27 @@ def test_a_compiled_network_is_recorded_too(monkeypatch: pytest.MonkeyPatch) -> 
 # -- fused updates --------------------------------------------------------------------------------------------------------
 
 
-def test_only_plain_parameters_on_gpus_are_fused() -> None:
-    assert not may_fuse(nn.Linear(2, 2))
-    meta = torch.device("meta")
-    assert not may_fuse(nn.Linear(2, 2, device=meta))
+def test_on_the_cpu_only_adam_s_plain_parameters_are_fused() -> None:
+    assert not may_fuse(nn.Linear(2, 2), "sgd")
+    assert all(may_fuse(nn.Linear(2, 2), optimizer) for optimizer in ("adam", "adamw"))
+    assert not may_fuse(nn.Embedding(2, 2, sparse=True), "adam")
+    assert not may_fuse(nn.Linear(2, 2, device=torch.device("meta")), "adam")
+    with_gaps = nn.Linear(2, 2)
+    with_gaps.weight = nn.Parameter(torch.zeros(2, 4)[:, ::2])
+    assert not may_fuse(with_gaps, "adam")
+
+
+@pytest.mark.parametrize("device", ["cpu", "cpu,cpu"])
+@pytest.mark.parametrize("optimizer", ["adam", "adamw"])
+def test_adam_fused_learns_the_same_in_the_memory_of_images(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, device: str, optimizer: str
+) -> None:
+    config = small_config(device=device, optimizer=optimizer, lr=0.001, weight_decay=0.1)
+    fused = losses_of(run(config, FakeControl(tmp_path / "fused")))
+    monkeypatch.setattr("tuitrain.engine.run.may_fuse", lambda model, optimizer: False)
+    plain = losses_of(run(config, FakeControl(tmp_path / "plain")))
+    assert len(plain) == 14
+    assert fused == pytest.approx(plain, rel=1e-5)
 
 
 class Late(nn.Module):
@@ -305,8 +322,9 @@ def make_late(config: Any) -> nn.Module:
 @pytest.mark.parametrize("changes", [{"momentum": 0.9, "weight_decay": 0.01}, {"momentum": 0.9, "nesterov": True}, {"optimizer": "adam"}])
 def test_a_parameter_may_get_its_first_gradient_late(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any]) -> None:
     changes = {"model": "test_graphs:make_late", "precision": "fp64", **changes}
+    monkeypatch.setattr("tuitrain.engine.run.may_fuse", lambda model, optimizer: False)
     plain = run(small_config(**changes), FakeControl(tmp_path / "plain"))
-    monkeypatch.setattr("tuitrain.engine.run.may_fuse", lambda model: True)
+    monkeypatch.setattr("tuitrain.engine.run.may_fuse", lambda model, optimizer: True)
     fused = run(small_config(**changes), FakeControl(tmp_path / "fused"))
     assert of(RunEnded, fused)[0].state == "finished", of(RunEnded, fused)[0].error
     assert losses_of(fused) == pytest.approx(losses_of(plain), rel=1e-12)

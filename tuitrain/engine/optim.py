@@ -13,7 +13,7 @@ import torch
 from torch import nn
 from torch.nn.utils import clip_grad_norm_
 
-from tuitrain.config import RunConfig
+from tuitrain.config import WITHOUT_MOMENTUM, RunConfig
 from tuitrain.engine.own.optimizer import class_settings, own_optimizer
 from tuitrain.engine.speedrun import SpeedrunNet
 from tuitrain.engine.uncompiled import hide_nothing
@@ -58,11 +58,19 @@ def _ask_no_gpu(optimizer: torch.optim.Optimizer) -> None:
         setattr(optimizer, name, lambda: None)
 
 
-def may_fuse(model: nn.Module) -> bool:
-    """Whether torch has fused updates for this model: all of it is on GPUs, in real numbers without gaps, and no gradient is sparse."""
+def may_fuse(model: nn.Module, optimizer: str) -> bool:
+    """Whether updates of the built-in `optimizer` are to be fused.
+
+    torch can do that where all of the model is in real numbers without gaps, and no gradient is sparse. On the CPU it pays for Adam, whose
+    update goes over the same memory ten times otherwise.
+    """
     if any(getattr(module, "sparse", False) for module in model.modules()):
         return False
-    return all(one.is_cuda and one.is_floating_point() and _has_no_gaps(one) for one in model.parameters())
+    parameters = list(model.parameters())
+    if not all(one.is_floating_point() and _has_no_gaps(one) for one in parameters):
+        return False
+    kinds = {one.device.type for one in parameters}
+    return kinds == {"cuda"} or (kinds == {"cpu"} and optimizer in WITHOUT_MOMENTUM)
 
 
 def _has_no_gaps(tensor: torch.Tensor) -> bool:

@@ -52,7 +52,7 @@ class Run:
         self.where = prepared.where
         self.batches = prepared.batches
         self.total_steps = prepared.total_steps
-        self.optimizer = make_optimizer(config, model, fused=may_fuse(model))
+        self.optimizer = make_optimizer(config, model, fused=may_fuse(model, config.optimizer))
         self._set_rates = make_schedule(config, self.optimizer, prepared.total_steps)
         self._averaging = Lookahead(model, prepared.total_steps) if config.averaging == "lookahead" else None
         self.update = update(self.optimizer, config.max_grad_norm)

@@ -64,7 +64,7 @@ def warm_up(
     with untouched_random(device), nullcontext() if compiled is None else _put_back(model):
         twin, criterion = copy.deepcopy(model) if compiled is None else model, make_criterion(config)
         scores = twin if compiled is None else compiled
-        optimizer = make_optimizer(config, twin, fused=may_fuse(twin))
+        optimizer = make_optimizer(config, twin, fused=may_fuse(twin, config.optimizer))
         step = update(optimizer)
         whole, labels = batches.get(1, 0, 1)
         for size in sizes:
