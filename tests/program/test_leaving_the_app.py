@@ -14,6 +14,8 @@ import pytest
 from programs import RESTING, runs, until
 from terminal import TUITRAIN, Terminal
 
+from tuitrain.runs import catalogue
+
 TRAIN = [TUITRAIN, "run", *RESTING, "--tui"]
 DEAF = ["sh", "-c", f"trap '' HUP; exec {' '.join(TRAIN)}"]
 
@@ -150,6 +152,34 @@ def test_ctrl_z_leads_to_the_shell_and_fg_back(env: dict[str, str], line: str) -
         shell.press("echo $? after tuitrain", "Enter")
         shell.wait("0 after tuitrain")
     assert newest(env)["state"] == "stopped"
+
+
+@pytest.mark.parametrize(
+    ("line", "number"),
+    [("{}", signal.SIGKILL), ("{}", signal.SIGSEGV), ("sh -c '{}; until stty -a | grep -q \" icanon\"; do :; done'", signal.SIGKILL)],
+    ids=["killed", "crashed", "killed in a script that goes on"],
+)
+def test_an_app_that_is_killed_leaves_a_terminal_to_work_on_and_says_how_its_run_goes_on(
+    env: dict[str, str], line: str, number: int
+) -> None:
+    with Terminal(["bash", "--norc", "--noprofile", "-i"], {**env, "PS1": "> "}) as shell:
+        shell.wait(">")
+        shell.press(line.format(" ".join(TRAIN)), "Enter")
+        shell.wait(r"\[30, 5\] → \[30, 2\]")
+        below = psutil.Process(shell.pid).children(recursive=True)
+        app = next(child for child in below if "--tui" in child.cmdline()[2:])
+        app.send_signal(number)
+        words = f"tuitrain was killed, or it crashed; its run goes on with: tuitrain resume {newest(env)['run']}\r\n"
+        until(lambda: shell.read(0.01) and words.encode() in shell.raw)
+        assert restored(shell)
+        assert shell.raw.rfind(b"\x1b[?1003l") > shell.raw.rfind(b"\x1b[?1003h"), "the mouse is nobody's"
+        until(lambda: shell.read(0.01) and not any(map(lives, below)))
+        # What is typed is seen, and comes in lines.
+        shell.press("clear; until stty -a | grep -q ' icanon.* echo '; do :; done; echo $((41 * 271))", "Enter")
+        shell.wait("11111")
+    assert newest(env)["state"] == "lost"
+    crash = "Its process crashed: Segmentation fault" if number == signal.SIGSEGV else "The process that trained it is gone"
+    assert catalogue.list_runs(Path(env["TUITRAIN_RUNS"]))[0].error.startswith(crash)
 
 
 def test_ctrl_z_without_a_shell_says_so(env: dict[str, str]) -> None:

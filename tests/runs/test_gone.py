@@ -21,29 +21,29 @@ def lost(run_folder):
 
 
 @pytest.mark.parametrize(("kills", "perhaps"), [(7, False), (8, True), (None, False)])
-def test_memory_that_ran_out_may_have_been_the_end(lost, monkeypatch, kills, perhaps):
+def test_memory_that_ran_out_may_have_been_the_end(lost, run_folder, monkeypatch, kills, perhaps):
     monkeypatch.setattr(gone, "memory_kills", lambda: kills)
-    words = why_lost(lost)
+    words = why_lost(lost, run_folder.path)
     assert ("perhaps for want of memory" in words) == perhaps
     assert perhaps or words == GONE
 
 
-def test_what_another_machine_ran_out_of_says_nothing_here(lost, monkeypatch):
+def test_what_another_machine_ran_out_of_says_nothing_here(lost, run_folder, monkeypatch):
     monkeypatch.setattr(gone, "memory_kills", lambda: 8)
     elsewhere = msgspec.structs.replace(lost, host="elsewhere", boot_id="another")
-    assert why_lost(elsewhere) == (
+    assert why_lost(elsewhere, run_folder.path) == (
         "The process that trained it on elsewhere has given no sign for more than a minute; what it had written is kept."
     )
 
 
-def test_a_container_that_shares_the_machine_ran_out_of_the_same_memory(lost, monkeypatch):
+def test_a_container_that_shares_the_machine_ran_out_of_the_same_memory(lost, run_folder, monkeypatch):
     monkeypatch.setattr(gone, "memory_kills", lambda: 8)
-    assert "want of memory" in why_lost(msgspec.structs.replace(lost, pid_namespace=5))
+    assert "want of memory" in why_lost(msgspec.structs.replace(lost, pid_namespace=5), run_folder.path)
 
 
-def test_a_machine_that_was_started_anew_is_told(lost, monkeypatch):
+def test_a_machine_that_was_started_anew_is_told(lost, run_folder, monkeypatch):
     monkeypatch.setattr(process_module, "_booted", lambda: lost.heartbeat + 1)
-    words = why_lost(msgspec.structs.replace(lost, boot_id="another"))
+    words = why_lost(msgspec.structs.replace(lost, boot_id="another"), run_folder.path)
     assert words == f"{lost.host} was started anew while it trained; what it had written is kept."
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tuitrain.runs.crash import CRASH, crashed
 from tuitrain.runs.process import is_of_earlier_boot, is_of_this_boot, is_out_of_sight
 
 if TYPE_CHECKING:
@@ -31,9 +33,11 @@ def more_kills(before: int | None, now: int | None) -> bool:
     return before is not None and now is not None and now > before
 
 
-def why_lost(status: RunStatus) -> str:
-    """What became of the process that trained a run which is lost, in a sentence that stays true: a list keeps it."""
+def why_lost(status: RunStatus, folder: Path) -> str:
+    """What became of the process that trained the run in `folder`, which is lost, in a sentence that stays true: a list keeps it."""
     process = status.process
+    if (how := crashed(folder)) is not None:
+        return f"Its process crashed: {how}; {CRASH} in its folder has the stacks. What it had written is kept."
     if is_of_earlier_boot(process, status.heartbeat):
         return f"{process.host} was started anew while it trained; what it had written is kept."
     if is_of_this_boot(process) and more_kills(status.memory_kills, memory_kills()):

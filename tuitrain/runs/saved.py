@@ -40,7 +40,7 @@ def load_record(path: Path, status: RunStatus | None = None) -> RunRecord:
     record.parameters, record.predictions = stored.parameters.get(), stored.predictions.get()
     record.log = stored.log()
     record.state = "lost" if is_lost(status, time.time()) else status.state
-    record.error = status.error or (why_lost(status) if record.state == "lost" else None)
+    record.error = status.error or (why_lost(status, path) if record.state == "lost" else None)
     record.stalled_seconds = (status.stalled_seconds or 0.0) if record.state == "running" else 0.0
     return record
 

@@ -133,7 +133,7 @@ def row_of(folder: Path, status: RunStatus, now: float) -> RunSummary:
         host=status.host,
         pid=None if queue is not None and not has_process(status, now) else status.pid or None,
         note=status.note,
-        error=status.error or (why_lost(status) if state == "lost" else None),
+        error=status.error or (why_lost(status, folder) if state == "lost" else None),
         queue=queue,
     )
 

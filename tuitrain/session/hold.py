@@ -19,6 +19,7 @@ from tuitrain.session.lines.endpoint import Endpoint
 from tuitrain.session.recorder import Recorder
 
 if TYPE_CHECKING:
+    from tuitrain.runs.crash import CrashNote
     from tuitrain.runs.silence import Wait
     from tuitrain.session.on_end import OnEnd
     from tuitrain.session.owned import Owned
@@ -42,6 +43,7 @@ class Hold:
         self._endpoint = endpoint
         self._tell = tell
         self._owned: Owned | None = None
+        self._crash: CrashNote | None = None
         self._commands: list[OnEnd] = []
 
     def begin(self, record: RunRecord, control: Control, recorder: Recorder) -> None:
@@ -111,6 +113,7 @@ class Hold:
         Raises:
             ConfigError: it cannot be written.
         """
+        from tuitrain.runs.crash import CrashNote
         from tuitrain.runs.stored import StoredRun
         from tuitrain.session.own_code import place_of_code
         from tuitrain.session.owned import NewRun
@@ -125,6 +128,7 @@ class Hold:
         self._record.leave_on_disk(StoredRun(folder.path))
         self._recorder.taken_over_by, self._recorder.lost = owned.taken_over_by, self._lost
         self._recorder.archive = archive
+        self._crash = CrashNote(folder.path)
         for notice in archive.gap:
             self._recorder.put(notice)
         if not listening:
@@ -180,6 +184,9 @@ class Hold:
 
     def _end(self) -> None:
         """On the recorder's thread, when all is written."""
+        if self._crash is not None:
+            self._crash.close()
+            self._crash = None
         if self._owned is not None:
             self._owned.end(self.end_state)
 

@@ -169,6 +169,7 @@ class TuitrainApp(NavigatedApp):
         if not self.screen_stack:
             return
         self._announce_end()
+        self.fate_changed()
         self.leaving.run_changed()
         self.main.run_changed()
         before, self._awaited = self._awaited, self.view.awaited
@@ -212,6 +213,14 @@ class TuitrainApp(NavigatedApp):
         """A run that trains here stands still with the app."""
         record = self.view.record
         return f"{clean(record.config.title())} stands still with tuitrain; fg goes on.\r\n" if record and self.view.alive else ""
+
+    def if_killed(self) -> str:
+        """A run that trains here would end too."""
+        record = self.view.record
+        run = record.run if record is not None and self.view.alive and not self.view.ended else None
+        if not run:
+            return "tuitrain was killed, or it crashed."
+        return f"tuitrain was killed, or it crashed; its run goes on with: tuitrain resume {run}"
 
     def hang_up(self) -> None:
         """The terminal has gone: the screen ends, and a run that trains here goes on."""

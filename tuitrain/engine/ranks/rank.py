@@ -5,6 +5,7 @@ It speaks to its host before it imports torch: that takes seconds, in which neit
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import queue
 import shutil
@@ -174,6 +175,8 @@ class RankControl:
 
 def main() -> None:
     """One rank, from the first word of the host to the end of the run."""
+    if not faulthandler.is_enabled():
+        faulthandler.enable()  # where it crashes is kept with what it says
     line = Line(os.environ[ADDRESS], int(os.environ["RANK"]), int(os.environ["TUITRAIN_AGENT"]))
     code = 0
     try:

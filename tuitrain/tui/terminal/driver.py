@@ -20,6 +20,7 @@ from textual.drivers.linux_driver import LinuxDriver
 from textual.events import Key
 from textual.message import Message
 
+from tuitrain.tui.terminal.guardian import Guardian
 from tuitrain.tui.terminal.outlet import Outlet
 from tuitrain.tui.terminal.paste import PasteGuard
 
@@ -43,6 +44,9 @@ class Told(Protocol):
     def before_standing_still(self) -> str:
         """What the shell's screen is to say while the process stands still."""
 
+    def if_killed(self) -> str:
+        """What it is to say should the process be killed now."""
+
 
 class LastingDriver(LinuxDriver):
     """The driver of an app that is `Told`."""
@@ -50,6 +54,7 @@ class LastingDriver(LinuxDriver):
     _outlet: Outlet | None = None
     _bell: tuple[int, int] | None = None
     """Both ends of a pipe that wakes the reader."""
+    _guardian: Guardian | None = None
 
     @property
     def _told(self) -> Told:
@@ -63,6 +68,12 @@ class LastingDriver(LinuxDriver):
         self._bell = os.pipe()
         self._size = self._get_terminal_size()
         super().start_application_mode()  # type: ignore[no-untyped-call]
+        self._guardian = Guardian(terminal.fileno(), told.if_killed())
+
+    def remember(self, words: str) -> None:
+        """What the shell's screen is to say should the process be killed; it may have changed."""
+        if self._guardian is not None:
+            self._guardian.tell(words)
 
     def _get_terminal_size(self) -> tuple[int, int]:
         """How large the terminal is that is drawn on, whatever standard output is and COLUMNS and LINES say: those that `docker exec` was
@@ -94,6 +105,9 @@ class LastingDriver(LinuxDriver):
         if self._outlet is not None:
             self._outlet.last_words()
         super().stop_application_mode()
+        if self._guardian is not None:
+            self._guardian.dismiss()
+            self._guardian = None
 
     def close(self) -> None:
         """End the threads."""

@@ -59,6 +59,15 @@ class LastingApp(ThriftyApp[Result]):
         """What the shell's screen is to say while the process stands still."""
         return ""
 
+    def if_killed(self) -> str:
+        """What it is to say should the process be killed, or crash."""
+        return "The program was killed, or it crashed."
+
+    def fate_changed(self) -> None:
+        """What `if_killed` says is another sentence now."""
+        if self._driver is not None and hasattr(self._driver, "remember"):
+            self._driver.remember(self.if_killed())
+
     def action_suspend_process(self) -> None:
         """Stand still until the shell lets the app go on; without one that can, say so."""
         # A shell gives each job a process group of its own; only a program that is alone on its terminal is in the session's first.

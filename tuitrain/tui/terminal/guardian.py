@@ -1,0 +1,83 @@
+"""A small process that gives the terminal back where this one is killed, or crashes, before it can.
+
+A terminal that stays behind in the middle of an app shows nothing of what is typed, and types what the mouse does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+
+from tuitrain.text import clean
+
+_PROGRAM = """
+trap '' INT QUIT TERM TSTP TTIN TTOU
+words=
+while IFS= read -r line; do words=$line; done
+[ -n "$words" ] || exit
+read -r pid name state parent group session terminal foreground rest < /proc/$$/stat
+[ "$2" = job ] || [ "$group" != "$foreground" ] || stty sane <&1
+printf '%s%s\\n' "$1" "$words"
+"""
+_GIVE_BACK = "".join(
+    (
+        "\x1b\\",  # the end of whatever the terminal has got half of
+        "\x1b[?2026l",  # what is drawn is shown
+        "\x1b[?1000l\x1b[?1003l\x1b[?1015l\x1b[?1006l\x1b[?1016l",  # the mouse
+        "\x1b[?1004l\x1b[?2004l\x1b[?2048l",  # the focus, pastes, and sizes, each told of
+        "\x1b[<u",  # keys as kitty has them
+        "\x1b[0m\x1b[?7h\x1b[?1049l\x1b[?25h",  # colours, long lines, the screen from before, the cursor
+    )
+)
+_LEAVE_SECONDS = 1.0
+
+
+def _is_a_job() -> bool:
+    """Whether a shell has made this process a job of its own. When that is killed, the shell sets the terminal up again, and at once for
+    what it reads itself: nobody else may then. A script that goes on after it does not."""
+    return os.getpgrp() == os.getpid()
+
+
+class Guardian:
+    """Waits in a process of its own for the end of this one, until it is dismissed. Where none can be started there is none.
+
+    Args:
+        terminal: its descriptor.
+        words: a sentence for the shell's screen, should this process end without dismissing it.
+    """
+
+    def __init__(self, terminal: int, words: str) -> None:
+        self._words = ""
+        self._process: subprocess.Popen[bytes] | None = None
+        with contextlib.suppress(OSError):
+            command = ["/bin/sh", "-c", _PROGRAM, "sh", _GIVE_BACK, "job" if _is_a_job() else "part of one"]
+            nothing = subprocess.DEVNULL
+            self._process = subprocess.Popen(command, bufsize=0, stdin=subprocess.PIPE, stdout=terminal, stderr=nothing, cwd="/")
+            assert self._process.stdin is not None
+            os.set_blocking(self._process.stdin.fileno(), False)
+        self.tell(words)
+
+    def tell(self, words: str) -> None:
+        """What it is to say instead; nothing: there is nothing to give back."""
+        if self._process is None or words == self._words:
+            return
+        assert self._process.stdin is not None
+        # One that was killed itself is not missed.
+        with contextlib.suppress(OSError):
+            self._process.stdin.write(f"{clean(words)}\n".encode())
+            self._words = words
+
+    def dismiss(self) -> None:
+        """The terminal has been given back: it ends without a word."""
+        self.tell("")
+        process, self._process = self._process, None
+        if process is None:
+            return
+        assert process.stdin is not None
+        process.stdin.close()
+        try:
+            process.wait(_LEAVE_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
