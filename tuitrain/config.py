@@ -38,6 +38,12 @@ TORCHS = "torch.optim:"
 """How the import strings of torch's own optimizers begin."""
 _TORCHS = ("Adadelta", "Adafactor", "Adagrad", "Adamax", "ASGD", "Muon", "NAdam", "RAdam", "RMSprop", "Rprop")
 """Other optimizers of torch's, of which a person may give the name alone."""
+_VISIONS = re.compile(
+    r"alexnet|googlenet|((wide_)?resnet|resnext|vgg|densenet)\d\w*"
+    r"|(convnext|efficientnet|inception|maxvit|mobilenet|regnet|shufflenet|swin|vit)_\w+|(mnasnet|squeezenet)\d_\d+",
+    re.IGNORECASE,
+)
+"""What the names of torchvision's networks for classes look like."""
 RECIPES = (
     *("seed-cnn", "multi-gpu", "random-linear", "rnn", "rnn-batch-first", "transformer", "transformer-batch-first", "resnet18"),
     "speedrun-94",
@@ -302,9 +308,12 @@ def _check_string(field: str, value: str) -> None:
 
 
 def import_string_meant(field: str, value: str) -> str:
-    """` Did you mean 'x'?` for the import string of a name without a colon: `torch.nn.HuberLoss`, or `rmsprop` as torch has it."""
+    """` Did you mean 'x'?` for the import string of a name without a colon: `torch.nn.HuberLoss`, or `rmsprop` or `vgg16` as torch and
+    torchvision have them."""
     module, _, name = value.rpartition(".")
     known = [f"{TORCHS}{one}" for one in _TORCHS if field == "optimizer" and one.casefold() == value.casefold()]
+    if field == "model" and value.lower() not in MODELS and _VISIONS.fullmatch(value):
+        known.append(f"torchvision.models:{value.lower()}")
     meant = next(filter(is_import_string, (f"{module}:{name}", *known)), None)
     return "" if meant is None else f" Did you mean '{meant}'?"
 

@@ -247,6 +247,12 @@ def test_a_wrong_value_gets_one_sentence(field: str, text: str, expected: str) -
         ("loss", "torch.nn.HuberLoss", "torch.nn:HuberLoss"),
         ("model", "nets.deep.Net", "nets.deep:Net"),
         ("model", "nets.3", None),
+        ("model", "ResNet50", "torchvision.models:resnet50"),
+        ("model", "vit_b_16", "torchvision.models:vit_b_16"),
+        ("model", "mnasnet0_75", "torchvision.models:mnasnet0_75"),
+        ("model", "ResNet18", "resnet18"),
+        ("model", "vgg", None),
+        ("loss", "vgg16", None),
     ],
 )
 def test_what_may_be_an_import_string_too(field: str, text: str, meant: str | None) -> None:

@@ -132,6 +132,38 @@ def test_the_last_words_of_a_rank_need_no_end_of_line(tmp_path: Path, monkeypatc
     assert ended.error == "rank 0 (cpu) died (exit code 3), and max_restarts is 0. It said last: so it ends"
 
 
+CRASHING_NET = """
+import os
+import signal
+
+from torch import nn
+
+
+class Net(nn.Linear):
+    def __init__(self):
+        super().__init__(5, 2)
+        self.count = 0
+
+    def forward(self, inputs):
+        self.count += 1
+        if self.count == 3:
+            os.kill(os.getpid(), signal.SIGABRT)
+        return super().forward(inputs)
+"""
+
+
+def test_a_rank_that_crashes_says_where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "crashing_net.py").write_text(CRASHING_NET)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    config = small_run(1, strategy="ddp", max_restarts=0, model="crashing_net:Net")
+    ended = events_of(config, tmp_path / "run")[-1]
+    assert isinstance(ended, RunEnded)
+    assert ended.error == (
+        "rank 0 (cpu) died (SIGABRT), and max_restarts is 0. It crashed: Aborted, in forward (crashing_net.py, line 16)."
+    )
+    assert "Current thread" in (tmp_path / "run" / "ranks" / "rank-0.log").read_text()
+
+
 def test_the_last_words_of_a_launcher_need_none_either(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "short_agent.py").write_text("print('first\\nso it ends', end='')\n")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))

@@ -12,7 +12,9 @@ from tuitrain.text import clean
 
 CRASH = "crash.txt"
 _READ_BYTES = 65_536
-_KIND = re.compile(r"Fatal Python error: (.{1,80})")
+FATAL = "Fatal Python error: "
+"""How Python's account of a crash begins."""
+_KIND = re.compile(rf"{FATAL}(.{{1,80}})")
 _FRAME = re.compile(r'  File "(.{1,4096})", line (\d+) in (.{1,200})')
 _LIBRARIES = ("/site-packages/", "/dist-packages/", "/lib/python")
 
@@ -44,15 +46,16 @@ class CrashNote:
 
 
 def crashed(folder: Path) -> str | None:
-    """How and where a process crashed that trained the run in `folder`; `None` where none did, or did not come to say.
-
-    Such as "Segmentation fault, in forward (nets.py, line 12)".
-    """
+    """How and where a process crashed that trained the run in `folder`, see `crash_in`."""
     try:
         with (folder / CRASH).open("rb") as file:
-            text = file.read(_READ_BYTES).decode(errors="replace")
+            return crash_in(file.read(_READ_BYTES).decode(errors="replace"))
     except OSError:
         return None
+
+
+def crash_in(text: str) -> str | None:
+    """What Python has written of a crash, such as "Segmentation fault, in forward (nets.py, line 12)"; `None` where that is nothing."""
     kind = _KIND.search(text)
     return kind and f"{clean(kind[1].strip())}{_place(text)}"
 

@@ -234,8 +234,9 @@ class _Group:
             used = f"all {most} restarts are used up" if most else "max_restarts is 0"
             self._ranks.wait(_GOODBYE_SECONDS)
             self.keep_output()
-            last = self._output.last_words(message.rank)
+            last, crash = self._output.last_words(message.rank), self._output.crash(message.rank)
             said = f" It said last: {last}" if last and message.exitcode > 0 else ""
+            said = f" It crashed: {crash}." if crash and message.exitcode < 0 else said
             yield self._end("failed", f"{what}, and {used}.{said}")
 
     def _regroup(self, *, gone: bool) -> Iterator[Event]:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from tuitrain.runs.crash import FATAL, crash_in
 from tuitrain.text import clean
 
 LOGS = "ranks"
@@ -21,6 +22,7 @@ class RankOutput:
     def __init__(self) -> None:
         self._unkept: list[str] = []
         self._last_words: dict[int, str] = {}
+        self._crashes: dict[int, list[str]] = {}
 
     @property
     def newest(self) -> str:
@@ -31,11 +33,20 @@ class RankOutput:
         """The newest line of a rank; empty where it said nothing."""
         return self._last_words.get(rank, "")
 
+    def crash(self, rank: int) -> str | None:
+        """How and where a rank has crashed, see `crash_in`."""
+        return crash_in("\n".join(self._crashes.get(rank, ())))
+
     def take(self, lines: Sequence[str]) -> None:
         """Take in what was printed."""
         for line in lines:
             if rank := _PREFIX.match(line):
-                self._last_words[int(rank[1])] = clean(line[rank.end() :].strip())
+                number, said = int(rank[1]), line[rank.end() :]
+                self._last_words[number] = clean(said.strip())
+                if said.startswith(FATAL):
+                    self._crashes[number] = []
+                if number in self._crashes:
+                    self._crashes[number].append(said)
         self._unkept += lines
 
     def keep(self, folder: Path) -> None:
