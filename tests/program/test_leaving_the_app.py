@@ -155,12 +155,16 @@ def test_ctrl_z_leads_to_the_shell_and_fg_back(env: dict[str, str], line: str) -
 
 
 @pytest.mark.parametrize(
-    ("line", "number"),
-    [("{}", signal.SIGKILL), ("{}", signal.SIGSEGV), ("sh -c '{}; until stty -a | grep -q \" icanon\"; do :; done'", signal.SIGKILL)],
+    ("line", "number", "saved"),
+    [
+        ("{}", signal.SIGKILL, True),
+        ("{}", signal.SIGSEGV, False),
+        ("sh -c '{}; until stty -a | grep -q \" icanon\"; do :; done'", signal.SIGKILL, False),
+    ],
     ids=["killed", "crashed", "killed in a script that goes on"],
 )
 def test_an_app_that_is_killed_leaves_a_terminal_to_work_on_and_says_how_its_run_goes_on(
-    env: dict[str, str], line: str, number: int
+    env: dict[str, str], line: str, number: int, saved: bool
 ) -> None:
     with Terminal(["bash", "--norc", "--noprofile", "-i"], {**env, "PS1": "> "}) as shell:
         shell.wait(">")
@@ -168,8 +172,15 @@ def test_an_app_that_is_killed_leaves_a_terminal_to_work_on_and_says_how_its_run
         shell.wait(r"\[30, 5\] → \[30, 2\]")
         below = psutil.Process(shell.pid).children(recursive=True)
         app = next(child for child in below if "--tui" in child.cmdline()[2:])
+        if saved:
+            shell.press("c")
+            shell.wait("manual checkpoint")
+        # What is shown may be told of a moment later; an answer to a key comes after that.
+        shell.press("?")
+        shell.wait("themes")
         app.send_signal(number)
-        words = f"tuitrain was killed, or it crashed; its run goes on with: tuitrain resume {newest(env)['run']}\r\n"
+        goes_on = f"; its run goes on with: tuitrain resume {newest(env)['run']}"
+        words = f"tuitrain was killed, or it crashed{goes_on if saved else ', and with it a run that had saved nothing yet.'}\r\n"
         until(lambda: shell.read(0.01) and words.encode() in shell.raw)
         assert restored(shell)
         assert shell.raw.rfind(b"\x1b[?1003l") > shell.raw.rfind(b"\x1b[?1003h"), "the mouse is nobody's"

@@ -13,6 +13,8 @@ from tuitrain.text import clean
 
 LOGS = "ranks"
 """Their folder in the run folder."""
+_MOST_LINES = 1_000
+"""Of a crash, with the stacks of all threads."""
 _PREFIX = re.compile(r"rank (\d+): ")
 
 
@@ -45,8 +47,8 @@ class RankOutput:
                 self._last_words[number] = clean(said.strip())
                 if said.startswith(FATAL):
                     self._crashes[number] = []
-                if number in self._crashes:
-                    self._crashes[number].append(said)
+                if (crash := self._crashes.get(number)) is not None and len(crash) < _MOST_LINES:
+                    crash.append(said)
         self._unkept += lines
 
     def keep(self, folder: Path) -> None:

@@ -218,8 +218,10 @@ class TuitrainApp(NavigatedApp):
         """A run that trains here would end too."""
         record = self.view.record
         run = record.run if record is not None and self.view.alive and not self.view.ended else None
-        if not run:
+        if record is None or not run:
             return "tuitrain was killed, or it crashed."
+        if not record.saved:
+            return "tuitrain was killed, or it crashed, and with it a run that had saved nothing yet."
         return f"tuitrain was killed, or it crashed; its run goes on with: tuitrain resume {run}"
 
     def hang_up(self) -> None:

@@ -229,7 +229,7 @@ def _needed(function: Callable[..., Any]) -> str:
 def _has_a_value(function: Callable[..., Any]) -> bool:
     """Whether its first parameter has a value that says something, which is then not meant for a configuration."""
     first = next(iter(_parameters(function).values()), None)
-    return first is not None and first.default not in (first.empty, None)
+    return first is not None and first.default is not first.empty and first.default is not None
 
 
 def _passes_on(function: Callable[..., Any], name: str) -> bool:
