@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import TextIO
 
 from tuitrain.files import to_nowhere
+from tuitrain.python import crashes_to
 from tuitrain.text import clean
 
 _ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[@-_]")
@@ -44,7 +45,8 @@ class Capture:
         self._saved = (os.dup(1), os.dup(2))
         # Whoever keeps one of them in a file or a pipe has the screens on the other.
         self.terminal = _text(os.dup(self._saved[1 if os.isatty(2) or not os.isatty(1) else 0]))
-        """The terminal, for what must be seen after the app has gone."""
+        """The terminal, for what must be seen after the app has gone, or when it crashes."""
+        crashes_to("process", self.terminal)
         self._read, write = os.pipe()
         # Something that prints much while it holds Python's lock would wait for the reader, which waits for the lock.
         with contextlib.suppress(OSError, AttributeError):
@@ -69,6 +71,7 @@ class Capture:
             os.close(saved)
         sys.stdout, sys.stderr = self._python[:2]
         setattr(sys, "__stderr__", self._python[2])  # noqa: B010
+        crashes_to("process", sys.stderr)
         for stream in self._prints:
             stream.close()
         # A child process may hold the pipe open for longer than we live, so its end is not waited for.

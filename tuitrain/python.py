@@ -1,4 +1,5 @@
-"""How Python is started for a process of ours, how it imports what stays and whether it would find a module, and how it ends at once.
+"""How Python is started for a process of ours, how it imports what stays and whether it would find a module, where it says how it crashed,
+and how it ends at once.
 
 It is started as the one that runs now, but without the folder that it is started in: with `-m`, or with `-c` alone, a file there such as
 `random.py` would be imported in the place of Python's own.
@@ -6,14 +7,15 @@ It is started as the one that runs now, but without the folder that it is starte
 
 from __future__ import annotations
 
+import faulthandler
 import gc
 import importlib
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NoReturn
+from typing import IO, Any, Literal, NoReturn
 
 from tuitrain.text import clean
 
@@ -69,6 +71,31 @@ def is_in(package: str, folder: Path) -> bool:
     from importlib.machinery import PathFinder
 
     return PathFinder.find_spec(package, [str(folder)]) is not None
+
+
+_PERSONS = faulthandler.is_enabled()
+"""Whether the person has chosen where Python says it, as by `python -X faulthandler`."""
+_crashes: dict[str, IO[Any]] = {}
+
+
+def crashes_to(whose: Literal["run", "process"], file: IO[Any] | None) -> None:
+    """Where Python writes the stacks of all threads should this process crash: the file of the run that it trains, else the process's own.
+
+    Args:
+        file: it has a descriptor, and stays open; `None`: there is none any more.
+    """
+    if file is None:
+        _crashes.pop(whose, None)
+    else:
+        _crashes[whose] = file
+    if _PERSONS:
+        return
+    chosen = _crashes.get("run") or _crashes.get("process")
+    if chosen is None:
+        faulthandler.disable()
+    else:
+        with suppress(OSError, ValueError):  # such as a stream that is closed
+            faulthandler.enable(chosen)
 
 
 def leave_at_once(code: int) -> NoReturn:

@@ -5,6 +5,7 @@ Each step rests for a moment, so that a run is there for long and leaves the pro
 
 from __future__ import annotations
 
+import signal
 import time
 from typing import Any
 
@@ -30,6 +31,17 @@ def make_asking(config: Any) -> nn.Module:
     """Asks whoever is at the keyboard."""
     input("how wide? ")
     return make_linear(config)
+
+
+class Crashing(nn.Linear):
+    """As what calls broken C code does."""
+
+    def __init__(self) -> None:
+        super().__init__(5, 2)
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        signal.raise_signal(signal.SIGSEGV)
+        return super().forward(inputs)
 
 
 def make_samples(config: Any) -> Any:

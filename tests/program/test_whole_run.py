@@ -270,6 +270,18 @@ def test_the_traceback_of_a_failed_run_is_on_stderr_and_in_its_log(env: dict[str
     assert log.endswith("error failed: step 1: ValueError while training: no more (nets.py, line 5).\n")
 
 
+def test_a_network_that_crashes_when_it_is_tried_says_where(env: dict[str, str]) -> None:
+    crashing = ("run", *RESTING, "--set", "model=small_net:Crashing")
+    here = tuitrain(env, *crashing)
+    assert here.returncode == -signal.SIGSEGV
+    assert "Fatal Python error: Segmentation fault" in here.stderr
+    assert 'small_net.py", line 43 in forward\n' in here.stderr
+    there = tuitrain(env, *crashing, "--detach")
+    assert there.returncode == 2
+    where = "Segmentation fault, in forward (small_net.py, line 43)."
+    assert there.stderr.endswith(f"tuitrain: the run's process in the background was ended by signal 11: {where}\n")
+
+
 def test_nobody_reads_the_output_any_more(env: dict[str, str]) -> None:
     command = f"{TUITRAIN} run {' '.join(RESTING)} --json | head -n 3"
     done = subprocess.run(command, shell=True, env={**os.environ, **env}, capture_output=True, text=True, timeout=300)

@@ -1,6 +1,7 @@
 """What is kept of a crash, in C code mostly, of the process that trained a run."""
 
 import faulthandler
+import signal
 import subprocess
 import sys
 
@@ -8,48 +9,54 @@ import pytest
 from small_runs import make_run
 
 from tuitrain.runs.catalogue import list_runs
-from tuitrain.runs.crash import CRASH, CrashNote, crashed
+from tuitrain.runs.crash import CRASH, CrashNote, crash_in, crashed
 from tuitrain.runs.report import show
 from tuitrain.runs.saved import load_record
 
 NOBODY = 2**22 + 5
 PROGRAM = """
 import os, pathlib, signal, sys, threading
+from tuitrain.python import crashes_to
 from tuitrain.runs.crash import CrashNote
+crashes_to("process", sys.stderr)
 waits = threading.Thread(target=threading.Event().wait, daemon=True)
 waits.start()
 note = CrashNote(pathlib.Path(sys.argv[1]))
 def forward():
-    if sys.argv[2] == "leaves":
+    how, *ended = sys.argv[2].split(" ")
+    if ended:
         note.close()
-        os._exit(0)
-    os.kill(os.getpid(), getattr(signal, sys.argv[2]))
+    signal.raise_signal(getattr(signal, how))
 forward()
 """
 
 
-def ended(folder, how, *options):
-    return subprocess.run([sys.executable, *options, "-c", PROGRAM, str(folder), how], capture_output=True, timeout=60).returncode
+def said_at_the_end(folder, how, *options):
+    """What it says of a crash elsewhere."""
+    done = subprocess.run([sys.executable, *options, "-c", PROGRAM, str(folder), how], capture_output=True, text=True, timeout=60)
+    assert done.returncode == -getattr(signal, how.split(" ")[0])
+    return crash_in(done.stderr)
+
+
+FORWARD = "in forward (<string>, line 13)"
 
 
 @pytest.mark.parametrize(
-    ("how", "said"),
-    [
-        ("SIGSEGV", "Segmentation fault, in forward (<string>, line 11)"),
-        ("SIGABRT", "Aborted, in forward (<string>, line 11)"),
-        ("SIGKILL", None),
-        ("leaves", None),
-    ],
+    ("how", "said"), [("SIGSEGV", f"Segmentation fault, {FORWARD}"), ("SIGABRT", f"Aborted, {FORWARD}"), ("SIGKILL", None)]
 )
 def test_a_crash_is_told_with_its_place(tmp_path, how, said):
-    assert (ended(tmp_path, how) == 0) == (how == "leaves")
+    assert said_at_the_end(tmp_path, how) is None
     assert crashed(tmp_path) == said
-    assert (tmp_path / CRASH).exists() == (how != "leaves")
+
+
+def test_a_process_without_a_run_says_it_in_its_own_place(tmp_path):
+    assert said_at_the_end(tmp_path, "SIGSEGV after the run") == f"Segmentation fault, {FORWARD}"
+    assert not (tmp_path / CRASH).exists()
 
 
 def test_a_person_who_has_python_write_it_elsewhere_has_it_there(tmp_path):
-    assert ended(tmp_path, "SIGSEGV", "-X", "faulthandler") < 0
-    assert not (tmp_path / CRASH).exists()
+    assert said_at_the_end(tmp_path, "SIGSEGV", "-X", "faulthandler") == f"Segmentation fault, {FORWARD}"
+    assert crashed(tmp_path) is None
 
 
 def test_a_note_that_cannot_be_written_is_none(tmp_path):
@@ -86,11 +93,8 @@ def test_what_stands_in_the_file_is_read_with_care(tmp_path, text, said):
 
 def test_it_is_said_wherever_the_run_is_shown(runs_dir):
     folder = make_run(runs_dir, state="running", pid=NOBODY)
-    ended(folder.path, "SIGSEGV")
-    words = (
-        "Its process crashed: Segmentation fault, in forward (<string>, line 11); crash.txt in its folder has the stacks. What it had "
-        "written is kept."
-    )
+    said_at_the_end(folder.path, "SIGSEGV")
+    words = f"Its process crashed: Segmentation fault, {FORWARD}; crash.txt in its folder has the stacks. What it had written is kept."
     assert load_record(folder.path).error == words
     assert [run.error for run in list_runs(runs_dir)] == [words]
     assert f"lost: {words}" in show(runs_dir, "last", as_json=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,11 +14,16 @@ from tuitrain.tui.terminal import guardian
 from tuitrain.tui.terminal.guardian import Guardian
 
 PROGRAM = """
-import os, sys
+import os, signal, sys
 from tuitrain.tui.terminal.guardian import Guardian
 guardian = Guardian(1, "it crashed")
+words = ""
 for words in sys.argv[1:]:
     guardian.tell(words)
+def forward():
+    signal.raise_signal(signal.SIGSEGV)
+if words == "crash":
+    forward()
 os._exit(1)
 """
 
@@ -55,6 +61,16 @@ def shown(terminal: tuple[int, int]) -> bytes:
 def test_the_newest_words_come_when_the_process_has_gone(terminal: tuple[int, int], told: list[str], said: str) -> None:
     subprocess.run([sys.executable, "-c", PROGRAM, *told], stdout=terminal[1], check=False, timeout=60)
     assert shown(terminal).decode() == f"{guardian._GIVE_BACK}{said}\r\n"
+
+
+def test_a_crash_is_told_with_its_place(terminal: tuple[int, int]) -> None:
+    subprocess.run([sys.executable, "-c", PROGRAM, "crash"], stdout=terminal[1], check=False, timeout=60)
+    said = shown(terminal).decode().removeprefix(guardian._GIVE_BACK)
+    assert re.fullmatch(
+        r"crash\r\nFatal Python error: Segmentation fault\r\nCurrent thread 0x\w+ .*\(most recent call first\):\r\n"
+        r'  File "<string>", line 9 in forward\r\n  File "<string>", line 11 in <module>\r\n(\r\n)?',
+        said,
+    )
 
 
 @pytest.mark.parametrize("told", [[""], ["run 1", ""]])

@@ -18,6 +18,7 @@ from tuitrain.cli.options import RUNS_DIR_IS
 from tuitrain.cli.output import open_closed_streams, standard_output
 from tuitrain.cli.usage import sentence_of
 from tuitrain.exit_codes import INTERRUPTED, REFUSED
+from tuitrain.python import crashes_to
 from tuitrain.text import clean_lines, nearest
 
 _MODULES = {
@@ -45,6 +46,7 @@ def run_command() -> None:
     SIGTERM and SIGHUP, where a command does not listen to them itself, leave nothing half-written.
     """
     open_closed_streams()
+    crashes_to("process", sys.stderr)
     with standard_output(), signals.raised():
         _run()
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import faulthandler
 import re
 from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
+from tuitrain.python import crashes_to
 from tuitrain.text import clean
 
 CRASH = "crash.txt"
@@ -20,8 +20,8 @@ _LIBRARIES = ("/site-packages/", "/dist-packages/", "/lib/python")
 
 
 class CrashNote:
-    """While it is open, a crash of this process writes the stacks of its threads to `crash.txt`. Nothing where that cannot be opened, or
-    the person has Python write them elsewhere (`python -X faulthandler`).
+    """While it is open, a crash of this process writes the stacks of its threads to `crash.txt`, see `crashes_to`. Where that cannot be
+    opened, they go elsewhere.
 
     Args:
         folder: the run's.
@@ -30,16 +30,15 @@ class CrashNote:
     def __init__(self, folder: Path) -> None:
         self._path = folder / CRASH
         self._file: IO[bytes] | None = None
-        if not faulthandler.is_enabled():
-            with suppress(OSError):
-                self._file = self._path.open("wb")
-                faulthandler.enable(self._file)
+        with suppress(OSError):
+            self._file = self._path.open("wb")
+            crashes_to("run", self._file)
 
     def close(self) -> None:
         """The process has the run no more, and has not crashed."""
         file, self._file = self._file, None
         if file is not None:
-            faulthandler.disable()
+            crashes_to("run", None)
             file.close()
             with suppress(OSError):
                 self._path.unlink()

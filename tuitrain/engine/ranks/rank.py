@@ -5,7 +5,6 @@ It speaks to its host before it imports torch: that takes seconds, in which neit
 
 from __future__ import annotations
 
-import faulthandler
 import os
 import queue
 import shutil
@@ -22,7 +21,7 @@ import msgspec
 
 from tuitrain.config import ConfigError, RunConfig
 from tuitrain.events import Event, Request, RunEnded, RunStarted
-from tuitrain.python import lasting_imports, leave_at_once
+from tuitrain.python import crashes_to, lasting_imports, leave_at_once
 from tuitrain.text import print_error
 from tuitrain.wire import (
     ADDRESS,
@@ -175,8 +174,7 @@ class RankControl:
 
 def main() -> None:
     """One rank, from the first word of the host to the end of the run."""
-    if not faulthandler.is_enabled():
-        faulthandler.enable()  # where it crashes is kept with what it says
+    crashes_to("process", sys.stderr)
     line = Line(os.environ[ADDRESS], int(os.environ["RANK"]), int(os.environ["TUITRAIN_AGENT"]))
     code = 0
     try:

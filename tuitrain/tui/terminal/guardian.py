@@ -8,7 +8,9 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
+from typing import IO
 
+from tuitrain.python import crashes_to
 from tuitrain.text import clean
 
 _PROGRAM = """
@@ -19,6 +21,8 @@ while IFS= read -r line; do words=$line; done
 read -r pid name state parent group session terminal foreground rest < /proc/$$/stat
 [ "$2" = job ] || [ "$group" != "$foreground" ] || stty sane <&1
 printf '%s%s\\n' "$1" "$words"
+crash=/proc/self/fd/${3:-none}
+[ ! -s "$crash" ] || sed -n '1p; /^Current thread/,/^$/p' "$crash" | head -n 12
 """
 _GIVE_BACK = "".join(
     (
@@ -39,8 +43,18 @@ def _is_a_job() -> bool:
     return os.getpgrp() == os.getpid()
 
 
+def _file_in_memory() -> IO[bytes] | None:
+    """Nothing where the system has no such files."""
+    try:
+        return open(os.memfd_create("tuitrain-crash"), "wb")
+    except (AttributeError, OSError):
+        return None
+
+
 class Guardian:
     """Waits in a process of its own for the end of this one, until it is dismissed. Where none can be started there is none.
+
+    A crash is told of with where it was, unless a run's folder has that.
 
     Args:
         terminal: its descriptor.
@@ -50,12 +64,17 @@ class Guardian:
     def __init__(self, terminal: int, words: str) -> None:
         self._words = ""
         self._process: subprocess.Popen[bytes] | None = None
+        self._crash = _file_in_memory()
+        kept = () if self._crash is None else (self._crash.fileno(),)
         with contextlib.suppress(OSError):
-            command = ["/bin/sh", "-c", _PROGRAM, "sh", _GIVE_BACK, "job" if _is_a_job() else "part of one"]
+            command = ["/bin/sh", "-c", _PROGRAM, "sh", _GIVE_BACK, "job" if _is_a_job() else "part of one", *map(str, kept)]
             nothing = subprocess.DEVNULL
-            self._process = subprocess.Popen(command, bufsize=0, stdin=subprocess.PIPE, stdout=terminal, stderr=nothing, cwd="/")
+            self._process = subprocess.Popen(
+                command, bufsize=0, stdin=subprocess.PIPE, stdout=terminal, stderr=nothing, cwd="/", pass_fds=kept
+            )
             assert self._process.stdin is not None
             os.set_blocking(self._process.stdin.fileno(), False)
+        crashes_to("process", self._crash)
         self.tell(words)
 
     def tell(self, words: str) -> None:
@@ -71,6 +90,10 @@ class Guardian:
     def dismiss(self) -> None:
         """The terminal has been given back: it ends without a word."""
         self.tell("")
+        crashes_to("process", None)
+        if self._crash is not None:
+            self._crash.close()
+            self._crash = None
         process, self._process = self._process, None
         if process is None:
             return
