@@ -58,8 +58,9 @@ def test_large_tensors_may_be_in_huge_pages_unless_the_person_has_chosen(chosen:
 @pytest.mark.usefixtures("no_choice")
 def test_a_step_does_not_pay_for_fresh_pages() -> None:
     with kept_memory():
-        # 122,880 pages are touched; without the setting most of them are faults, where pages are not huge. A tensor has 2,048.
-        assert page_faults(steps=10) < 12_000
+        # 122,880 pages are touched; without the setting most of them are faults, where pages are not huge.
+        # One call in many was seen to pay for one tensor's 2,048 again: not each of three does.
+        assert min(page_faults(steps=10) for _ in range(3)) < 2_000
 
 
 def resident() -> int:
