@@ -72,7 +72,6 @@ def points() -> Figure:
 
 def runs() -> Figure:
     """The list of runs after a key that moves to another one."""
-
     with ExitStack() as stack:
 
         def opened(count: int) -> Metered:

@@ -79,24 +79,20 @@ def test_nothing_is_given_back_that_was_not_taken(terminal: tuple[int, int], tol
     assert shown(terminal) == b""
 
 
-def test_one_that_is_dismissed_is_gone_without_a_word(terminal: tuple[int, int]) -> None:
+@pytest.mark.parametrize("killed", [False, True])
+def test_one_that_is_dismissed_is_gone_without_a_word_and_one_that_was_killed_is_not_missed(
+    terminal: tuple[int, int], killed: bool
+) -> None:
     told = Guardian(terminal[1], "it crashed")
     process = told._process
     assert process is not None
+    if killed:
+        process.kill()
+        process.wait()
+        told.tell("run 1")
     told.dismiss()
     assert process.poll() is not None
     told.tell("too late")
-    told.dismiss()
-    assert shown(terminal) == b""
-
-
-def test_one_that_was_killed_is_not_missed(terminal: tuple[int, int]) -> None:
-    told = Guardian(terminal[1], "it crashed")
-    process = told._process
-    assert process is not None
-    process.kill()
-    process.wait()
-    told.tell("run 1")
     told.dismiss()
     assert shown(terminal) == b""
 

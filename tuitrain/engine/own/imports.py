@@ -113,7 +113,7 @@ def arguments(field: str, function: Callable[..., Any]) -> tuple[str, ...] | Non
     """
     if field == "optimizer":
         return _arguments_of_optimizer(function)
-    classes = (NUM_CLASSES,) if field == "model" and (_has(function, NUM_CLASSES) or _passes_on(function, NUM_CLASSES)) else ()
+    classes = (NUM_CLASSES,) if field == "model" and _hands_on(function, NUM_CLASSES) else ()
     named = dict.fromkeys(classes, 0)
     alone = takes(function, **named)
     if not takes(function, CONFIG, **named):
@@ -232,23 +232,18 @@ def _has_a_value(function: Callable[..., Any]) -> bool:
     return first is not None and first.default is not first.empty and first.default is not None
 
 
-def _passes_on(function: Callable[..., Any], name: str) -> bool:
-    """Whether it takes any names, as torchvision's and timm's functions do, and gives them to a class that has a parameter `name`.
+def _hands_on(function: Callable[..., Any], name: str) -> bool:
+    """Whether it has a parameter `name`, or takes any names, as torchvision's and timm's functions do, for a class that has."""
+    if _has(function, name):
+        return True
+    return any(one.kind is one.VAR_KEYWORD for one in _parameters(function).values()) and _hands_on(_given_the_rest(function), name)
 
-    That is the class which it is annotated to return; of a class it is the next one that it inherits `__init__` from.
-    """
-    if not any(one.kind is one.VAR_KEYWORD for one in _parameters(function).values()):
-        return False
+
+def _given_the_rest(function: Callable[..., Any]) -> type:
+    """The class that gets what a function takes and has no parameter for: the one that it is annotated to return; of a class the next one
+    that it inherits `__init__` from. `object` where it does not say, or the name means nothing in its module."""
     if inspect.isclass(function):
-        makers = [one for one in function.__mro__ if "__init__" in vars(one)]
-        made = makers[1] if len(makers) > 1 else object
-    else:
-        made = _returned_class(function)
-    return _has(made, name) or _passes_on(made, name)
-
-
-def _returned_class(function: Callable[..., Any]) -> type:
-    """The class that it is annotated to return; `object` where it does not say, or the name means nothing in its module."""
+        return (*(one for one in function.__mro__ if "__init__" in vars(one)), object)[1]
     try:
         made = get_type_hints(function).get("return")
     except Exception:  # an annotation may be any expression, and stay unevaluated

@@ -8,6 +8,8 @@ from torch import Tensor
 
 from tuitrain.config import OF_CLASSES, RunConfig
 
+TOLD_HOW_MANY = "a parameter num_classes of the function or class that makes it is told how many"
+"""Where the scores of a person's own model are not as many as the classes."""
 # Of what a sum of probabilities misses 1 by where half precision has rounded them.
 _ROUNDED = 0.01
 # So many times as many scores as there are classes are hardly meant: they are those of what a known network was made for.
@@ -27,8 +29,7 @@ def doubts(config: RunConfig, scores: Tensor, classes: int) -> Iterator[str]:
         yield unfit
     # Of tokens a part of the data need not have those of a whole vocabulary.
     if scores.dim() == 2 and scores.shape[1] >= _MANY * classes:
-        told = "a parameter num_classes of the function or class that makes it is told how many"
-        yield f"The model gives {scores.shape[1]:,} scores for each sample, and the data has {classes:,} classes; {told}."
+        yield f"The model gives {scores.shape[1]:,} scores for each sample, and the data has {classes:,} classes; {TOLD_HOW_MANY}."
 
 
 def _not_for_the_loss(config: RunConfig, scores: Tensor) -> str | None:

@@ -19,6 +19,7 @@ from tuitrain.engine.models import made_for, model_dtype
 from tuitrain.engine.optim import autocast
 from tuitrain.engine.outputs import class_scores, has_classes_last, logits, named_logits, tensors
 from tuitrain.engine.seeding import untouched_random
+from tuitrain.engine.tryouts.doubts import TOLD_HOW_MANY
 from tuitrain.engine.tryouts.loss import loss_misfit
 from tuitrain.events import Targets
 
@@ -238,7 +239,7 @@ def _hint(scores: Tensor, inputs: Tensor, labels: Tensor, dataset: Dataset, conf
     if lowest and scores.shape[1] == classes - lowest:
         return f" The training labels begin at {lowest}; class numbers count from 0."
     if config.model not in MODELS and len(scores) == inputs.shape[config.batch_dim]:
-        return " A parameter num_classes of the function or class that makes it is told how many."
+        return f" {TOLD_HOW_MANY.capitalize()}."
     return ""
 
 

@@ -64,6 +64,7 @@ class Guardian:
     def __init__(self, terminal: int, words: str) -> None:
         self._words = ""
         self._process: subprocess.Popen[bytes] | None = None
+        self._line: IO[bytes] | None = None
         self._crash = _file_in_memory()
         kept = () if self._crash is None else (self._crash.fileno(),)
         with contextlib.suppress(OSError):
@@ -72,19 +73,19 @@ class Guardian:
             self._process = subprocess.Popen(
                 command, bufsize=0, stdin=subprocess.PIPE, stdout=terminal, stderr=nothing, cwd="/", pass_fds=kept
             )
-            assert self._process.stdin is not None
-            os.set_blocking(self._process.stdin.fileno(), False)
+            self._line = self._process.stdin
+            assert self._line is not None
+            os.set_blocking(self._line.fileno(), False)
         crashes_to("process", self._crash)
         self.tell(words)
 
     def tell(self, words: str) -> None:
         """What it is to say instead; nothing: there is nothing to give back."""
-        if self._process is None or words == self._words:
+        if self._line is None or words == self._words:
             return
-        assert self._process.stdin is not None
         # One that was killed itself is not missed.
         with contextlib.suppress(OSError):
-            self._process.stdin.write(f"{clean(words)}\n".encode())
+            self._line.write(f"{clean(words)}\n".encode())
             self._words = words
 
     def dismiss(self) -> None:
@@ -94,13 +95,12 @@ class Guardian:
         if self._crash is not None:
             self._crash.close()
             self._crash = None
-        process, self._process = self._process, None
-        if process is None:
+        if self._process is None or self._line is None:
             return
-        assert process.stdin is not None
-        process.stdin.close()
+        self._line.close()
+        self._line = None
         try:
-            process.wait(_LEAVE_SECONDS)
+            self._process.wait(_LEAVE_SECONDS)
         except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+            self._process.kill()
+            self._process.wait()
