@@ -18,6 +18,7 @@ from msgspec import Meta
 from tuitrain import field_types
 from tuitrain.device_names import expanded, in_words, short
 from tuitrain.elsewhere import called_elsewhere, done_otherwise, precision_meant
+from tuitrain.import_strings import import_string_meant, is_import_string
 from tuitrain.strategies import limit
 from tuitrain.text import clean, is_utf8, nearest
 
@@ -34,23 +35,12 @@ WITHOUT_MOMENTUM = ("adam", "adamw")
 SCHEDULES = ("none", "cosine", "triangle")
 BUILT_IN_WORDS = {"model": MODELS, "loss": LOSSES, "optimizer": OPTIMIZERS, "lr_schedule": SCHEDULES}
 """By a field: the words beside which it takes the import string of one of the person's own."""
-TORCHS = "torch.optim:"
-"""How the import strings of torch's own optimizers begin."""
-_TORCHS = ("Adadelta", "Adafactor", "Adagrad", "Adamax", "ASGD", "Muon", "NAdam", "RAdam", "RMSprop", "Rprop")
-"""Other optimizers of torch's, of which a person may give the name alone."""
-_VISIONS = re.compile(
-    r"alexnet|googlenet|((wide_)?resnet|resnext|vgg|densenet)\d\w*"
-    r"|(convnext|efficientnet|inception|maxvit|mobilenet|regnet|shufflenet|swin|vit)_\w+|(mnasnet|squeezenet)\d_\d+",
-    re.IGNORECASE,
-)
-"""What the names of torchvision's networks for classes look like."""
 RECIPES = (
     *("seed-cnn", "multi-gpu", "random-linear", "rnn", "rnn-batch-first", "transformer", "transformer-batch-first", "resnet18"),
     "speedrun-94",
 )
 """The built-in recipes, in the order a newcomer should meet them."""
 
-_IMPORT_STRING = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 _DEVICE = re.compile(r"cpu|cuda|cuda:(0|[1-9][0-9]*)")
 
 NONE = "none"
@@ -81,7 +71,7 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """What the model begins with in the place of what `seed` draws; of another network's only what fits, by name and shape."""
     data: str = "auto"
     """A built-in data set, a folder, or an import string: `make_data(config) -> (train, test | None)`, each `(inputs, labels)` or a torch
-    `Dataset`."""
+    `Dataset`, or what else `own_parts` takes."""
     image_size: Annotated[int, Meta(ge=8, le=1024, description="a whole number from 8 to 1024")] = 32
     """To how many pixels, in height and in width, the images of a folder are brought."""
     device: str = "auto"
@@ -293,7 +283,7 @@ def _check_string(field: str, value: str) -> None:
         raise ConfigError(f"{field}: {clean(value)!r} {what}; it must be {allowed(field)}.")
     built_in = BUILT_IN_WORDS.get(field, (value,))
     if value not in built_in and not is_import_string(value):
-        meant = import_string_meant(field, value) or nearest(value, built_in)
+        meant = import_string_meant(field, value, built_in) or nearest(value, built_in)
         raise ConfigError(f"{field}: {value!r} is not known; it must be {allowed(field)}.{meant}")
     if field in ("data", "weights", "on_end") and not value.strip():
         raise _not_allowed(field, value)
@@ -307,17 +297,6 @@ def _check_string(field: str, value: str) -> None:
         raise _not_allowed(field, value)
 
 
-def import_string_meant(field: str, value: str) -> str:
-    """` Did you mean 'x'?` for the import string of a name without a colon: `torch.nn.HuberLoss`, or `rmsprop` or `vgg16` as torch and
-    torchvision have them."""
-    module, _, name = value.rpartition(".")
-    known = [f"{TORCHS}{one}" for one in _TORCHS if field == "optimizer" and one.casefold() == value.casefold()]
-    if field == "model" and value.lower() not in MODELS and _VISIONS.fullmatch(value):
-        known.append(f"torchvision.models:{value.lower()}")
-    meant = next(filter(is_import_string, (f"{module}:{name}", *known)), None)
-    return "" if meant is None else f" Did you mean '{meant}'?"
-
-
 def _is_endpoint(value: str) -> bool:
     host, _, port = value.rpartition(":")
     return bool(re.fullmatch(r"[^\s:]+", host) and re.fullmatch(r"[0-9]{1,5}", port)) and 1 <= int(port) <= 65535
@@ -327,11 +306,6 @@ def machines(nnodes: str) -> tuple[int, int]:
     """The least and the greatest number of machines that an `nnodes` value allows."""
     least, _, most = nnodes.partition(":")
     return int(least), int(most or least)
-
-
-def is_import_string(value: str) -> bool:
-    """Whether `value` names a function like `my_package.nets:make_model`."""
-    return bool(_IMPORT_STRING.fullmatch(value))
 
 
 def own_functions(config: RunConfig) -> dict[str, str]:

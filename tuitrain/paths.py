@@ -10,9 +10,10 @@ from pathlib import Path
 
 import platformdirs
 
-from tuitrain.config import DATA, ConfigError, allowed, check_field, import_string_meant, is_import_string
+from tuitrain.config import DATA, ConfigError, allowed, check_field
 from tuitrain.events import DataKind
 from tuitrain.image_folders import is_archive
+from tuitrain.import_strings import import_string_meant, is_import_string
 from tuitrain.text import clean, nearest
 
 CIFAR10_FOLDER = "cifar-10-batches-py"
@@ -147,6 +148,15 @@ def cached_cifar10() -> Path:
     return cache_dir() / "cifar10" / CIFAR10_FOLDER
 
 
+def cached_datasets() -> Path:
+    """Where data sets are kept that other libraries fetch, such as torchvision's.
+
+    Raises:
+        ConfigError: see `cache_dir`.
+    """
+    return cache_dir() / "datasets"
+
+
 def cifar10_dirs() -> tuple[Path, ...]:
     """Where CIFAR-10 is looked for, in this order: our cache, then `./data`, torchvision's custom."""
     beside = Path("data") / CIFAR10_FOLDER
@@ -195,14 +205,13 @@ def data_folder(value: str) -> Path | None:
     if mode is not None:
         if stat.S_ISDIR(mode):
             return folder
-        hint = " Unpack it, and give the folder that comes out." if is_archive(folder.name) else ""
+        hint = " Unpack it, and give the folder that comes out." if is_archive(folder.name) else import_string_meant("data", value)
         raise ConfigError(f"data: {shown} is a file; it must be {allowed('data')}.{hint}")
     if is_import_string(value):
         return None
     if os.sep in value or value.startswith(("~", ".")):
         # A "/" begins to type a path in the launcher, and may be left before what is none.
-        own = value.removeprefix(os.sep)
-        hint = f" Did you mean {own!r}?" if is_import_string(own) else _neighbour(folder)
+        hint = import_string_meant("data", value) or _neighbour(folder)
         raise NoSuchFolder(f"data: the folder {shown} does not exist.{hint}")
     known = ", ".join(DATA)
     raise ConfigError(

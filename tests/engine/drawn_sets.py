@@ -44,6 +44,13 @@ class Targeted(Floats):
         self.classes = ["a", "b", "c", "d"]
 
 
+class ByPart(Floats):
+    """The same, made for one part at a time."""
+
+    def __init__(self, train: bool) -> None:
+        super().__init__(COUNT if train else 5, drawn=train)
+
+
 class Columns:
     """The same as Hugging Face's library has it: no `Dataset`, samples that are dicts, and a column of labels."""
 

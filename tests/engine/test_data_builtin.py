@@ -279,8 +279,8 @@ Y = "torch.zeros(4, dtype=torch.long)"
         (f"{X}, None", "the train part is a Tensor; it must be (inputs, labels)"),
         ("([1, 2], [0, 1]), None", "the train inputs are a list of 2; they must be a torch tensor, as torch.as_tensor makes one."),
         (
-            f"({X}, {Y}), torch.utils.data.DataLoader(torch.utils.data.TensorDataset({X}, {Y}))",
-            "the test part is a DataLoader; it must be (inputs, labels) or a torch Dataset, such as the loader's `dataset`.",
+            f"({X}, {Y}), torch.utils.data.DataLoader(torch.utils.data.TensorDataset({X}, {Y}), collate_fn=list)",
+            "the test part is a DataLoader with a collate_fn of its own; it must be (inputs, labels) or a torch Dataset, such as the",
         ),
         (f"({X}, [0, 1, 0, 1]), None", "the train labels are a list of 4"),
         (f"({X}, torch.zeros(4)), None", "labels are torch.float32; they must be whole numbers"),

@@ -249,8 +249,8 @@ BEGINNING = "data: 'test_torch_dataset:make_data'"
         (Dataset(), "the train part, a Dataset, cannot say how many samples it has: TypeError: "),
         (Endless(), "the train part is a Endless; it must be (inputs, labels) or a torch Dataset with a length."),
         (
-            DataLoader(Pets(3)),
-            "the train part is a DataLoader; it must be (inputs, labels) or a torch Dataset, such as the loader's `dataset`.",
+            DataLoader(Pets(3), batch_size=None),
+            "the train part is a DataLoader without batches; it must be (inputs, labels) or a torch Dataset, such as the loader's",
         ),
         *((part, f"the train part is {words}; it must be (inputs, labels) or a torch Dataset.") for part, words in NO_DATA),
     ],

@@ -427,7 +427,7 @@ async def test_while_a_field_is_edited_the_footer_says_what_enter_does(session: 
         ("none", "there is no such folder", True),
         ("file", "this is a file, not a folder", True),
         ("cifar", "a folder with CIFAR-10 batches", False),
-        ("pkg.mod:make", "a function of your own makes it", False),
+        ("pkg.mod:make", "Python code makes it", False),
         ("~nobody/x", "there is no such folder", True),
         ("n" * 5000, "this folder cannot be read", True),
     ],

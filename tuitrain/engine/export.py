@@ -12,7 +12,7 @@ import torch
 
 from tuitrain.config import OF_CLASSES, ConfigError, RunConfig
 from tuitrain.engine import checkpoint
-from tuitrain.engine.environment import READ_ANEW, SEVERAL
+from tuitrain.engine.environment import ALONE, OF_LOADERS, PARTS, READ_ANEW, SEVERAL
 from tuitrain.engine.own.imports import arguments_of_run
 from tuitrain.engine.script.facts import Facts
 from tuitrain.engine.script.parts import data_part, header, model_part, training_part
@@ -56,6 +56,8 @@ def script(config: RunConfig, started: RunStarted | None = None, environment: Ma
         whole=environment.get("inputs") == "whole numbers" if environment else None,
         several=_several(environment.get(SEVERAL)),
         given=arguments_of_run(config, environment),
+        parts=_parts(environment.get(PARTS)),
+        of_loaders=tuple(name for name in ("train", "test") if name in str(environment.get(OF_LOADERS, "")).split(", ")),
         scores=anew if isinstance(anew, int) else None,
         classes_last=environment.get("scores") == "classes last",
         contiguous=environment.get("memory_format") == "contiguous" if environment else None,
@@ -71,6 +73,13 @@ def _several(noted: Any) -> tuple[str, ...] | None:
     if isinstance(noted, int):
         return ("",) * noted
     return tuple(noted.split(", ")) if isinstance(noted, str) else None
+
+
+def _parts(noted: Any) -> tuple[str, ...]:
+    """What the environment says of the parts of a person's data."""
+    if not isinstance(noted, str):
+        return ()
+    return ("",) if noted == ALONE else tuple(noted.split(", "))
 
 
 def export_weights(folder: Path, output: Path) -> tuple[Path, str]:

@@ -13,6 +13,7 @@ from torch.nn.parameter import is_lazy
 
 from tuitrain.config import ConfigError, RunConfig
 from tuitrain.engine.own import modules as own_modules
+from tuitrain.engine.own.arguments import NUM_CLASSES
 from tuitrain.engine.own.imports import called, import_string
 from tuitrain.engine.seeding import seed_everything
 from tuitrain.engine.sequences import Rnn, Transformer
@@ -166,7 +167,7 @@ def _returned(config: RunConfig, num_classes: int | None) -> nn.Module:
         made = f"model: {config.model!r} is a {type(function).__name__} that is already made"
         raise ConfigError(f"{made}; it must be a function make_model(config) that returns one.")
     seed_everything(config.seed)
-    model = called("model", function, config, num_classes)
+    model = called("model", function, config, **({} if num_classes is None else {NUM_CLASSES: num_classes}))
     if not isinstance(model, nn.Module):
         raise ConfigError(f"model: {config.model!r} returned a {type(model).__name__}; it must return a torch.nn.Module.")
     if reason := _why_not(model):

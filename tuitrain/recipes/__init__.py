@@ -19,6 +19,7 @@ import tomli_w
 
 from tuitrain.config import DEFAULTS, FIELDS, NONE, RECIPES, ConfigError, RunConfig, allowed, with_changes, written
 from tuitrain.device_names import short
+from tuitrain.import_strings import is_import_string, of_file
 from tuitrain.text import clean, nearest
 
 if sys.version_info >= (3, 11):
@@ -48,6 +49,9 @@ def load_recipe(name: str) -> RunConfig:
     """
     if name in RECIPES:
         return _built_in(name)
+    if is_import_string(network := of_file(name, "NAME")) and name.endswith(".py"):
+        way = f"A network that it defines is given by --set model={network}"
+        raise ConfigError(f"recipe: {name!r} is Python code; it must be {allowed('recipe')}. {way}.")
     if name.endswith(".toml") or "/" in name:
         return _load_file(Path(name))
     raise ConfigError(f"recipe: {clean(name)!r} is not known; it must be {allowed('recipe')}.{nearest(name, RECIPES)}")

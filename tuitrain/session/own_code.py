@@ -6,8 +6,9 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from tuitrain.config import BUILT_IN_WORDS, DATA, ConfigError, RunConfig, is_import_string
+from tuitrain.config import BUILT_IN_WORDS, DATA, ConfigError, RunConfig
 from tuitrain.events import Notice
+from tuitrain.import_strings import is_import_string
 from tuitrain.paths import CONFIG, NoSuchFolder, data_folder
 from tuitrain.python import is_in, may_import, no_module
 from tuitrain.text import clean, readable

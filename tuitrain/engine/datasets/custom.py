@@ -8,32 +8,30 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader, IterableDataset
 
-from tuitrain.config import OF_CLASSES, ConfigError, RunConfig
+from tuitrain.config import OF_CLASSES, ConfigError, RunConfig, written
 from tuitrain.engine.datasets import torch_dataset
+from tuitrain.engine.datasets.own_parts import PART, described, own_parts, way_out
 from tuitrain.engine.datasets.packing import Packing, are_several
 from tuitrain.engine.datasets.readers.wire import PartName
 from tuitrain.engine.datasets.sample import IGNORED, special_kind
 from tuitrain.engine.datasets.samples import Dataset, Split, closed_on_failure
 from tuitrain.engine.datasets.torch_beside import class_names
-from tuitrain.engine.own.imports import called, import_string
+from tuitrain.engine.datasets.torch_samples import is_readable
 from tuitrain.events import Notice, Progress
 
 # A class number above this is a mistake (an identifier, a regression target), and a name for each would fill the memory.
 MAX_CLASSES = 1_000_000
-_PART = "(inputs, labels) or a torch Dataset"
 
 
 def load_custom(config: RunConfig, ending: Callable[[], bool]) -> Generator[Notice | Progress, None, Dataset]:
-    """What the function named by `config.data` returns, checked.
+    """What the function named by `config.data` returns, checked; see `own_parts` for the ways in which it may.
 
-    The function is called with the `RunConfig`, or with nothing where it takes nothing. It returns
-    `((train_inputs, train_labels), (test_inputs, test_labels))`, with `None` in the second place when there is no test set. Inputs are
-    tensors [N, ...] of uint8 (divided by 255 for the model), other whole numbers (int64 for the model) or floats. Labels are tensors [N]
-    or [N, ...] of whole numbers, class numbers from 0, for each sample or each of its positions; where `config.loss` is none of classes,
-    they may be floats [N, ...]. Where a model takes several inputs they are a tuple or a dict of such tensors. In the place of a pair may
-    be a torch `Dataset`, see `torch_dataset.read`.
+    Each of the two parts is a pair `(inputs, labels)`, and the second one `None` when there is no test set. Inputs are tensors [N, ...] of
+    uint8 (divided by 255 for the model), other whole numbers (int64 for the model) or floats. Labels are tensors [N] or [N, ...] of whole
+    numbers, class numbers from 0, for each sample or each of its positions; where `config.loss` is none of classes, they may be floats
+    [N, ...]. Where a model takes several inputs they are a tuple or a dict of such tensors. In the place of a pair may be a torch
+    `Dataset`, see `torch_dataset.read`.
 
     Args:
         ending: asked now and then; `True` ends it.
@@ -42,21 +40,22 @@ def load_custom(config: RunConfig, ending: Callable[[], bool]) -> Generator[Noti
         ConfigError: the function cannot be imported, raises, or returns something else.
         Interrupted: `ending` said so.
     """
-    where = f"data: {config.data!r}"
-    function = import_string("data", config.data)
-    result = called("data", function, config)
-    if not isinstance(result, (tuple, list)) or len(result) != 2:
-        raise ConfigError(f"{where} returned {_described(result)}; it must return the training part and the test part or None, {_PART}.")
-    train, highest = yield from _split(config, "train", result[0], ending)
+    parts = own_parts(config)
+    if parts.names == ("",):
+        yield Notice(text=f"Data: {config.data} is one data set: all of it is trained with, and there is no test data.")
+    if parts.of_loaders:
+        as_the_run_says = f"batch_size is {config.batch_size:,} and shuffle {written(config.shuffle)}"
+        yield Notice(text=f"Data: of the loaders of {config.data} the data sets are taken; the run cuts batches itself: {as_the_run_says}.")
+    train, highest = yield from _split(config, "train", parts.train, ending)
     test = None
     with closed_on_failure(train):
-        if result[1] is not None:
-            test, of_test = yield from _split(config, "test", result[1], ending)
+        if parts.test is not None:
+            test, of_test = yield from _split(config, "test", parts.test, ending)
             highest = max(highest, of_test)
-    dataset = Dataset("custom", config.data, train, test, ())
+    dataset = Dataset("custom", config.data, train, test, (), parts.names, parts.of_loaders)
     with closed_on_failure(dataset):
-        _check_alike(where, train, test)
-        dataset = replace(dataset, classes=_class_names(result[0], train, highest))
+        _check_alike(f"data: {config.data!r}", train, test)
+        dataset = replace(dataset, classes=_class_names(parts.train, train, highest))
     for split in dataset.splits:
         if split.readers is not None:
             split.readers.labels_are(split.labels.dtype, len(dataset.classes) or None)
@@ -100,7 +99,7 @@ def _split(
 ) -> Generator[Notice | Progress, None, tuple[Split, int]]:
     """A part, and the highest of its class numbers; -1 where its labels are none."""
     told, loss = f"data: {config.data!r}: the {part}", config.loss
-    if torch_dataset.is_readable(pair):
+    if is_readable(pair):
         of_samples = _OfSamples(told, loss, len(class_names(pair)) - 1)
 
         def check(inputs: Tensor, labels: Tensor) -> Callable[[Tensor], None] | None:
@@ -117,7 +116,7 @@ def _split(
         kept, highest = _checked_labels(told, found.labels, found.inputs, loss)
         return Split(_checked_inputs(told, found.inputs), kept, found.packing), highest
     if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-        raise ConfigError(f"{told} part is {_described(pair)}; it must be {_PART}{_way_out(pair)}.")
+        raise ConfigError(f"{told} part is {described(pair)}; it must be {PART}{way_out(pair)}.")
     inputs, labels = pair
     packing = None
     if are_several(inputs):
@@ -156,7 +155,7 @@ def _packed(told: str, inputs: Any) -> tuple[Packing, Tensor]:
 def _check_tensor(told: str, value: Any) -> None:
     """Raises: ConfigError: it is none, or no batch can be cut from it."""
     if not isinstance(value, Tensor):
-        raise ConfigError(f"{told} are {_described(value)}; they must be a torch tensor, as torch.as_tensor makes one.")
+        raise ConfigError(f"{told} are {described(value)}; they must be a torch tensor, as torch.as_tensor makes one.")
     if kind := special_kind(value):
         raise ConfigError(f"{told} are {kind} tensor; they must be an ordinary one, with a value in each place.")
 
@@ -257,15 +256,3 @@ def _trainable(tensor: Tensor) -> Tensor:
     """The tensor on the CPU, as one that backward may keep, also where it was made in inference mode."""
     kept = tensor.detach().cpu()
     return kept.clone() if kept.is_inference() else kept
-
-
-def _way_out(part: Any) -> str:
-    """What serves in the place of what most training scripts have there, as the end of a sentence."""
-    if isinstance(part, DataLoader):
-        return ", such as the loader's `dataset`"
-    return " with a length" if isinstance(part, IterableDataset) else ""
-
-
-def _described(value: Any) -> str:
-    count = f" of {len(value)}" if isinstance(value, (tuple, list)) else ""
-    return f"a {type(value).__name__}{count}"

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils.data import Dataset, IterableDataset, TensorDataset
+from torch.utils.data import TensorDataset
 
 from tuitrain import words
 from tuitrain.allowance import free_memory
@@ -43,14 +43,6 @@ class Part:
     labels: Tensor
     readers: Readers | None = None
     packing: Packing | None = None
-
-
-def is_readable(part: Any) -> bool:
-    """Whether it is a `Dataset` whose samples have numbers, or something that can be asked for them like one, as Hugging Face's."""
-    if isinstance(part, Dataset):
-        return not isinstance(part, IterableDataset)
-    has_numbers = hasattr(type(part), "__getitem__") and hasattr(type(part), "__len__")
-    return has_numbers and not (isinstance(part, (tuple, list, str, bytes, Mapping)) or hasattr(part, "__array__"))
 
 
 def read(

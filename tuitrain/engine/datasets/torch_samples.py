@@ -8,12 +8,21 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch.utils.data import Dataset, IterableDataset
 
 from tuitrain.config import ConfigError
 from tuitrain.engine.datasets.packing import Packing, Several, are_several
 from tuitrain.engine.datasets.sample import special_kind
 from tuitrain.engine.places import one_line
 from tuitrain.text import clean, first_few
+
+
+def is_readable(part: Any) -> bool:
+    """Whether it is a `Dataset` whose samples have numbers, or something that can be asked for them like one, as Hugging Face's."""
+    if isinstance(part, Dataset):
+        return not isinstance(part, IterableDataset)
+    has_numbers = hasattr(type(part), "__getitem__") and hasattr(type(part), "__len__")
+    return has_numbers and not (isinstance(part, (tuple, list, str, bytes, Mapping)) or hasattr(part, "__array__"))
 
 
 class Samples:

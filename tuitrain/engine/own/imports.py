@@ -5,31 +5,28 @@ from __future__ import annotations
 import importlib
 import inspect
 import sys
-from collections.abc import Callable, Collection, Mapping
-from functools import partial
+from collections.abc import Callable, Mapping
 from importlib.machinery import PathFinder
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TypeAlias, get_type_hints
+from typing import Any
 
 import torch
 
-from tuitrain.config import TORCHS, ConfigError, RunConfig, own_functions
+from tuitrain.config import ConfigError, RunConfig, own_functions
 from tuitrain.engine.own import modules as own_modules
+from tuitrain.engine.own.arguments import CONFIG, MODEL, PARAMETERS, WORDS, Arguments, arguments
+from tuitrain.engine.own.signatures import needed, takes
 from tuitrain.engine.own.where import SCRIPTS_PLACE, without_saying_where
 from tuitrain.engine.places import one_line
 from tuitrain.engine.vision import imported
+from tuitrain.import_strings import TORCHS, import_string_meant
 from tuitrain.python import no_module
 from tuitrain.text import clean, nearest
 
-CONFIG, NUM_CLASSES, MODEL, PARAMETERS = "config", "num_classes", "model", "parameters"
-"""What a person's function can be called with; with the parameters of the model goes what is set of an optimizer."""
-Arguments: TypeAlias = Mapping[str, Collection[str]]
-"""What each is called with, by its field."""
 
-
-def import_string(field: str, value: str) -> Callable[..., Any]:
-    """The function that `value` names, looked for in the working directory first, as `python -m` does.
+def import_string(field: str, value: str) -> Any:
+    """The function that `value` names, or the data, looked for in the working directory first, as `python -m` does.
 
     Args:
         field: the configuration's field, for the sentence.
@@ -46,7 +43,7 @@ def import_string(field: str, value: str) -> Callable[..., Any]:
         _check_not_hidden(field, value, module_name)
         raise ConfigError(f"{field}: {value!r}: the module {module_name} has no {name!r}.{nearest(name, _public_callables(module))}")
     function = getattr(module, name)
-    if not callable(function):
+    if field != "data" and not callable(function):
         raise ConfigError(f"{field}: {value!r} is a {type(function).__name__}; it must be a function.")
     if field == "loss":
         _check_loss(value, function)
@@ -56,9 +53,8 @@ def import_string(field: str, value: str) -> Callable[..., Any]:
         _check_schedule(value, function)
     elif arguments(field, function) is None:
         wanted = f"it must be a function like make_{field}(config)"
-        raise ConfigError(f"{field}: {value!r} needs more than the configuration{_needed(function)}; {wanted}.")
-    result: Callable[..., Any] = function
-    return result
+        raise ConfigError(f"{field}: {value!r} needs more than the configuration{needed(function)}; {wanted}.")
+    return function
 
 
 def _check_loss(value: str, function: Callable[..., Any]) -> None:
@@ -88,48 +84,19 @@ def _check_schedule(value: str, function: Callable[..., Any]) -> None:
         raise ConfigError(f"lr_schedule: {value!r} {found}; {wanted}.")
 
 
-def called(field: str, function: Callable[..., Any], config: RunConfig, num_classes: int | None = None) -> Any:
-    """What a person's function for `field` returns, called with what `arguments` names.
+def called(field: str, function: Callable[..., Any], config: RunConfig, **offered: object) -> Any:
+    """What a person's function for `field` returns, called with what `arguments` names of the configuration and what is `offered`.
 
     Raises:
         ConfigError: it raised something, or says where to train.
     """
     wanted, value = arguments(field, function) or (), getattr(config, field)
-    named = {NUM_CLASSES: num_classes} if NUM_CLASSES in wanted and num_classes is not None else {}
+    named = {name: given for name, given in offered.items() if name in wanted}
     with without_saying_where(field, value):
         try:
             return function(*([config] if CONFIG in wanted else []), **named)
         except BaseException as error:  # whatever the person's code raises is a sentence about their code
             raise ConfigError(f"{field}: {value!r} raised {one_line(error)}.") from error
-
-
-def arguments(field: str, function: Callable[..., Any]) -> tuple[str, ...] | None:
-    """What a person's function for `field` is called with, by these names; `None`: it asks for more.
-
-    One that takes an argument gets the configuration. What the class of a network takes is mostly something else, as is what a function
-    takes that has a value for it, such as `pretrained=False`: where these can do without, they get the configuration only if they have a
-    parameter of that name. A network that has a parameter `num_classes`, or passes it on, gets the number of classes of the data. What
-    makes an optimizer gets the model and, where it has a parameter for it, the configuration; a class of optimizers the parameters.
-    """
-    if field == "optimizer":
-        return _arguments_of_optimizer(function)
-    classes = (NUM_CLASSES,) if field == "model" and _hands_on(function, NUM_CLASSES) else ()
-    named = dict.fromkeys(classes, 0)
-    alone = takes(function, **named)
-    if not takes(function, CONFIG, **named):
-        return classes if alone else None
-    unasked = alone and not _has(function, CONFIG) and (inspect.isclass(function) or _has_a_value(function))
-    return classes if unasked else (CONFIG, *classes)
-
-
-def _arguments_of_optimizer(function: Callable[..., Any]) -> tuple[str, ...] | None:
-    kind = function.func if isinstance(function, partial) else function
-    if inspect.isclass(kind):
-        return (PARAMETERS,)
-    alone = takes(function, MODEL)
-    if takes(function, MODEL, CONFIG) and (not alone or _has(function, CONFIG)):
-        return MODEL, CONFIG
-    return (MODEL,) if alone else None
 
 
 def noted_arguments(config: RunConfig) -> dict[str, str]:
@@ -147,7 +114,7 @@ def arguments_of_run(config: RunConfig, environment: Mapping[str, Any]) -> Argum
     """What a person's own functions were called with, as `noted_arguments` has kept it."""
     asked = _asked_for_something(config)
     kept = {field: str(environment.get(_noted(field), _untried(field, value))).split(", ") for field, value in asked.items()}
-    return {field: [name for name in names if name in (CONFIG, NUM_CLASSES, MODEL, PARAMETERS)] for field, names in kept.items()}
+    return {field: [name for name in names if name in WORDS] for field, names in kept.items()}
 
 
 def _untried(field: str, value: str) -> str:
@@ -178,7 +145,7 @@ def _import_module(field: str, value: str, module_name: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name and (module_name == error.name or module_name.startswith(f"{error.name}.")):
             _check_not_hidden(field, value, module_name)
-            raise ConfigError(f"{field}: {value!r}: {no_module(error.name)}.") from None
+            raise ConfigError(f"{field}: {value!r}: {no_module(error.name)}.{import_string_meant(field, value)}") from None
         raise ConfigError(f"{field}: {value!r}: importing {module_name} failed: {one_line(error)}.") from error
     except SystemExit as error:  # such as of a parser that was given our arguments
         raise ConfigError(f"{field}: {value!r}: importing {module_name} ends the program ({one_line(error)}); {SCRIPTS_PLACE}.") from error
@@ -200,63 +167,6 @@ def _check_not_hidden(field: str, value: str, module_name: str) -> None:
         other = "Python's own" if package in sys.stdlib_module_names else "an installed one"
         name = clean(Path(own.origin).name if own.origin and own.submodule_search_locations is None else f"{package}/")
         raise ConfigError(f"{field}: {value!r}: the module {package} is {other}, not your {name}, which needs another name.")
-
-
-def takes(function: Callable[..., Any], *values: object, **named: object) -> bool:
-    """Whether it can be called with as many values as these: a network's class often takes none, or asks for sizes."""
-    try:
-        inspect.signature(function).bind(*values, **named)
-    except TypeError:
-        return False
-    except ValueError:  # what is written in C may tell nothing of its parameters: it gets the configuration
-        return bool(values)
-    return True
-
-
-def _has(function: Callable[..., Any], name: str) -> bool:
-    """Whether it has a parameter that can be given by this name."""
-    parameter = _parameters(function).get(name)
-    return parameter is not None and parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
-
-
-def _needed(function: Callable[..., Any]) -> str:
-    """The parameters that have to be given, in brackets; empty where none is known."""
-    single = (one for one in _parameters(function).values() if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD))
-    named = ", ".join(one.name for one in single if one.default is one.empty)
-    return f" ({named})" if named else ""
-
-
-def _has_a_value(function: Callable[..., Any]) -> bool:
-    """Whether its first parameter has a value that says something, which is then not meant for a configuration."""
-    first = next(iter(_parameters(function).values()), None)
-    return first is not None and first.default is not first.empty and first.default is not None
-
-
-def _hands_on(function: Callable[..., Any], name: str) -> bool:
-    """Whether it has a parameter `name`, or takes any names, as torchvision's and timm's functions do, for a class that has."""
-    if _has(function, name):
-        return True
-    return any(one.kind is one.VAR_KEYWORD for one in _parameters(function).values()) and _hands_on(_given_the_rest(function), name)
-
-
-def _given_the_rest(function: Callable[..., Any]) -> type:
-    """The class that gets what a function takes and has no parameter for: the one that it is annotated to return; of a class the next one
-    that it inherits `__init__` from. `object` where it does not say, or the name means nothing in its module."""
-    if inspect.isclass(function):
-        return (*(one for one in function.__mro__ if "__init__" in vars(one)), object)[1]
-    try:
-        made = get_type_hints(function).get("return")
-    except Exception:  # an annotation may be any expression, and stay unevaluated
-        return object
-    return made if inspect.isclass(made) else object
-
-
-def _parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
-    """What it takes, by name; nothing where that cannot be told, as of what is written in C."""
-    try:
-        return inspect.signature(function).parameters
-    except (TypeError, ValueError):
-        return {}
 
 
 def _public_callables(module: ModuleType) -> list[str]:

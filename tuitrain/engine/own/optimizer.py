@@ -11,7 +11,9 @@ import torch
 from torch import Tensor, nn
 
 from tuitrain.config import ConfigError, RunConfig, written
-from tuitrain.engine.own.imports import CONFIG, MODEL, PARAMETERS, arguments, import_string, takes
+from tuitrain.engine.own.arguments import CONFIG, MODEL, PARAMETERS, arguments
+from tuitrain.engine.own.imports import import_string
+from tuitrain.engine.own.signatures import takes
 from tuitrain.engine.places import one_line
 
 Parameters = Iterable[nn.Parameter] | list[dict[str, Any]]

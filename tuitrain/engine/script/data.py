@@ -5,13 +5,13 @@ from __future__ import annotations
 import inspect
 import json
 
-from tuitrain.config import LOSSES, RunConfig, is_import_string
+from tuitrain.config import LOSSES, RunConfig
 from tuitrain.engine.datasets.decode import FORMATS
 from tuitrain.engine.datasets.folder_contents import mixing_key
 from tuitrain.engine.datasets.sample import for_model, is_whole
 from tuitrain.engine.datasets.synthetic import random_samples, synthetic_images
 from tuitrain.engine.datasets.torch_samples import as_tensor, pair
-from tuitrain.engine.own.imports import CONFIG, NUM_CLASSES
+from tuitrain.engine.own.arguments import CONFIG, DOWNLOAD, NOT_CALLED, NUM_CLASSES, ROOT, SPLIT, TRAIN
 from tuitrain.engine.script import ranks
 from tuitrain.engine.script.facts import Facts
 from tuitrain.engine.script.speedrun import is_fitted
@@ -19,6 +19,7 @@ from tuitrain.engine.seeding import mixed, seed_sample
 from tuitrain.engine.warm_up import FIT_SAMPLES
 from tuitrain.events import DataKind, Targets
 from tuitrain.image_folders import SUFFIXES, TEST_PARTS, held_out
+from tuitrain.import_strings import is_import_string
 
 STANDARD_IMPORTS: dict[DataKind, frozenset[str]] = {
     "cifar10": frozenset({"import pickle", "from pathlib import Path"}),
@@ -55,14 +56,40 @@ def loading(config: RunConfig, facts: Facts) -> tuple[str, str]:
         load = _LOAD_IMAGES.format(folder=_literal(config.data), parts=f"({', '.join(map(_literal, TEST_PARTS))})")
         ours = f"{inspect.getsource(mixing_key)}\n\n{inspect.getsource(held_out)}"
         return "a folder of images", f"\n{ours}\n\nSIDE = {config.image_size}  # pixels\n{_formats()}\n\n\n{_IMAGES}\n\n{load}"
-    given_config = CONFIG if CONFIG in facts.given["data"] else ""
     own = f"\n{inspect.getsource(pair)}\n\n{inspect.getsource(as_tensor)}\n\n"
     own += "" if facts.several is None else _listed(facts.several)
-    own += (_ONE if facts.several is None else _SEVERAL).format(**_LABELS[targets]) + _PARTS.format(given=given_config)
+    own += (_ONE if facts.several is None else _SEVERAL).format(**_LABELS[targets])
     if facts.scores is not None:
-        return "your own", _anew(config, own, facts, facts.scores)
+        return "your own", own + _anew(config, facts, facts.scores)
+    own += f"\n\n{_parts(facts)}{_IN_MEMORY}{_TEST_IN_MEMORY}"
     counts = not is_import_string(config.model) or NUM_CLASSES in facts.given["model"]
     return "your own", own + _counted(config, targets) if counts else own
+
+
+def _parts(facts: Facts) -> str:
+    """The code that makes the two parts."""
+    return _made_parts(facts) + "".join(f"{name} = {name}.dataset\n" for name in facts.of_loaders)
+
+
+def _made_parts(facts: Facts) -> str:
+    """The code that makes them as the person's code gives them."""
+    given, parts = facts.given["data"], facts.parts
+    before = [*([CONFIG] if CONFIG in given else []), *([f'{ROOT}="data"'] if ROOT in given else [])]
+    after = [f"{DOWNLOAD}=True"] if DOWNLOAD in given else []
+
+    def made(*part: str) -> str:
+        return f"make_data({', '.join([*before, *part, *after])})"
+
+    for name, values in ((TRAIN, ("True", "False")), (SPLIT, ('"train"', '"test"'))):
+        if name in given:
+            return f"train, test = {', '.join(made(f'{name}={value}') for value in values)}\n"
+    whole = "own_data" if NOT_CALLED in given else made()
+    if not parts:
+        return f"train, test = {whole}\n"
+    if parts == ("",):
+        return f"train, test = {whole}, None\n"
+    named = ", ".join([f"parts[{_literal(name)}]" for name in parts] + ["None"] * (2 - len(parts)))
+    return f"parts = {whole}\ntrain, test = {named}\n"
 
 
 def _listed(several: tuple[str, ...]) -> str:
@@ -71,17 +98,16 @@ def _listed(several: tuple[str, ...]) -> str:
     return f'def listed(inputs):\n    """Several inputs, as the network takes them."""\n    return {found}\n\n\n'
 
 
-def _anew(config: RunConfig, own: str, facts: Facts, scores: int) -> str:
-    """The code for training samples that are read anew in each epoch, from that for others."""
+def _anew(config: RunConfig, facts: Facts, scores: int) -> str:
+    """The code for training samples that are read anew in each epoch, behind the functions for others."""
     value = "as_tensor(value)" if facts.several is None else "[as_tensor(one) for one in listed(value)]"
     read = _READ.format(value=value, label=_READ_LABELS[facts.targets])
     read = f"{inspect.getsource(mixed)}\n\n{inspect.getsource(seed_sample)}\n\n{read}"
-    own = own.replace(_MADE, f"{read}\n\n{_MADE}").replace(_IN_MEMORY, "")
     lines = ["are_images = as_tensor(pair(train[0])[0]).dim() == 3"] if facts.several is None else []
     lines += [f"num_classes = {scores}"]
     if is_fitted(config):
         lines.append(f"train_inputs, _ = next(read(train, 0, [range(min({FIT_SAMPLES}, len(train)))]))")
-    return own + "".join(f"{line}\n" for line in lines)
+    return f"\n\n{read}\n\n{_parts(facts)}{_TEST_IN_MEMORY}" + "".join(f"{line}\n" for line in lines)
 
 
 def train_count(scores: int | None) -> str:
@@ -235,15 +261,10 @@ _SEVERAL = '''def in_memory(part):
     return [torch.stack([as_tensor(one) for one in column]) for column in columns], {labels}
 '''
 
-_PARTS = """
-
-train, test = make_data({given})
-train_inputs, train_labels = in_memory(train)
-if test is not None:
+_IN_MEMORY = "train_inputs, train_labels = in_memory(train)\n"
+_TEST_IN_MEMORY = """if test is not None:
     test_inputs, test_labels = in_memory(test)
 """
-
-_MADE, _IN_MEMORY = "train, test = make_data(", "train_inputs, train_labels = in_memory(train)\n"
 _READ = '''class Drawn(Dataset):
     """The training samples in an epoch: what is drawn of one depends on seed, epoch and its number alone, in whatever process."""
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from tuitrain.config import LOSSES, RunConfig, is_import_string
+from tuitrain.config import LOSSES, RunConfig
 from tuitrain.engine.script import ranks
 from tuitrain.engine.script.facts import Facts
+from tuitrain.import_strings import is_import_string
 
 
 def is_numbered(config: RunConfig) -> bool:

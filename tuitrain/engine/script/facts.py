@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tuitrain.engine.own.imports import Arguments
+from tuitrain.engine.own.arguments import Arguments
 from tuitrain.events import DataKind, Targets
 
 
@@ -19,6 +19,8 @@ class Facts:
         whole: the inputs are whole numbers, such as those of tokens; `None` where nobody has looked.
         several: what the network calls its inputs, in their order and "" for each where it does not; `None` where there is only one.
         given: what the person's own functions are called with, by their fields.
+        parts: what a person's data calls its parts; "" where it is one data set alone, empty where it is a pair.
+        of_loaders: which of the two, "train" and "test", a person's code gives as loaders.
         scores: how many the network gives, where the training samples are read anew in each epoch; else `None`.
         classes_last: the network gives the scores of positions as [N, ..., C].
         contiguous: no other memory suits it; `None` where nobody has tried.
@@ -32,6 +34,8 @@ class Facts:
     whole: bool | None
     several: tuple[str, ...] | None
     given: Arguments
+    parts: tuple[str, ...]
+    of_loaders: tuple[str, ...]
     scores: int | None
     classes_last: bool
     contiguous: bool | None

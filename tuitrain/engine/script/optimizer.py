@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tuitrain.config import TORCHS, RunConfig, is_import_string
+from tuitrain.config import RunConfig
 from tuitrain.engine.optim import KINDS
-from tuitrain.engine.own.imports import PARAMETERS, Arguments
+from tuitrain.engine.own.arguments import PARAMETERS, Arguments
 from tuitrain.engine.own.optimizer import class_settings
 from tuitrain.engine.script.speedrun import is_fitted
+from tuitrain.import_strings import TORCHS, is_import_string
 
 
 def made(config: RunConfig, given: Arguments) -> str:

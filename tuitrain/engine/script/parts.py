@@ -6,16 +6,17 @@ import inspect
 
 import msgspec
 
-from tuitrain.config import LOSSES, TORCHS, RunConfig, is_import_string, own_functions
+from tuitrain.config import LOSSES, RunConfig, own_functions
 from tuitrain.engine.augment import crop_flip
 from tuitrain.engine.batches import SPREAD
 from tuitrain.engine.models import BUILT_IN, takes_rows
 from tuitrain.engine.outputs import logits, named_logits, tensors
-from tuitrain.engine.own.imports import CONFIG, MODEL, NUM_CLASSES, Arguments
+from tuitrain.engine.own.arguments import CONFIG, MODEL, NOT_CALLED, NUM_CLASSES, Arguments
 from tuitrain.engine.script import data, loss, optimizer, ranks, speedrun
 from tuitrain.engine.script.devices import device_lines, is_numbered, needs_copy, replica_lines, scores, scores_of, split_function
 from tuitrain.engine.script.facts import Facts
 from tuitrain.engine.script.weights import reads_safetensors, weights_functions, weights_lines
+from tuitrain.import_strings import TORCHS, is_import_string
 from tuitrain.text import clean
 
 
@@ -240,7 +241,7 @@ def _imports(config: RunConfig, facts: Facts) -> list[str]:
         others |= {"import numpy as np"}
     names = {
         "model": "make_model",
-        "data": "make_data",
+        "data": "own_data" if NOT_CALLED in facts.given.get("data", ()) else "make_data",
         "loss": "own_loss",
         "optimizer": "make_optimizer",
         "lr_schedule": speedrun.OWN_SCHEDULE,

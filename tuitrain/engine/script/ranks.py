@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from tuitrain.config import RunConfig, is_import_string, parse_device
+from tuitrain.config import RunConfig, parse_device
 from tuitrain.engine.script.facts import Facts
+from tuitrain.import_strings import is_import_string
 
 
 def names(config: RunConfig) -> tuple[str, ...]:

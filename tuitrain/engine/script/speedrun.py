@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import inspect
 
-from tuitrain.config import RunConfig, is_import_string
+from tuitrain.config import RunConfig
 from tuitrain.engine.augment import flip_shift, moves
 from tuitrain.engine.averaging import Lookahead
 from tuitrain.engine.schedule import FACTORS, after_warm_up, set_rates
 from tuitrain.engine.views import six_views
 from tuitrain.engine.warm_up import FIT_SAMPLES
+from tuitrain.import_strings import is_import_string
 
 OWN_SCHEDULE = "own_schedule"
 """What a script calls that of the person."""

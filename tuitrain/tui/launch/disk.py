@@ -9,9 +9,10 @@ from pathlib import Path
 import msgspec
 
 from tuitrain import paths
-from tuitrain.config import DATA, is_import_string
+from tuitrain.config import DATA
 from tuitrain.files import mode_at
 from tuitrain.image_folders import TRAIN_PART, folders_in, layout_of
+from tuitrain.import_strings import is_import_string
 from tuitrain.tui.launch import last
 from tuitrain.tui.launch.own_recipes import OwnRecipe, own_recipes
 
@@ -64,5 +65,5 @@ def _no_folder(data: str, exists: bool) -> Folder:
     if exists:
         return Folder(data, "this is a file, not a folder", bad=True)
     if is_import_string(data):
-        return Folder(data, "a function of your own makes it")
+        return Folder(data, "Python code makes it")
     return Folder(data, "there is no such folder", bad=True)

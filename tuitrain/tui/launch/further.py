@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tuitrain.config import DATA, MODELS, OPTIMIZERS, TORCHS, WITHOUT_MOMENTUM, RunConfig
+from tuitrain.config import DATA, MODELS, OPTIMIZERS, WITHOUT_MOMENTUM, RunConfig
+from tuitrain.import_strings import TORCHS
 from tuitrain.tui.launch.hints import Hint
 
 _MODELS = {

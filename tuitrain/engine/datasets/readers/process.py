@@ -20,9 +20,9 @@ from torch import Tensor
 
 from tuitrain.config import ConfigError
 from tuitrain.engine.datasets.file_names import FileNames
+from tuitrain.engine.datasets.own_parts import own_parts
 from tuitrain.engine.datasets.readers.wire import LONGEST, Answer, Ask, Done, Failed, Ready, Task, encoded, ended, task
 from tuitrain.engine.datasets.torch_samples import Samples
-from tuitrain.engine.own.imports import called, import_string
 from tuitrain.engine.places import one_line
 from tuitrain.engine.seeding import seed_everything, seed_sample
 from tuitrain.files import to_nowhere
@@ -57,7 +57,7 @@ def _own_samples(ask: Ask) -> Samples:
     seed_everything(ask.config.seed)
     try:
         with _quiet():  # the process of the run has said all of it
-            dataset = called("data", import_string("data", ask.config.data), ask.config)[("train", "test").index(ask.part)]
+            dataset = getattr(own_parts(ask.config), ask.part)
         count = len(dataset)
     except ConfigError as error:
         raise ConfigError(f"{str(error).removesuffix('.')}, {here}.") from error
