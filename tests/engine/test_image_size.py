@@ -121,7 +121,9 @@ def test_what_it_does_not_go_with_is_a_sentence(changes: Any, sentence: str) -> 
 
 
 def test_data_that_is_no_folder_of_images_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ConfigError, match=r"^image_size: 48 is for a folder of images, and engine_small:make_images is none; leave"):
+    with pytest.raises(
+        ConfigError, match=r"^image_size: 48 is for a folder of images, or a Dataset of Pillow's, and engine_small:make_images is n"
+    ):
         run(small_config(image_size=48), FakeControl(tmp_path / "run"))
     for name in CIFAR10_BATCHES:
         (tmp_path / name).touch()

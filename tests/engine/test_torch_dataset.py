@@ -220,8 +220,8 @@ BEGINNING = "data: 'test_torch_dataset:make_data'"
         (Changed(lambda index, *pair: 7), "train sample 0 is a int; it must be (input, label)"),
         (
             Changed(lambda index, image, label: (one(index, image.resize((40, 32)), image), label)),
-            "train sample 4 is [3, 32, 40] of torch.uint8, and the first one [3, 32, 32] of torch.uint8; they must be alike, as Resize "
-            "and CenterCrop make images.",
+            "train sample 4 is [3, 32, 40] of torch.uint8, and the first one [3, 32, 32] of torch.uint8; they must be alike, as image_size "
+            "makes all images.",
         ),
         (
             Changed(lambda index, image, label: (torch.zeros(one(index, 5, 4)), label)),

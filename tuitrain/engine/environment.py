@@ -16,6 +16,8 @@ SEVERAL = "several_inputs"
 """In the environment of a run whose network takes several inputs: what it calls them or, where it takes them in their order, how many."""
 READ_ANEW = "read_anew_for_scores"
 """In the environment of a run with training samples of a person's own that are read anew in each epoch: how many scores there are."""
+SIDE = "image_side"
+"""In the environment of a run with images of a person's `Dataset` that were brought to so many pixels in height and in width."""
 PARTS, ALONE = "data_parts", "one data set"
 """In the environment of a run whose data a person's code does not give as a pair: what it calls the parts, or that there is only one."""
 OF_LOADERS = "data_of_loaders"
@@ -33,6 +35,8 @@ def facts_of(dataset: Dataset) -> dict[str, str | int]:
         facts[SEVERAL] = ", ".join(dataset.train.packing.names) or len(dataset.train.packing.shapes)
     if dataset.train.classes_last:
         facts["scores"] = "classes last"
+    if dataset.train.side is not None:
+        facts[SIDE] = dataset.train.side
     if dataset.parts:
         facts[PARTS] = ", ".join(dataset.parts) or ALONE
     if dataset.of_loaders:

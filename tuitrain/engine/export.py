@@ -12,7 +12,7 @@ import torch
 
 from tuitrain.config import OF_CLASSES, ConfigError, RunConfig
 from tuitrain.engine import checkpoint
-from tuitrain.engine.environment import ALONE, OF_LOADERS, PARTS, READ_ANEW, SEVERAL
+from tuitrain.engine.environment import ALONE, OF_LOADERS, PARTS, READ_ANEW, SEVERAL, SIDE
 from tuitrain.engine.own.imports import arguments_of_run
 from tuitrain.engine.script.facts import Facts
 from tuitrain.engine.script.parts import data_part, header, model_part, training_part
@@ -48,7 +48,7 @@ def script(config: RunConfig, started: RunStarted | None = None, environment: Ma
         config, has_test = msgspec.structs.replace(config, data=data), _HAS_TEST.get(kind, True)
     else:
         kind, has_test = started.data, started.test_samples > 0
-    threads, anew = environment.get("threads"), environment.get(READ_ANEW)
+    threads, anew, side = (environment.get(name) for name in ("threads", READ_ANEW, SIDE))
     facts = Facts(
         kind=kind,
         has_test=has_test,
@@ -58,6 +58,7 @@ def script(config: RunConfig, started: RunStarted | None = None, environment: Ma
         given=arguments_of_run(config, environment),
         parts=_parts(environment.get(PARTS)),
         of_loaders=tuple(name for name in ("train", "test") if name in str(environment.get(OF_LOADERS, "")).split(", ")),
+        side=side if isinstance(side, int) else None,
         scores=anew if isinstance(anew, int) else None,
         classes_last=environment.get("scores") == "classes last",
         contiguous=environment.get("memory_format") == "contiguous" if environment else None,

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from tuitrain.config import OF_CLASSES, ConfigError, RunConfig, written
+from tuitrain.config import DEFAULTS, OF_CLASSES, ConfigError, RunConfig, written
 from tuitrain.engine.datasets import torch_dataset
+from tuitrain.engine.datasets.fitting import side_for
 from tuitrain.engine.datasets.own_parts import PART, described, own_parts, way_out
 from tuitrain.engine.datasets.packing import Packing, are_several
 from tuitrain.engine.datasets.readers.wire import PartName
@@ -46,11 +48,13 @@ def load_custom(config: RunConfig, ending: Callable[[], bool]) -> Generator[Noti
     if parts.of_loaders:
         as_the_run_says = f"batch_size is {config.batch_size:,} and shuffle {written(config.shuffle)}"
         yield Notice(text=f"Data: of the loaders of {config.data} the data sets are taken; the run cuts batches itself: {as_the_run_says}.")
-    train, highest = yield from _split(config, "train", parts.train, ending)
+    train, highest = yield from _split(config, "train", parts.train, ending, partial(side_for, config))
+    if train.side is not None and config.image_size == DEFAULTS.image_size:
+        yield Notice(text=f"Data: the images of {config.data} become {train.side}×{train.side} in colours, as {config.model} takes them.")
     test = None
     with closed_on_failure(train):
         if parts.test is not None:
-            test, of_test = yield from _split(config, "test", parts.test, ending)
+            test, of_test = yield from _split(config, "test", parts.test, ending, lambda image: train.side)
             highest = max(highest, of_test)
     dataset = Dataset("custom", config.data, train, test, (), parts.names, parts.of_loaders)
     with closed_on_failure(dataset):
@@ -95,7 +99,7 @@ def _kind(labels: Tensor) -> str:
 
 
 def _split(
-    config: RunConfig, part: PartName, pair: Any, ending: Callable[[], bool]
+    config: RunConfig, part: PartName, pair: Any, ending: Callable[[], bool], side_for: Callable[[Any], int | None]
 ) -> Generator[Notice | Progress, None, tuple[Split, int]]:
     """A part, and the highest of its class numbers; -1 where its labels are none."""
     told, loss = f"data: {config.data!r}: the {part}", config.loss
@@ -105,16 +109,16 @@ def _split(
         def check(inputs: Tensor, labels: Tensor) -> Callable[[Tensor], None] | None:
             return of_samples.begin(labels, _checked_inputs(told, inputs))
 
-        found = yield from torch_dataset.read(config, part, pair, ending, check)
+        found = yield from torch_dataset.read(config, part, pair, ending, check, side_for)
         if found.readers is not None:
             with closed_on_failure(found.readers):
                 if found.labels.dim() > 1:
                     kept, highest = of_samples.like(found.labels), of_samples.highest
                 else:
                     kept, highest = _checked_labels(told, found.labels, found.inputs, loss)
-            return Split(found.inputs, kept, found.packing, readers=found.readers), highest
+            return Split(found.inputs, kept, found.packing, side=found.side, readers=found.readers), highest
         kept, highest = _checked_labels(told, found.labels, found.inputs, loss)
-        return Split(_checked_inputs(told, found.inputs), kept, found.packing), highest
+        return Split(_checked_inputs(told, found.inputs), kept, found.packing, side=found.side), highest
     if not isinstance(pair, (tuple, list)) or len(pair) != 2:
         raise ConfigError(f"{told} part is {described(pair)}; it must be {PART}{way_out(pair)}.")
     inputs, labels = pair

@@ -41,6 +41,7 @@ class Split:
         inputs: [N, 3, H, W] uint8 images in channels_last memory unless `contiguous`, or [N, ...] of another shape, uint8, other whole
             numbers, such as those of tokens, or floats. With `packing` rows [N, K] of bytes.
         packing: how rows hold the inputs of a sample that has several; they stay rows up to the model's forward call.
+        side: to how many pixels, in height and in width, images of a person's `Dataset` were brought; `None` where they are as it has them.
         labels: [N] int64 class numbers; [N, ...] of them, one for each position, or `IGNORED`; or [N, ...] floats.
         as_rows: the model gets images as sequences of rows.
         contiguous: the model can be trained with contiguous inputs only, and `inputs` are.
@@ -54,6 +55,7 @@ class Split:
     inputs: Tensor
     labels: Tensor
     packing: Packing | None = None
+    side: int | None = None
     as_rows: bool = False
     contiguous: bool = False
     classes_last: bool = False

@@ -37,12 +37,13 @@ _LONG_SECONDS = 10.0
 class Part:
     """What was read: inputs [N, ...] and labels [N] or [N, ...]. Of a part that `readers` read again and again the inputs are all the first
     one, without memory of their own, and labels that may be drawn at random too are as they were drawn once; where a sample has several,
-    they are all the first one's."""
+    they are all the first one's. Pillow's images were brought to `side` pixels in height and in width."""
 
     inputs: Tensor
     labels: Tensor
     readers: Readers | None = None
     packing: Packing | None = None
+    side: int | None = None
 
 
 def read(
@@ -51,6 +52,7 @@ def read(
     dataset: Any,
     ending: Callable[[], bool],
     check: Callable[[Tensor, Tensor], Callable[[Tensor], None] | None],
+    side_for: Callable[[Any], int | None],
 ) -> Generator[Notice | Progress, None, Part]:
     """A part of `config.data` that is a `Dataset` of (input, label), or of dicts of these, see `pair`.
 
@@ -63,6 +65,7 @@ def read(
         ending: asked now and then; `True` ends it.
         check: gets inputs and labels of the first sample alone, and raises where they cannot be trained with. What it gives gets the labels
             of all samples, some at a time, where they are not kept; `None` where nobody has to look at them.
+        side_for: gets the first sample where that is one of Pillow's images, and says to how many pixels all are brought.
 
     Raises:
         ConfigError: a sample cannot be read or is not alike the others, or there is no memory for its labels.
@@ -70,7 +73,7 @@ def read(
     """
     if type(dataset) is TensorDataset and len(dataset.tensors) == 2:
         return Part(*dataset.tensors)
-    reading = _Reading(config, part, dataset, ending)
+    reading = _Reading(config, part, dataset, ending, side_for)
     look = check(reading.first[None], reading.label[None])
     found = reading.look()
     size, free = (reading.first.nbytes + reading.label.nbytes) * reading.count, free_memory()
@@ -121,13 +124,20 @@ class _Reading:
         ConfigError: there is no first one, or it cannot be read.
     """
 
-    def __init__(self, config: RunConfig, part: PartName, dataset: Any, ending: Callable[[], bool]) -> None:
+    def __init__(
+        self, config: RunConfig, part: PartName, dataset: Any, ending: Callable[[], bool], side_for: Callable[[Any], int | None]
+    ) -> None:
         self._config, self._part, self._ending = config, part, ending
         self._where, self._all = f"data: {config.data!r}", f"the {part} samples"
         self._told = 0.0
         self._samples = Samples(f"{self._where}: {part} sample", dataset)
         self.count = self._samples.count(f"{self._where}: the {part} part")
-        self.first, self.label = self._samples.get(0)
+        self.first, self.label = self._samples.first(side_for)
+
+    @property
+    def side(self) -> int | None:
+        """To how many pixels images are brought."""
+        return self._samples.side
 
     def look(self) -> _Found:
         """What a few samples say that are read twice."""
@@ -153,7 +163,7 @@ class _Reading:
                 yield self._progress(self._all, index)
             inputs[index], labels[index] = self._get(index)
         yield self._progress(self._all, self.count)
-        return Part(inputs, labels, packing=self._samples.packing)
+        return Part(inputs, labels, packing=self._samples.packing, side=self.side)
 
     def by_others(self) -> Generator[Progress, None, Part]:
         """By processes, into memory."""
@@ -164,7 +174,7 @@ class _Reading:
 
         with closing(self._readers()) as readers:
             yield from self._each(readers, self._all, keep)
-        return Part(inputs, labels, packing=self._samples.packing)
+        return Part(inputs, labels, packing=self._samples.packing, side=self.side)
 
     def anew(self, labels: Tensor | None, look: Callable[[Tensor], None] | None, why: str) -> Generator[Notice | Progress, None, Part]:
         """By processes, each time that the samples are gone through.
@@ -192,10 +202,12 @@ class _Reading:
                 yield from self._each(readers, f"the labels of {self._all}", take)
             each = "epoch" if self._part == "train" else "evaluation"
             yield Notice(text=f"The {self._part} samples {why}: {words.readers(readers.workers)} them anew in each {each}.")
-        return Part(self.first.expand(self.count, *self.first.shape), labels, readers, self._samples.packing)
+        return Part(self.first.expand(self.count, *self.first.shape), labels, readers, self._samples.packing, self.side)
 
     def _readers(self) -> Readers:
-        return Readers(self._config, self._part, self.count, self.first, self.label, self._ending, packing=self._samples.packing)
+        samples = self._samples
+        given = self._config, self._part, self.count, self.first, self.label, self._ending
+        return Readers(*given, packing=samples.packing, side=samples.side)
 
     def _each(self, readers: Readers, what: str, keep: Callable[[Tensor, Tensor, Tensor], None]) -> Iterator[Progress]:
         """Have all samples read once."""

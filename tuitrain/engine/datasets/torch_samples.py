@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -30,14 +30,17 @@ class Samples:
 
     Args:
         packing: that of one that was read before, where it has several inputs.
+        side: that of the images, where the first one was read before.
 
     Attributes:
         packing: how several inputs are in the first of the two; of the sample that was read first, and others must have it.
+        side: to how many pixels, in height and in width, Pillow's images are brought; `None` where they stay as they are.
     """
 
-    def __init__(self, which: str, dataset: Any, packing: Packing | None = None) -> None:
+    def __init__(self, which: str, dataset: Any, packing: Packing | None = None, side: int | None = None) -> None:
         self._which, self._dataset, self._kind = which, dataset, f"a {type(dataset).__name__}"
-        self.packing = packing
+        self.packing, self.side = packing, side
+        self._are_images = side is not None
 
     def count(self, whole: str) -> int:
         """Raises: ConfigError: there are none, or it cannot say how many."""
@@ -49,8 +52,19 @@ class Samples:
             raise ConfigError(f"{whole} is {self._kind} without a sample.")
         return count
 
+    def first(self, side_for: Callable[[Any], int | None]) -> tuple[Tensor, Tensor]:
+        """As `get`, of the first one, which decides for all.
+
+        Args:
+            side_for: gets it where it is one of Pillow's images, and says to how many pixels all are brought.
+        """
+        return self._tensors(0, side_for)
+
     def get(self, index: int) -> tuple[Tensor, Tensor]:
         """Raises: ConfigError: it cannot be read, or is something else."""
+        return self._tensors(index)
+
+    def _tensors(self, index: int, side_for: Callable[[Any], int | None] | None = None) -> tuple[Tensor, Tensor]:
         which = f"{self._which} {index:,}"
         try:
             sample = self._dataset[index]
@@ -61,7 +75,9 @@ class Samples:
         except (TypeError, ValueError, AttributeError):
             raise ConfigError(f"{which} is {_described(sample)}; it must be (input, label), or a dict of `label` and its inputs.") from None
         try:
-            inputs = self._packed(which, value) if are_several(value) else _ordinary(as_tensor(value).detach())
+            if side_for is not None and is_pillows(value):
+                self._are_images, self.side = True, side_for(value)
+            inputs = self._packed(which, value) if are_several(value) else _ordinary(as_tensor(value, self.side).detach())
             return inputs, _label(label)
         except (TypeError, ValueError, RuntimeError) as error:
             kinds = "the input must be a tensor, an array or an image of bytes, and the label a number, a tensor, an array or an image"
@@ -95,7 +111,8 @@ class Samples:
         """
         value, other = self.get(index)
         if (value.shape, value.dtype) != (first.shape, first.dtype):
-            way = "Resize and CenterCrop make images" if first.dim() == 3 else "padding makes texts"
+            pillows = "image_size makes all images" if self._are_images else "Resize and CenterCrop make images"
+            way = pillows if first.dim() == 3 else "padding makes texts"
             raise ConfigError(f"{self._unlike(index, value, first)}, as {way}.")
         if (other.shape, other.dtype) != (label.shape, label.dtype):
             raise ConfigError(f"{self._unlike(index, other, label, 'has a label that ')}.")
@@ -117,12 +134,19 @@ def pair(sample: Any) -> tuple[Any, Any]:
     return (rest if others else first), sample[name]
 
 
-def as_tensor(value: Any) -> Tensor:
-    """An input as a tensor; of an image its bytes [C, H, W]."""
+def is_pillows(value: Any) -> bool:
+    """Whether it is an image of Pillow's."""
+    return hasattr(value, "convert")
+
+
+def as_tensor(value: Any, side: int | None = None) -> Tensor:
+    """An input as a tensor; of an image its bytes [C, H, W], with `side` brought to [3, side, side]."""
     if not hasattr(value, "convert"):
         return torch.as_tensor(value)
     if value.mode[0] in "IF":
         raise TypeError(f"its pixels, of mode {value.mode}, are no bytes")
+    if side is not None:
+        value = value.convert("RGB").resize((side, side), 2)  # bilinear, by Pillow's number
     pixels = np.array(value.convert("L" if value.mode in ("1", "L") else "RGB"))
     return torch.from_numpy(pixels.reshape(*pixels.shape[:2], -1)).permute(2, 0, 1)
 

@@ -58,7 +58,7 @@ def loading(config: RunConfig, facts: Facts) -> tuple[str, str]:
         return "a folder of images", f"\n{ours}\n\nSIDE = {config.image_size}  # pixels\n{_formats()}\n\n\n{_IMAGES}\n\n{load}"
     own = f"\n{inspect.getsource(pair)}\n\n{inspect.getsource(as_tensor)}\n\n"
     own += "" if facts.several is None else _listed(facts.several)
-    own += (_ONE if facts.several is None else _SEVERAL).format(**_LABELS[targets])
+    own += _ONE.format(value=_value(facts), **_LABELS[targets]) if facts.several is None else _SEVERAL.format(**_LABELS[targets])
     if facts.scores is not None:
         return "your own", own + _anew(config, facts, facts.scores)
     own += f"\n\n{_parts(facts)}{_IN_MEMORY}{_TEST_IN_MEMORY}"
@@ -92,6 +92,11 @@ def _made_parts(facts: Facts) -> str:
     return f"parts = {whole}\ntrain, test = {named}\n"
 
 
+def _value(facts: Facts) -> str:
+    """A sample's single input as a tensor."""
+    return "as_tensor(value)" if facts.side is None else f"as_tensor(value, {facts.side})"
+
+
 def _listed(several: tuple[str, ...]) -> str:
     """The code that has several inputs in the order in which the network is called with them."""
     found = "[" + ", ".join(f"inputs[{_literal(name)}]" for name in several) + "]" if several[0] else "list(inputs)"
@@ -100,7 +105,7 @@ def _listed(several: tuple[str, ...]) -> str:
 
 def _anew(config: RunConfig, facts: Facts, scores: int) -> str:
     """The code for training samples that are read anew in each epoch, behind the functions for others."""
-    value = "as_tensor(value)" if facts.several is None else "[as_tensor(one) for one in listed(value)]"
+    value = _value(facts) if facts.several is None else "[as_tensor(one) for one in listed(value)]"
     read = _READ.format(value=value, label=_READ_LABELS[facts.targets])
     read = f"{inspect.getsource(mixed)}\n\n{inspect.getsource(seed_sample)}\n\n{read}"
     lines = ["are_images = as_tensor(pair(train[0])[0]).dim() == 3"] if facts.several is None else []
@@ -249,7 +254,7 @@ _ONE = '''def in_memory(part):
     if isinstance(part, (tuple, list)):
         return part[0], part[1]{long}
     samples = [pair(part[index]) for index in range(len(part))]
-    return torch.stack([as_tensor(value) for value, _ in samples]), {labels}
+    return torch.stack([{value} for value, _ in samples]), {labels}
 '''
 
 _SEVERAL = '''def in_memory(part):

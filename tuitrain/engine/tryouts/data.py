@@ -11,7 +11,7 @@ from tuitrain.engine.data import Dataset, batch
 def check_data(config: RunConfig, dataset: Dataset) -> None:
     """Raises: ConfigError: a field asks for what the data has not."""
     if config.image_size != DEFAULTS.image_size and dataset.kind != "imagefolder":
-        raise ConfigError(f"image_size: {config.image_size} is for a folder of images, and {dataset.source} is none; leave image_size out.")
+        _check_side(config, dataset)
     if config.batch_dim and dataset.train.packing is not None:
         several = f"a sample of {dataset.source} has several: {dataset.train.in_words()}"
         raise ConfigError(f"batch_dim: {config.batch_dim} is for a single input, and {several}; it must be 0.")
@@ -28,6 +28,16 @@ def check_data(config: RunConfig, dataset: Dataset) -> None:
     _check_edges(config, dataset)
     if config.target_accuracy is not None and dataset.test is None:
         raise ConfigError(f"target_accuracy: {config.target_accuracy} is of test data, and {dataset.source} has none; it must be none.")
+
+
+def _check_side(config: RunConfig, dataset: Dataset) -> None:
+    """Raises: ConfigError: there are no images that could be brought to a size, or not alone."""
+    asking = f"image_size: {config.image_size}"
+    if dataset.train.side is None:
+        kinds, none = ("", "none") if dataset.kind != "custom" else (", or a Dataset of Pillow's", "neither")
+        raise ConfigError(f"{asking} is for a folder of images{kinds}, and {dataset.source} is {none}; leave image_size out.")
+    if dataset.train.labels.dim() > 2:
+        raise ConfigError(f"{asking} is for images, and not labels for each of their pixels, which {dataset.source} has; leave it out.")
 
 
 def _check_edges(config: RunConfig, dataset: Dataset) -> None:

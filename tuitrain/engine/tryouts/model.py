@@ -205,7 +205,7 @@ def _way(dataset: Dataset, config: RunConfig, inputs: Tensor, error: Exception) 
 
     Whole numbers may have come to a layer that computes with floats, or images may be smaller than those that the model was made for.
     """
-    if dataset.kind == "imagefolder" and config.image_size == DEFAULTS.image_size:
+    if (dataset.kind == "imagefolder" or dataset.train.side is not None) and config.image_size == DEFAULTS.image_size:
         return f"; image_size is how many pixels high and wide the images become, and is {config.image_size} here"
     # As torch's layers call the type of their input.
     of_type = not inputs.is_floating_point() and any(name in str(error) for name in ("Long", "long int", "int64"))

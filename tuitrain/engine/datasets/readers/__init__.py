@@ -72,6 +72,7 @@ class Readers:
         images: of a folder of images its path and their names; else the data is a function.
         labels: of all samples [N], where they do not come with the samples.
         packing: how several inputs of a sample are in `first`.
+        side: to how many pixels images of the function's are brought, if they are.
 
     Attributes:
         workers: how many processes read.
@@ -94,6 +95,7 @@ class Readers:
         images: tuple[Path, FileNames] | None = None,
         labels: Tensor | None = None,
         packing: Packing | None = None,
+        side: int | None = None,
     ) -> None:
         self.workers, self.ending = workers_for(config), ending
         self.ahead = max(2, -(-_SAMPLES_AHEAD * self.workers // config.batch_size))
@@ -105,7 +107,7 @@ class Readers:
         self._left = [0] * layout.places
         # What each place is for; None where nobody asks for that any more.
         self._owners: list[tuple[int, bytes] | None] = [None] * layout.places
-        ask = Ask(config, part, count, layout, self.workers, None if images is None else str(images[0]), packing)
+        ask = Ask(config, part, count, layout, self.workers, None if images is None else str(images[0]), packing, side)
         try:
             self._link, self._process, memory = _started(ask, None if images is None else images[1])
         except OSError as error:

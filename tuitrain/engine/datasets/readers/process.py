@@ -66,7 +66,7 @@ def _own_samples(ask: Ask) -> Samples:
     if count != ask.count:
         both = f"{ask.count:,} {ask.part} samples, and {count:,} when it was called again"
         raise ConfigError(f"{where} gave {both}, {here}; it must give the same each time.")
-    return Samples(f"{where}: {ask.part} sample", dataset, ask.packing)
+    return Samples(f"{where}: {ask.part} sample", dataset, ask.packing, ask.side)
 
 
 def _images(folder: str, names: int, side: int) -> FolderSamples:

@@ -82,6 +82,7 @@ class Ask(msgspec.Struct, frozen=True):
         workers: how many processes read.
         folder: that of images, whose names are in the memory that comes with this; else the data is a person's own function.
         packing: how several inputs of a sample are in its row.
+        side: to how many pixels images of the function's are brought, if they are.
     """
 
     config: RunConfig
@@ -91,6 +92,7 @@ class Ask(msgspec.Struct, frozen=True):
     workers: int
     folder: str | None = None
     packing: Packing | None = None
+    side: int | None = None
 
 
 class Task(msgspec.Struct, frozen=True, tag=True):
