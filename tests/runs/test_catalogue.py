@@ -153,6 +153,13 @@ def test_find_by_id_prefix_and_last(runs_dir):
         find(runs_dir, "../\x1b[2J")
 
 
+def test_the_end_of_an_id_is_not_taken_for_a_time_of_another(runs_dir):
+    for day, name in (("02", "20260102-0340-multi-gpu-abc"), ("01", "20260101-0000-seed-cnn-034")):
+        make_run(runs_dir, started=f"2026-01-{day}T00:00:00.000Z").path.rename(runs_dir / name)
+    with pytest.raises(ConfigError, match=r"there is no run '034'\. Did you mean '20260101-0000-seed-cnn-034'\?"):
+        find(runs_dir, "034")
+
+
 def test_a_name_in_the_place_of_an_id_is_answered_with_the_ids_of_its_runs(runs_dir):
     first = make_run(runs_dir, started="2026-01-01T00:00:00.000Z", name="wider net")
     make_run(runs_dir, started="2026-01-02T00:00:00.000Z", name="wider")

@@ -105,7 +105,9 @@ def _named(runs: Sequence[RunSummary], ref: str) -> RunSummary:
         if called := [run for run in runs if run.name == ref != ""]:
             raise RunError(f"RUN: {clean(ref)!r} is the name of {in_words(called)}; it must be an id, the start of one, or last.")
         ids = [run.run for run in runs]
-        part = next((f" Did you mean {run!r}?" for run in ids if len(ref) >= _SHORTEST_PART and ref in run), "")
+        # What comes before the last characters is a time, of which any three digits may be a part.
+        holding = sorted((run for run in ids if len(ref) >= _SHORTEST_PART and ref in run), key=lambda run: not run.endswith(ref))
+        part = f" Did you mean {holding[0]!r}?" if holding else ""
         hint = nearest(ref, ids) or part or " It must be an id, the start of one, or last; `tuitrain runs` lists them."
         raise RunError(f"RUN: there is no run {clean(ref)!r}.{hint}")
     raise RunError(f"RUN: {clean(ref)!r} is the start of {in_words(matches)}.")
