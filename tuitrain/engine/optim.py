@@ -14,6 +14,7 @@ from torch import nn
 from torch.nn.utils import clip_grad_norm_
 
 from tuitrain.config import WITHOUT_MOMENTUM, RunConfig
+from tuitrain.engine.blocks import has_no_gaps, in_blocks
 from tuitrain.engine.own.optimizer import class_settings, own_optimizer
 from tuitrain.engine.speedrun import SpeedrunNet
 from tuitrain.engine.uncompiled import hide_nothing
@@ -67,14 +68,10 @@ def may_fuse(model: nn.Module, optimizer: str) -> bool:
     if any(getattr(module, "sparse", False) for module in model.modules()):
         return False
     parameters = list(model.parameters())
-    if not all(one.is_floating_point() and _has_no_gaps(one) for one in parameters):
+    if not all(one.is_floating_point() and has_no_gaps(one) for one in parameters):
         return False
     kinds = {one.device.type for one in parameters}
     return kinds == {"cuda"} or (kinds == {"cpu"} and optimizer in WITHOUT_MOMENTUM)
-
-
-def _has_no_gaps(tensor: torch.Tensor) -> bool:
-    return tensor.is_contiguous() or (tensor.dim() == 4 and tensor.is_contiguous(memory_format=torch.channels_last))
 
 
 def update(optimizer: torch.optim.Optimizer, max_grad_norm: float | None = None) -> Callable[[], None]:
@@ -84,7 +81,9 @@ def update(optimizer: torch.optim.Optimizer, max_grad_norm: float | None = None)
     Args:
         max_grad_norm: the gradients are clipped to it first, as torch's `clip_grad_norm_` does, which makes no device wait.
     """
-    move = partial(torch.no_grad()(inspect.unwrap(type(optimizer).step)), optimizer) if is_torchs(optimizer) else optimizer.step
+    move: Callable[[], Any] = optimizer.step
+    if is_torchs(optimizer):
+        move = in_blocks(optimizer, partial(torch.no_grad()(inspect.unwrap(type(optimizer).step)), optimizer))
     parameters = [one for group in optimizer.param_groups for one in group["params"]]
 
     def run() -> None:
