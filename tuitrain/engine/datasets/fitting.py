@@ -23,5 +23,6 @@ def side_for(config: RunConfig, image: Any) -> int | None:
     if config.image_size != DEFAULTS.image_size:
         return config.image_size
     built_in = BUILT_IN.get(config.model)
-    of_images = built_in is not None and len(built_in.sample) == 3
-    return config.image_size if built_in is not None and of_images and not built_in.fits(as_tensor(image).shape) else None
+    if built_in is None or len(built_in.sample) != 3 or built_in.fits(as_tensor(image).shape):
+        return None
+    return config.image_size

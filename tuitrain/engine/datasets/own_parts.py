@@ -22,10 +22,12 @@ PART = "(inputs, labels) or a torch Dataset"
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """Attributes:
-    train, test: each (inputs, labels), a torch `Dataset`, or something else that nobody has looked at; `None` without test data.
-    names: what they are called where they were the values of a dict; "" where there was one data set alone, empty of a pair.
-    of_loaders: which of them are the data sets of loaders.
+    """What a person's code gives, unchecked.
+
+    Attributes:
+        train, test: each (inputs, labels), a torch `Dataset`, or something else that nobody has looked at; `None` without test data.
+        names: what they are called where they were the values of a dict; "" where there was one data set alone, empty of a pair.
+        of_loaders: which of them are the data sets of loaders.
     """
 
     train: Any
@@ -51,7 +53,7 @@ def own_parts(config: RunConfig) -> Parts:
 
 
 def _made(config: RunConfig) -> Parts:
-    """What it is, or returns, as it is."""
+    """The same with loaders as they are."""
     made = import_string("data", config.data)
     given = arguments("data", made) or ()
     if NOT_CALLED in given:

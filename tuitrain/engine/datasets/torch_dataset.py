@@ -132,7 +132,7 @@ class _Reading:
         self._told = 0.0
         self._samples = Samples(f"{self._where}: {part} sample", dataset)
         self.count = self._samples.count(f"{self._where}: the {part} part")
-        self.first, self.label = self._samples.first(side_for)
+        self.first, self.label = self._samples.get(0, side_for)
 
     @property
     def side(self) -> int | None:

@@ -52,19 +52,15 @@ class Samples:
             raise ConfigError(f"{whole} is {self._kind} without a sample.")
         return count
 
-    def first(self, side_for: Callable[[Any], int | None]) -> tuple[Tensor, Tensor]:
-        """As `get`, of the first one, which decides for all.
+    def get(self, index: int, side_for: Callable[[Any], int | None] | None = None) -> tuple[Tensor, Tensor]:
+        """Input and label of a sample.
 
         Args:
-            side_for: gets it where it is one of Pillow's images, and says to how many pixels all are brought.
+            side_for: of the first one that is read, which decides for all: gets it where it is one of Pillow's images, and gives `side`.
+
+        Raises:
+            ConfigError: it cannot be read, or is something else.
         """
-        return self._tensors(0, side_for)
-
-    def get(self, index: int) -> tuple[Tensor, Tensor]:
-        """Raises: ConfigError: it cannot be read, or is something else."""
-        return self._tensors(index)
-
-    def _tensors(self, index: int, side_for: Callable[[Any], int | None] | None = None) -> tuple[Tensor, Tensor]:
         which = f"{self._which} {index:,}"
         try:
             sample = self._dataset[index]
@@ -75,7 +71,7 @@ class Samples:
         except (TypeError, ValueError, AttributeError):
             raise ConfigError(f"{which} is {_described(sample)}; it must be (input, label), or a dict of `label` and its inputs.") from None
         try:
-            if side_for is not None and is_pillows(value):
+            if side_for is not None and hasattr(value, "convert"):
                 self._are_images, self.side = True, side_for(value)
             inputs = self._packed(which, value) if are_several(value) else _ordinary(as_tensor(value, self.side).detach())
             return inputs, _label(label)
@@ -132,11 +128,6 @@ def pair(sample: Any) -> tuple[Any, Any]:
     rest = {other: value for other, value in sample.items() if other != name}
     first, *others = rest.values()
     return (rest if others else first), sample[name]
-
-
-def is_pillows(value: Any) -> bool:
-    """Whether it is an image of Pillow's."""
-    return hasattr(value, "convert")
 
 
 def as_tensor(value: Any, side: int | None = None) -> Tensor:
