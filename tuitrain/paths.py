@@ -152,7 +152,7 @@ def cached_datasets() -> Path:
     """Where data sets are kept that other libraries fetch, such as torchvision's.
 
     Raises:
-        ConfigError: see `cache_dir`.
+        OSError: nobody knows the user's home.
     """
     return cache_dir() / "datasets"
 

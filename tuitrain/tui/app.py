@@ -173,7 +173,8 @@ class TuitrainApp(NavigatedApp):
         self.leaving.run_changed()
         self.main.run_changed()
         before, self._awaited = self._awaited, self.view.awaited
-        if self._awaited == before and self.view.record is not None and self.view.record.epochs_fly:
+        record = self.view.record
+        if self._awaited == before and record is not None and record.epochs_fly:
             # The next beat shows it, and what has come until then.
             return
         if isinstance(self.screen, PaneScreen) and self.screen is not self.main:

@@ -160,7 +160,8 @@ class Leaving:
         self._app.push_screen(patience)
         try:
             run = await in_thread(partial(self._outside.hand_over, self._view.session))
-            does = "stays paused" if self._view.record is not None and self._view.record.state == "paused" else "goes on"
+            record = self._view.record
+            does = "stays paused" if record is not None and record.state == "paused" else "goes on"
             self.farewell = f"{run} {does} in the background: tuitrain attach {run}"
         except Exception as error:  # the run stays here, whatever keeps a process from beginning
             self._waits_for = ""

@@ -26,7 +26,7 @@ class RunLike(Protocol):
 
     @property
     def record(self) -> RunRecord | None:
-        """What is known of it; `None` where there is no run."""
+        """What is known of it; `None` where there is no run. Another thread may end a start between two questions: ask once."""
         ...
 
     @property
@@ -47,7 +47,8 @@ class RunLike(Protocol):
 
 def log_of(run: RunLike) -> LogTail:
     """The run's log, an empty one before it is read."""
-    return LogTail() if run.record is None else run.record.log
+    record = run.record
+    return LogTail() if record is None else record.log
 
 
 def takes(state: str, command: Command) -> bool:
@@ -57,7 +58,8 @@ def takes(state: str, command: Command) -> bool:
 
 def hangs(run: RunLike) -> bool:
     """Whether a run should make steps and makes none."""
-    return run.alive and run.record is not None and run.record.stalled_seconds > 0
+    record = run.record
+    return run.alive and record is not None and record.stalled_seconds > 0
 
 
 class StoredView:
@@ -103,7 +105,8 @@ class RunView:
     @property
     def unbegun(self) -> bool:
         """Whether there is a run that makes no steps yet: to stop it saves nothing."""
-        return self.record is not None and self.record.started is None
+        record = self.record
+        return record is not None and record.started is None
 
     @property
     def state(self) -> str:

@@ -243,7 +243,8 @@ class PredictionsScreen(PaneScreen):
 
 def _accuracy(run: RunLike, step: int) -> float | None:
     """The accuracy of the evaluation at `step`, 0 to 1."""
-    evals = run.record.evals if run.record is not None else ()
+    record = run.record
+    evals = () if record is None else record.evals
     return next((one.accuracy for one in reversed(evals) if one.step == step), None)
 
 

@@ -277,7 +277,8 @@ class Curve(Pane, can_focus=True):
 
     @property
     def _newest(self) -> int:
-        return 0 if self._view.record is None else self._view.record.step
+        record = self._view.record
+        return 0 if record is None else record.step
 
     def _show(self, viewport: Viewport) -> None:
         """Another part of the steps, or another step is read."""

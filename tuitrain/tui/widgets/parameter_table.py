@@ -211,8 +211,9 @@ def _size(size: int) -> str:
 
 def _waiting(run: RunLike) -> str:
     """Why there is nothing to see."""
-    if run.record is None:
+    record = run.record
+    if record is None:
         return "No run yet: n begins one."
     if run.ended:
         return "The parameters of this run are not kept."
-    return "The parameters come when the run starts." if run.record.started is None else "The parameters of this run are not known here."
+    return "The parameters come when the run starts." if record.started is None else "The parameters of this run are not known here."

@@ -109,7 +109,8 @@ class SettingsPane(_Facts):
 
     def redraw(self) -> None:
         """A run that is followed is read every second, and its settings stay what they were."""
-        config = None if self.run.record is None else self.run.record.config
+        record = self.run.record
+        config = None if record is None else record.config
         telling = (config, self.run.environment, self.size, self.first, self.last)
         if telling != self._told:
             self._told = telling
