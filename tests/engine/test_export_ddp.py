@@ -139,9 +139,10 @@ def test_the_script_says_how_to_start_it() -> None:
     lines = export.script(config, msgspec.structs.replace(STARTED, data="cifar10")).splitlines()
     compile("\n".join(lines), "exported.py", "exec")
     assert "#     torchrun --standalone --nproc-per-node 2 SCRIPT.py" in lines
-    assert 'names = ["cuda:1", "cuda:3"]' in lines
+    assert 'device = torch.device(["cuda:1", "cuda:3"][local_rank] if torch.cuda.is_available() else "cpu")' in lines
     assert 'dist.init_process_group("nccl" if device.type == "cuda" else "gloo")' in lines
-    assert lines[-2:] == ["", "dist.destroy_process_group()"]
+    assert any(line.startswith('sums = dist.new_group() if device.type == "cpu" else None  # ') for line in lines)
+    assert lines[-2:] == ["del sums", "dist.destroy_process_group()"]
 
 
 def test_several_machines_meet_at_one() -> None:

@@ -133,7 +133,7 @@ def training_part(config: RunConfig, facts: Facts) -> str:
     if config.max_steps is not None:
         lines += ["", "    if step == max_steps:", "        break"]
     if config.strategy == "ddp":
-        lines += ["", *ranks.end_lines(config)]
+        lines += ["", *ranks.END_LINES]
     return "\n".join(lines)
 
 

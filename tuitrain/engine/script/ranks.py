@@ -28,14 +28,15 @@ def run_lines(config: RunConfig) -> list[str]:
 def device_lines(config: RunConfig) -> list[str]:
     """`device`, this process's own; `rank` and `world`, its number and how many there are."""
     own, on_gpu = names(config), _on_gpu(config)
-    lines = []
-    if needs_environment(config):
-        lines.append('local_rank = int(os.environ["LOCAL_RANK"])  # which of the processes on this machine this one is')
+    local_rank = 'int(os.environ["LOCAL_RANK"])'
+    lines = ["# What torchrun put into the environment says which of the processes this one is, and where they find each other."]
+    if config.data == "cifar10":
+        lines.append(f"local_rank = {local_rank}  # on this machine")
+        local_rank = "local_rank"
     if on_gpu:
         listed = ", ".join(f'"{name}"' for name in own)
         lines += [
-            f"names = [{listed}]",
-            'device = torch.device(names[local_rank] if torch.cuda.is_available() else "cpu")',
+            f'device = torch.device([{listed}][{local_rank}] if torch.cuda.is_available() else "cpu")',
             'if device.type == "cuda":',
             "    torch.cuda.set_device(device)",
         ]
@@ -43,15 +44,14 @@ def device_lines(config: RunConfig) -> list[str]:
         lines.append('device = torch.device("cpu")')
     backend = '"nccl" if device.type == "cuda" else "gloo"' if on_gpu else '"gloo"'
     lines += [
-        "# The processes find each other by what torchrun put into their environment.",
         f"dist.init_process_group({backend})",
         "rank, world = dist.get_rank(), dist.get_world_size()  # which one of how many",
     ]
-    if on_gpu:
-        return lines
     # In torch 2.13 the threads of gloo's first group outlive it, as DistributedDataParallel holds it. One that lets go of a tensor of
-    # Python's while the interpreter ends aborts the process, and torchrun then ends the others, rank 0 among them in the midst of its test.
-    return [*lines, "sums = dist.new_group()  # adds up the losses; its threads end with it, before the interpreter does"]
+    # Python's while the interpreter ends aborts the process, and torchrun then ends the others, rank 0 among them in the midst of its test;
+    # or it waits for the interpreter's lock, which whoever lets go of that holds while it waits for the thread.
+    group = 'dist.new_group() if device.type == "cpu" else None' if on_gpu else "dist.new_group()"
+    return [*lines, f"sums = {group}  # adds up the losses; its threads end with it, before the interpreter does"]
 
 
 def _on_gpu(config: RunConfig) -> bool:
@@ -67,10 +67,8 @@ def replica_lines(config: RunConfig) -> list[str]:
     ]
 
 
-def end_lines(config: RunConfig) -> list[str]:
-    """After the last step and the last test."""
-    end = "dist.destroy_process_group()"
-    return [end] if _on_gpu(config) else ["del sums", end]
+END_LINES = ("del sums", "dist.destroy_process_group()")
+"""After the last step and the last test."""
 
 
 def functions(config: RunConfig, facts: Facts) -> list[str]:
@@ -100,7 +98,7 @@ def chunked(count: str, dim: str, facts: Facts) -> str:
 def step_lines(config: RunConfig, forward: list[str]) -> list[str]:
     """One step of the training loop; `forward` gives `loss`, the mean over the samples of `inputs` and `labels`."""
     seeding = ["        if rank > 0:", "            seed_rank(step)"] if draws(config) else []
-    add_up = f"        dist.all_reduce(loss{'' if _on_gpu(config) else ', group=sums'})"
+    add_up = "        dist.all_reduce(loss, group=sums)"
     told = ["        if rank == 0:", '            print(f"step {step} loss {loss.item()}")']
     return ["        inputs, labels, share = own_part(inputs, labels)", *seeding, *forward, "", *_UPDATE, add_up, *told]
 
