@@ -59,6 +59,10 @@ def make_tuples() -> Any:
     return (tuple(parts(COUNT, 1).values()), labels(COUNT)), None
 
 
+def make_arrays() -> Any:
+    return (tuple(part.numpy() for part in parts(COUNT, 1).values()), labels(COUNT).numpy()), None
+
+
 def make_samples() -> Any:
     return Samples(COUNT, 1, as_dict), Samples(TESTS, 2, as_dict)
 

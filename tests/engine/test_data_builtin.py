@@ -277,12 +277,19 @@ Y = "torch.zeros(4, dtype=torch.long)"
         ("3", "returned a int"),
         (f"({X}, {Y}, None)", "returned a tuple of 3"),
         (f"{X}, None", "the train part is a Tensor; it must be (inputs, labels)"),
-        ("([1, 2], [0, 1]), None", "the train inputs are a list of 2; they must be a torch tensor, as torch.as_tensor makes one."),
+        (
+            "([1, 2], [0, 1]), None",
+            "the train inputs are a list of 2; they must be a torch tensor or a NumPy array, as numpy.asarray makes one.",
+        ),
         (
             f"({X}, {Y}), torch.utils.data.DataLoader(torch.utils.data.TensorDataset({X}, {Y}), collate_fn=list)",
             "the test part is a DataLoader with a collate_fn of its own; it must be (inputs, labels) or a torch Dataset, such as the",
         ),
         (f"({X}, [0, 1, 0, 1]), None", "the train labels are a list of 4"),
+        (
+            f"({X}, numpy.array(['a'] * 4)), None",
+            "the train labels are an array of <U1; they must be numbers in the order of this machine's",
+        ),
         (f"({X}, torch.zeros(4)), None", "labels are torch.float32; they must be whole numbers"),
         (f"({X}, torch.zeros(5, dtype=torch.long)), None", "the shape [5] for 4 inputs"),
         (f"({X}, {Y}[:, None]), None", "the shape [4, 1] for 4 inputs"),
@@ -306,7 +313,7 @@ Y = "torch.zeros(4, dtype=torch.long)"
     ],
 )
 def test_what_an_own_function_returns_is_checked(module: Callable[[str], str], returned: str, words: str) -> None:
-    sentence = refused(f"{module(f'import torch{chr(10)}def f(config): return {returned}')}:f")
+    sentence = refused(f"{module(f'import numpy, torch{chr(10)}def f(config): return {returned}')}:f")
     assert sentence.startswith("data: '")
     assert words in sentence
     assert not sentence.endswith("..")

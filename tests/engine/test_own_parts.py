@@ -98,6 +98,14 @@ def one_pair() -> Any:
     return tensors(TRAIN)
 
 
+def arrays() -> Any:
+    """In memory that torch cannot take as it is: from its end, and not to be written to."""
+    (inputs, labels), test = tensors(TRAIN), tensors(TEST)
+    read_only = labels.numpy().astype("uint16")
+    read_only.flags.writeable = False
+    return (inputs.flip(0).numpy()[::-1], read_only), [part.numpy() for part in test]
+
+
 def a_dict() -> Any:
     return {"validation": Points(TEST), "train": Points(TRAIN), "unsupervised": None}
 
@@ -124,6 +132,7 @@ WAYS = {
     "by_train": (TEST, "train, test = make_data(config, train=True), make_data(config, train=False)"),
     "by_split": (TEST, 'train, test = make_data(split="train"), make_data(split="test")'),
     "share": (TEST, "train, test = make_data()\n"),
+    "arrays": (TEST, "train, test = make_data()\n"),
     "one_set": (0, "train, test = make_data(), None"),
     "one_pair": (0, "train, test = make_data(), None"),
     "a_dict": (TEST, 'parts = make_data()\ntrain, test = parts["train"], parts["validation"]'),

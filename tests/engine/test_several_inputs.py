@@ -130,6 +130,7 @@ def test_scripts_give_what_the_runs_gave(tmp_path: Path) -> None:
     configs = [
         several("make_dicts", device="cpu,cpu", strategy="split"),
         several("make_tuples"),
+        several("make_arrays"),
         several("make_pairs", device="cpu,cpu,cpu", strategy="split", max_steps=9),
         several("make_drawn"),
         several("make_drawn", shuffle=False, model="several_sets:Keywords"),
@@ -138,7 +139,8 @@ def test_scripts_give_what_the_runs_gave(tmp_path: Path) -> None:
     outputs = executed_alone([text for text, _, _ in found], tmp_path)
     for output, (_, losses, evals) in zip(outputs, found, strict=True):
         compare(output, losses, evals, 1e-9, 1e-9)
-    assert "model(images=inputs[0], mask=inputs[1], tokens=inputs[2], time=inputs[3])" in found[3][0]
+    assert found[1][1] == found[2][1]
+    assert "model(images=inputs[0], mask=inputs[1], tokens=inputs[2], time=inputs[3])" in found[4][0]
     assert "model(*inputs)" in found[1][0]
 
 
@@ -183,13 +185,16 @@ FOUR = torch.arange(6) % CLASSES
     ("inputs", "words"),
     [
         ((torch.zeros(6, 2), torch.zeros(5)), "the train inputs are 6 inputs[0], 5 inputs[1]; they must be as many."),
-        ({"a": torch.zeros(6, 2), "b": [1] * 6}, "the train b are a list of 6; they must be a torch tensor, as torch.as_tensor makes one."),
+        (
+            {"a": torch.zeros(6, 2), "b": [1] * 6},
+            "the train b are a list of 6; they must be a torch tensor or a NumPy array, as numpy.asarray makes one.",
+        ),
         ({"a": torch.zeros(6, 2), "b": torch.zeros(6, 0)}, "the train b are [6, 0] of torch.float32; they must be [N, ...] of numbers and"),
         ({"a": torch.zeros(6, 2), "b": torch.zeros(6).to(torch.complex64)}, "the train b are [6] of torch.complex64; they must be"),
         ({"a": torch.zeros(6), "two words": torch.zeros(6)}, "train part: an input is called 'two words', which can be no parameter of"),
         ({"from": torch.zeros(6)}, "train part: an input is called 'from', which can be no parameter of a network."),
         ((torch.zeros(6, 2), torch.eye(6).to_sparse()), "the train inputs[1] are a sparse tensor; they must be an ordinary one"),
-        ((), "the train inputs are a tuple of 0; they must be a torch tensor, as torch.as_tensor makes one."),
+        ((), "the train inputs are a tuple of 0; they must be a torch tensor or a NumPy array, as numpy.asarray makes one."),
     ],
 )
 def test_what_is_no_input_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, inputs: Any, words: str) -> None:

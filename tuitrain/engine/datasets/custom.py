@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -19,7 +20,7 @@ from tuitrain.engine.datasets.readers.wire import PartName
 from tuitrain.engine.datasets.sample import IGNORED, special_kind
 from tuitrain.engine.datasets.samples import Dataset, Split, closed_on_failure
 from tuitrain.engine.datasets.torch_beside import class_names
-from tuitrain.engine.datasets.torch_samples import is_readable
+from tuitrain.engine.datasets.torch_samples import as_tensor, is_readable
 from tuitrain.events import Notice, Progress
 
 # A class number above this is a mistake (an identifier, a regression target), and a name for each would fill the memory.
@@ -29,11 +30,11 @@ MAX_CLASSES = 1_000_000
 def load_custom(config: RunConfig, ending: Callable[[], bool]) -> Generator[Notice | Progress, None, Dataset]:
     """What the function named by `config.data` returns, checked; see `own_parts` for the ways in which it may.
 
-    Each of the two parts is a pair `(inputs, labels)`, and the second one `None` when there is no test set. Inputs are tensors [N, ...] of
-    uint8 (divided by 255 for the model), other whole numbers (int64 for the model) or floats. Labels are tensors [N] or [N, ...] of whole
-    numbers, class numbers from 0, for each sample or each of its positions; where `config.loss` is none of classes, they may be floats
-    [N, ...]. Where a model takes several inputs they are a tuple or a dict of such tensors. In the place of a pair may be a torch
-    `Dataset`, see `torch_dataset.read`.
+    Each of the two parts is a pair `(inputs, labels)` of tensors or NumPy's arrays, and the second one `None` when there is no test set.
+    Inputs [N, ...] are uint8 (divided by 255 for the model), other whole numbers (int64 for the model) or floats. Labels [N] or [N, ...]
+    are whole numbers, class numbers from 0, for each sample or each of its positions; where `config.loss` is none of classes, they may be
+    floats [N, ...]. Where a model takes several inputs they are a tuple or a dict of such. In the place of a pair may be a torch `Dataset`,
+    see `torch_dataset.read`.
 
     Args:
         ending: asked now and then; `True` ends it.
@@ -126,10 +127,8 @@ def _split(
     if are_several(inputs):
         packing, inputs = _packed(told, inputs)
     else:
-        _check_tensor(f"{told} inputs", inputs)
-        inputs = _checked_inputs(told, inputs)
-    _check_tensor(f"{told} labels", labels)
-    kept, highest = _checked_labels(told, labels, inputs, loss)
+        inputs = _checked_inputs(told, _tensor(f"{told} inputs", inputs))
+    kept, highest = _checked_labels(told, _tensor(f"{told} labels", labels), inputs, loss)
     return Split(inputs, kept, packing), highest
 
 
@@ -139,9 +138,9 @@ def _packed(told: str, inputs: Any) -> tuple[Packing, Tensor]:
     Raises:
         ConfigError: one of them is something else, or they are not of as many samples.
     """
-    named = inputs if isinstance(inputs, Mapping) else {f"inputs[{place}]": part for place, part in enumerate(inputs)}
+    found = inputs if isinstance(inputs, Mapping) else {f"inputs[{place}]": part for place, part in enumerate(inputs)}
+    named = {name: _tensor(f"{told} {name}", part) for name, part in found.items()}
     for name, part in named.items():
-        _check_tensor(f"{told} {name}", part)
         if part.dim() == 0 or part.numel() == 0 or part.is_complex():
             raise ConfigError(f"{told} {name} are {list(part.shape)} of {part.dtype}; they must be [N, ...] of numbers and not empty.")
     if len(set(map(len, named.values()))) > 1:
@@ -156,12 +155,21 @@ def _packed(told: str, inputs: Any) -> tuple[Packing, Tensor]:
     return packing, packing.pack(several)
 
 
-def _check_tensor(told: str, value: Any) -> None:
-    """Raises: ConfigError: it is none, or no batch can be cut from it."""
-    if not isinstance(value, Tensor):
-        raise ConfigError(f"{told} are {described(value)}; they must be a torch tensor, as torch.as_tensor makes one.")
-    if kind := special_kind(value):
+def _tensor(told: str, value: Any) -> Tensor:
+    """A tensor as it is, or what an array is as a tensor, in the same memory where that can be.
+
+    Raises:
+        ConfigError: it is something else, or no batch can be cut from it.
+    """
+    if not isinstance(value, (Tensor, np.ndarray)):
+        raise ConfigError(f"{told} are {described(value)}; they must be a torch tensor or a NumPy array, as numpy.asarray makes one.")
+    try:
+        tensor = as_tensor(value)
+    except (TypeError, ValueError):
+        raise ConfigError(f"{told} are an array of {value.dtype}; they must be numbers in the order of this machine's bytes.") from None
+    if kind := special_kind(tensor):
         raise ConfigError(f"{told} are {kind} tensor; they must be an ordinary one, with a value in each place.")
+    return tensor
 
 
 class _OfSamples:

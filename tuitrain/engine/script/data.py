@@ -252,7 +252,7 @@ test_inputs, test_labels = load_images(folder, test_files)
 _ONE = '''def in_memory(part):
     """Inputs [N, ...] and labels {shape} of a part, which may be a torch Dataset."""
     if isinstance(part, (tuple, list)):
-        return part[0], part[1]{long}
+        return as_tensor(part[0]), as_tensor(part[1]){long}
     samples = [pair(part[index]) for index in range(len(part))]
     return torch.stack([{value} for value, _ in samples]), {labels}
 '''
@@ -260,7 +260,7 @@ _ONE = '''def in_memory(part):
 _SEVERAL = '''def in_memory(part):
     """Several inputs [N, ...] and labels {shape} of a part, which may be a torch Dataset."""
     if isinstance(part, (tuple, list)):
-        return listed(part[0]), part[1]{long}
+        return [as_tensor(one) for one in listed(part[0])], as_tensor(part[1]){long}
     samples = [pair(part[index]) for index in range(len(part))]
     columns = zip(*(listed(value) for value, _ in samples))
     return [torch.stack([as_tensor(one) for one in column]) for column in columns], {labels}
