@@ -47,6 +47,11 @@ def import_string_meant(field: str, value: str, built_in: Collection[str] = ()) 
     return next((f" Did you mean '{one}'?" for one in candidates if one != value and is_import_string(one)), "")
 
 
+def network_named(value: str) -> str:
+    """The import string of a network that a person named where something else belongs, as it is or as torchvision's; else empty."""
+    return value if is_import_string(value) else next(iter(_known("model", value)), "")
+
+
 def of_file(path: str, name: str) -> str:
     """The import string of what a file defines: `my_package/nets.py` is the module my_package.nets. Of paths from the root it is none."""
     return f"{path.removeprefix('./').removesuffix(_FILE).replace('/', '.')}:{name}"

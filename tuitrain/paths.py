@@ -205,7 +205,7 @@ def data_folder(value: str) -> Path | None:
     if mode is not None:
         if stat.S_ISDIR(mode):
             return folder
-        hint = " Unpack it, and give the folder that comes out." if is_archive(folder.name) else import_string_meant("data", value)
+        hint = " Unpack it, and give the folder that comes out." if is_archive(folder.name) else _for_file(value)
         raise ConfigError(f"data: {shown} is a file; it must be {allowed('data')}.{hint}")
     if is_import_string(value):
         return None
@@ -218,6 +218,11 @@ def data_folder(value: str) -> Path | None:
         f"data: {clean(value)!r} is neither one of {known}, nor a folder, nor an import string like my_package.data:make_data."
         f"{import_string_meant('data', value) or nearest(value, DATA)}"
     )
+
+
+def _for_file(value: str) -> str:
+    """What is to be said of a file as data."""
+    return import_string_meant("data", value) if value.endswith(".py") else " Such a function may read it."
 
 
 def weights_file(value: str) -> Path:

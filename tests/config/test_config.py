@@ -15,7 +15,7 @@ from tuitrain.cli.training import run
 from tuitrain.config import DEFAULTS, FIELDS, RECIPES, ConfigError, RunConfig, allowed, check_field, parse_device, with_changes
 from tuitrain.elsewhere import CALLED_ELSEWHERE
 from tuitrain.events import PUBLIC, Step
-from tuitrain.recipes import command_line, load_recipe, recipe_summary, recipe_text, to_toml
+from tuitrain.recipes import command_line, load_recipe, recipe_for, recipe_summary, recipe_text, to_toml
 from tuitrain.text import clean, clean_lines
 
 CONTRACT_FIELDS = (
@@ -491,6 +491,25 @@ def test_an_unknown_recipe_and_a_missing_file_are_told_apart() -> None:
         load_recipe("seed-cn")
     with pytest.raises(ConfigError, match=r"gone\.toml cannot be read: No such file"):
         load_recipe("gone.toml")
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("my_nets:Net", "A network is given by --set model=my_nets:Net."),
+        ("resnet50", "A network is given by --set model=torchvision.models:resnet50."),
+        ("resnet_18", "Did you mean 'resnet18'?"),
+    ],
+)
+def test_a_network_in_the_place_of_a_recipe_is_told_its_field(name: str, hint: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        load_recipe(name)
+    assert str(error.value).endswith(f"or a TOML file. {hint}")
+
+
+def test_a_run_without_a_recipe_is_called_by_its_network() -> None:
+    assert recipe_for("my_nets:Net") == msgspec.structs.replace(DEFAULTS, name="Net")
+    assert recipe_for("rnn").name == "rnn"
 
 
 def test_a_file_that_is_no_text_is_a_sentence(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from tuitrain import paths
 from tuitrain.cli.options import runs_folder
-from tuitrain.config import ConfigError
+from tuitrain.config import ConfigError, allowed
 
 
 @pytest.fixture(autouse=True)
@@ -53,6 +53,17 @@ def test_an_import_string_is_custom_unless_a_folder_has_its_name(here: Path) -> 
 def test_a_name_with_a_dot_may_be_an_import_string(here: Path) -> None:
     with pytest.raises(ConfigError, match=r"import string like my_package.data:make_data. Did you mean 'sets:photos'\?$"):
         paths.expected_data("sets.photos")
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [("points.npz", "Such a function may read it."), ("sets.py", "What it defines is named like 'sets:NAME'.")],
+)
+def test_a_file_is_told_what_may_read_it_or_what_it_defines(here: Path, name: str, hint: str) -> None:
+    (here / name).touch()
+    with pytest.raises(ConfigError) as error:
+        paths.expected_data(name)
+    assert str(error.value).endswith(f"is a file; it must be {allowed('data')}. {hint}")
 
 
 @pytest.mark.parametrize("there", [("test_batch",), ("data_batch_1",)])

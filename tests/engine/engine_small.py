@@ -605,7 +605,7 @@ def make_large_net(config: Any) -> nn.Module:
     return nn.Sequential(nn.Flatten(), nn.Linear(3 * 64 * 64, CLASSES))
 
 
-MADE_NET = nn.Sequential(nn.Flatten(), nn.Linear(192, 10))
+FROZEN_NET = nn.Sequential(nn.Flatten(), nn.Linear(192, 10)).requires_grad_(False)
 
 
 def make_error(config: Any) -> nn.Module:

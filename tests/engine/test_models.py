@@ -122,7 +122,7 @@ def test_weights_depend_on_the_seed_alone() -> None:
         ("make_error", "raised KeyError: 'hidden_size' (engine_small.py, line "),
         ("make_images_", "Did you mean 'make_images'?"),
         ("NetWithSizes", "needs more than the configuration (in_features, out_features); it must be a function like make_model(config)."),
-        ("MADE_NET", "is a Sequential that is already made; it must be a function make_model(config) that returns one."),
+        ("FROZEN_NET", "is a module whose parameters are all frozen (requires_grad is False)"),
     ],
 )
 def test_a_bad_model_function_is_a_sentence(name: str, words: str) -> None:

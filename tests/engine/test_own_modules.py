@@ -10,6 +10,7 @@ import engine_small
 import pytest
 import torch
 from engine_small import FakeControl, go_on, losses_of, of, run, small_config
+from test_export_script import compare, executed, exported
 
 from tuitrain.config import ConfigError
 from tuitrain.engine.check import check
@@ -33,6 +34,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.Fix
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setattr(own_modules, "_imported", {})
+    monkeypatch.setattr(own_modules, "_trained", set())
     monkeypatch.setattr(own_modules, "_OTHERS", own_modules._OTHERS | {name.partition(".")[0] for name in sys.modules})
     folder = tmp_path / f"mine_{abs(hash(request.node.nodeid))}"
     folder.mkdir()
@@ -135,6 +137,29 @@ def test_a_network_that_importing_its_module_makes_is_new_for_each_run(package: 
     assert losses_of(run(config, FakeControl(package.parent / "run"))) == first
     check(config)
     assert losses_of(run(config, FakeControl(package.parent / "run"))) == first
+
+
+SETS = """
+import torch
+torch.rand(3)
+from {package}.nets import NET  # as a script has both
+POINTS = torch.rand(40, 192), torch.arange(40) % 4
+"""
+
+
+def test_a_network_in_a_module_is_drawn_by_the_seed_for_each_run_and_in_its_script(package: Path) -> None:
+    """With other code that draws numbers when it is imported, and imports the network, before it."""
+    (package / "nets.py").write_text("from torch import nn\nNET = nn.Linear(192, 4)\n")
+    (package / "sets.py").write_text(SETS.format(package=package.name))
+    own = {"model": f"{package.name}.nets:NET", "data": f"{package.name}.sets:POINTS", "precision": "fp64", "batch_size": 8}
+    found = [exported(small_config(**own, max_steps=9, seed=seed), package.parent / str(at)) for at, seed in enumerate((0, 1, 0))]
+    assert found[0][1] == found[2][1]
+    assert set(found[0][1].values()).isdisjoint(found[1][1].values())
+    for text, losses, evals in found[:2]:
+        assert f"from {package.name}.nets import NET as own_network\nmodel = own_network.to(device, torch.float64)" in text
+        own_modules.forget()
+        compare(executed(text), losses, evals, 1e-9, 1e-9)
+        own_modules.note()
 
 
 def test_a_network_that_nothing_makes_anew_is_refused_by_the_second_run(package: Path) -> None:

@@ -36,6 +36,8 @@ _ELSEWHERE = {
     **dict.fromkeys(("train", "start"), "run"),
     **dict.fromkeys(("watch", "log", "logs"), "attach"),
     "kill": "stop",
+    "help": "--help",
+    "version": "--version",
 }
 """What commands are called by other programs."""
 
@@ -101,7 +103,10 @@ class _Commands(click.Group):
         if args and not args[0].startswith("-") and args[0] not in _MODULES:
             from tuitrain.config import RECIPES  # not for every command
 
-            meant = f"run {args[0]}" if args[0] in RECIPES else _ELSEWHERE.get(args[0])
+            is_recipe = args[0] in RECIPES or args[0].endswith(".toml")
+            meant = f"run {args[0]}" if is_recipe else _ELSEWHERE.get(args[0])
+            if meant == "--help" and args[1:2] and args[1] in _SHOWN:
+                meant = f"{args[1]} --help"
             hint = f" Did you mean {meant!r}?" if meant else nearest(args[0], _SHOWN)
             raise click.UsageError(f"there is no command {args[0]!r}; it must be one of {', '.join(_SHOWN)}.{hint}")
         return super().resolve_command(ctx, args)

@@ -81,7 +81,7 @@ class _WithFields(click.Command):
 
 
 @click.command(cls=_WithFields)
-@click.argument("recipe", shell_complete=completing.recipe)
+@click.argument("recipe", required=False, shell_complete=completing.recipe)
 @_run_options
 @click.option("--set", "settings", metavar="FIELD=VALUE", multiple=True, help="Any field of the configuration; may be repeated.")
 @runs_dir_option
@@ -90,7 +90,7 @@ class _WithFields(click.Command):
 @detach_option
 @click.option("--queue", is_flag=True, help="Train in the background when the devices are free, after the runs that were queued before.")
 def run(
-    recipe: str,
+    recipe: str | None,
     settings: tuple[str, ...],
     runs_dir: Path,
     as_json: bool,
@@ -99,7 +99,8 @@ def run(
     queue: bool,
     **options: str | None,
 ) -> int:
-    """Train RECIPE without the app. It is a built-in one, which `tuitrain recipes` lists, or a TOML file."""
+    """Train RECIPE without the app. It is a built-in one, which `tuitrain recipes` lists, or a TOML file, and may be left out where
+    --set model=NETWORK names what is trained."""
     if as_json and tui:
         raise click.UsageError("--json and --tui cannot go together: the app has the terminal to itself.")
     if detach and tui:
@@ -132,13 +133,21 @@ def run(
         return console.follow(session, config, shows)
 
 
-def _configuration(recipe: str, settings: Sequence[str], options: Mapping[str, str | None]) -> RunConfig:
-    """The recipe with the options and the `--set` fields over it, in this order."""
+def _configuration(recipe: str | None, settings: Sequence[str], options: Mapping[str, str | None]) -> RunConfig:
+    """The recipe with the options and the `--set` fields over it, in this order; without one, of the network that they name.
+
+    Raises:
+        click.UsageError: there is neither.
+        ConfigError: they are wrong.
+    """
     from tuitrain.config import with_changes
-    from tuitrain.recipes import load_recipe
+    from tuitrain.recipes import load_recipe, recipe_for
 
     changes = _changes(settings, options)
-    config = load_recipe(changes.pop("recipe", recipe))
+    recipe = changes.pop("recipe", recipe)
+    if recipe is None and "model" not in changes:
+        raise click.MissingParameter(param=next(param for param in run.params if param.name == "recipe"))
+    config = recipe_for(changes["model"]) if recipe is None else load_recipe(recipe)
     return with_changes(config, changes, from_text=True)
 
 

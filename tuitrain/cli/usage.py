@@ -99,7 +99,7 @@ def _missing(error: click.MissingParameter) -> str:
     if name == "RECIPE":
         from tuitrain.config import allowed  # not for every command
 
-        return f"RECIPE is missing; it must be {allowed('recipe')}."
+        return f"RECIPE is missing; it must be {allowed('recipe')}. For a network alone, --set model=NETWORK stands in its place."
     if name in ("RUN", "RUN..."):
         return f"RUN is missing; it must be {RUN_IS.removeprefix('RUN is ')}"
     return " ".join(error.format_message().split())

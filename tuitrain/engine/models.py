@@ -160,18 +160,22 @@ def _was_given(model: nn.Module) -> bool:
 
 
 def _returned(config: RunConfig, num_classes: int | None) -> nn.Module:
-    """What the person's function returns, which can be trained; what importing its module draws is decided by the seed too."""
+    """What the person's function returns, or their network itself, which can be trained; what importing its module draws is decided by the
+    seed too."""
     seed_everything(config.seed)
     function = import_string("model", config.model)
-    if isinstance(function, nn.Module):
-        made = f"model: {config.model!r} is a {type(function).__name__} that is already made"
-        raise ConfigError(f"{made}; it must be a function make_model(config) that returns one.")
-    seed_everything(config.seed)
-    model = called("model", function, config, **({} if num_classes is None else {NUM_CLASSES: num_classes}))
+    is_made = isinstance(function, nn.Module)
+    if is_made:
+        model = function
+    else:
+        seed_everything(config.seed)
+        model = called("model", function, config, **({} if num_classes is None else {NUM_CLASSES: num_classes}))
     if not isinstance(model, nn.Module):
         raise ConfigError(f"model: {config.model!r} returned a {type(model).__name__}; it must return a torch.nn.Module.")
     if reason := _why_not(model):
-        raise ConfigError(f"model: {config.model!r} returned {reason}.")
+        raise ConfigError(f"model: {config.model!r} {'is' if is_made else 'returned'} {reason}.")
+    if is_made:
+        own_modules.holds_what_is_trained(config.model)
     return model
 
 

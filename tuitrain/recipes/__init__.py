@@ -19,7 +19,7 @@ import tomli_w
 
 from tuitrain.config import DEFAULTS, FIELDS, NONE, RECIPES, ConfigError, RunConfig, allowed, with_changes, written
 from tuitrain.device_names import short
-from tuitrain.import_strings import is_import_string, of_file
+from tuitrain.import_strings import is_import_string, network_named, of_file
 from tuitrain.text import clean, nearest
 
 if sys.version_info >= (3, 11):
@@ -54,7 +54,14 @@ def load_recipe(name: str) -> RunConfig:
         raise ConfigError(f"recipe: {name!r} is Python code; it must be {allowed('recipe')}. {way}.")
     if name.endswith(".toml") or "/" in name:
         return _load_file(Path(name))
-    raise ConfigError(f"recipe: {clean(name)!r} is not known; it must be {allowed('recipe')}.{nearest(name, RECIPES)}")
+    network = network_named(name)
+    hint = f" A network is given by --set model={network}." if network else nearest(name, RECIPES)
+    raise ConfigError(f"recipe: {clean(name)!r} is not known; it must be {allowed('recipe')}.{hint}")
+
+
+def recipe_for(model: str) -> RunConfig:
+    """What a run of a network starts from that no recipe is for: the defaults, and it is called by the name of what makes the network."""
+    return msgspec.structs.replace(DEFAULTS, name=clean(model.rpartition(":")[2]))
 
 
 @cache

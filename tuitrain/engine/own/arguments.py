@@ -7,6 +7,8 @@ from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from typing import Any, TypeAlias
 
+from torch import nn
+
 from tuitrain.engine.own.signatures import hands_on, has, has_a_value, takes
 
 CONFIG, NUM_CLASSES, MODEL, PARAMETERS = "config", "num_classes", "model", "parameters"
@@ -14,7 +16,7 @@ CONFIG, NUM_CLASSES, MODEL, PARAMETERS = "config", "num_classes", "model", "para
 TRAIN, SPLIT, ROOT, DOWNLOAD = "train", "split", "root", "download"
 """And what makes one part of the data at a time, as torchvision's classes do: with a bool or "train" and "test", a folder, and `True`."""
 NOT_CALLED = "not called"
-"""The data itself stands in a module."""
+"""The data itself, or the network, stands in a module."""
 WORDS = frozenset({CONFIG, NUM_CLASSES, MODEL, PARAMETERS, TRAIN, SPLIT, ROOT, DOWNLOAD, NOT_CALLED})
 Arguments: TypeAlias = Mapping[str, Collection[str]]
 """What each is called with, by its field."""
@@ -28,11 +30,11 @@ def arguments(field: str, function: Callable[..., Any]) -> tuple[str, ...] | Non
     parameter of that name. So do classes of data, always. A network that has a parameter `num_classes`, or passes it on, gets the number
     of classes of the data. What makes data and has a parameter `train`, or `split`, makes the two parts one after the other; what can
     download them gets a folder for that. What makes an optimizer gets the model and, where it has a parameter for it, the configuration; a
-    class of optimizers the parameters.
+    class of optimizers the parameters. Data or a network that is there already is not called.
     """
     if field == "optimizer":
         return _arguments_of_optimizer(function)
-    if field == "data" and not callable(function):
+    if (field == "data" and not callable(function)) or (field == "model" and isinstance(function, nn.Module)):
         return (NOT_CALLED,)
     named = _by_name(field, function)
     values = dict.fromkeys(named)

@@ -17,10 +17,17 @@ _OTHERS = {name.partition(".")[0] for name in list(sys.modules)} | sys.stdlib_mo
 
 _imported: dict[str, tuple[str, Stamp | None]] = {}
 """Of each module of one's own its file, and which version of it was imported."""
+_trained: set[str] = set()
+"""Import strings of networks that a run trains as they stand in their modules."""
 
 
 def take_up_edits() -> Iterator[Notice]:
-    """Have all of the person's own modules imported anew where one was edited, as they may hold what they took of each other; says so."""
+    """Have all of the person's own modules imported anew where one was edited, as they may hold what they took of each other; says so.
+
+    So are they, without a word, where one holds what a run trained.
+    """
+    if _trained:
+        forget()
     edited = sorted(name for name, (file, version) in _imported.items() if stamp(file) != version)
     if not edited:
         return
@@ -34,6 +41,12 @@ def forget() -> None:
     for name in _imported:
         sys.modules.pop(name, None)
     _imported.clear()
+    _trained.clear()
+
+
+def holds_what_is_trained(import_string: str) -> None:
+    """Say that a network is not made for each run, but when its module is imported."""
+    _trained.add(import_string)
 
 
 def note() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tuitrain.engine.own.arguments import Arguments
+from tuitrain.engine.own.arguments import NOT_CALLED, Arguments
 from tuitrain.events import DataKind, Targets
 
 
@@ -43,3 +43,8 @@ class Facts:
     contiguous: bool | None
     threads: int | None
     trained_before: str
+
+    @property
+    def network_stands(self) -> bool:
+        """Whether the network stands in a module, and is made when that is imported: not before the seed is set."""
+        return NOT_CALLED in self.given.get("model", ())

@@ -11,12 +11,13 @@ from tuitrain.engine.augment import crop_flip
 from tuitrain.engine.batches import SPREAD
 from tuitrain.engine.models import BUILT_IN, takes_rows
 from tuitrain.engine.outputs import logits, named_logits, tensors
-from tuitrain.engine.own.arguments import CONFIG, MODEL, NOT_CALLED, NUM_CLASSES, Arguments
+from tuitrain.engine.own.arguments import CONFIG, MODEL, NOT_CALLED, NUM_CLASSES
 from tuitrain.engine.script import data, loss, optimizer, ranks, speedrun
-from tuitrain.engine.script.devices import device_lines, is_numbered, needs_copy, replica_lines, scores, scores_of, split_function
+from tuitrain.engine.script.devices import device_lines, replica_lines, scores, scores_of, split_function
 from tuitrain.engine.script.facts import Facts
-from tuitrain.engine.script.weights import reads_safetensors, weights_functions, weights_lines
-from tuitrain.import_strings import TORCHS, is_import_string
+from tuitrain.engine.script.imports import OWN_NETWORK, asks_for_config, imports, own_imports
+from tuitrain.engine.script.weights import weights_functions, weights_lines
+from tuitrain.import_strings import is_import_string
 from tuitrain.text import clean
 
 
@@ -31,7 +32,7 @@ def header(config: RunConfig, facts: Facts) -> str:
         ]
     if config.strategy == "ddp":
         lines += ranks.run_lines(config)
-    lines += ["", *_imports(config, facts), ""]
+    lines += ["", *imports(config, facts), ""]
     lines += [f"seed = {config.seed}", *device_lines(config)]
     if on_gpu and config.deterministic:
         lines.append("torch.backends.cudnn.deterministic = True  # the same seed gives the same losses")
@@ -39,11 +40,15 @@ def header(config: RunConfig, facts: Facts) -> str:
         lines.append('torch.set_float32_matmul_precision("high")  # products of matrices in TF32')
     if not on_gpu and facts.threads is not None:
         lines.append(f"torch.set_num_threads({facts.threads})  # another number of threads rounds sums differently")
-    if _asks_for_config(facts.given):
+    if asks_for_config(facts.given):
         fields = "".join(f"    {field}={value!r},\n" for field, value in msgspec.structs.asdict(config).items())
         lines += ["", "# What your own functions are called with.", f"config = SimpleNamespace(\n{fields})"]
     if own_functions(config):
         lines += ["", *_seed(config)]
+    if facts.network_stands:
+        others = {field: value for field, value in own_functions(config).items() if field != "model"}
+        own = own_imports(others, facts)
+        lines += ["", "# Your own code, after the seed: importing it makes the network.", *sorted(own)] if own else []
     return "\n".join(lines)
 
 
@@ -64,8 +69,8 @@ def model_part(config: RunConfig, facts: Facts) -> str:
     lines[0] += loss.source(config)
     classes = f"num_classes={data.num_classes(kind)}"
     if built_in is None:
-        wanted = [{CONFIG: CONFIG, NUM_CLASSES: classes}[name] for name in facts.given["model"]]
-        call = f"make_model({', '.join(wanted)})"
+        wanted = [{CONFIG: CONFIG, NUM_CLASSES: classes}[name] for name in facts.given["model"] if name != NOT_CALLED]
+        call = OWN_NETWORK if facts.network_stands else f"make_model({', '.join(wanted)})"
     else:
         lines[0] += f"\n{inspect.getsource(built_in.make)}\n"
         wanted = [f"{name}={value!r}" for name, value in built_in.arguments(config).items()]
@@ -73,7 +78,8 @@ def model_part(config: RunConfig, facts: Facts) -> str:
         wanted += [classes] if kind in ("imagefolder", "custom") else []
         call = f"{built_in.make.__name__}({', '.join(wanted)})"
     untried = "  # without config, or with num_classes, where it takes that" if built_in is None and facts.contiguous is None else ""
-    lines += [*_seed(config), f"model = {call}.to(device{dtype}){untried}"]
+    made = [_IMPORTED_HERE, *own_imports({"model": config.model}, facts)] if facts.network_stands else []
+    lines += [*_seed(config), *made, f"model = {call}.to(device{dtype}){untried}"]
     in_channels_last = config.precision != "fp64" and not facts.contiguous
     wide: list[str] = []
     if in_channels_last and kind == "custom" and facts.several is None:
@@ -207,60 +213,6 @@ def _in_channels_last(*, own: bool) -> list[str]:
     return [f"for tensor in [*model.parameters(), *model.buffers()]:{why}", "    if tensor.dim() == 4:", move]
 
 
-def _imports(config: RunConfig, facts: Facts) -> list[str]:
-    kind = facts.kind
-    own_model, given_weights, own_loss = is_import_string(config.model), config.weights is not None, config.loss not in LOSSES
-    typed = own_model or given_weights or kind == "custom" or own_loss
-    standard, others = set[str](), {"import torch", f"from torch import {'Tensor, nn' if typed else 'nn'}"}
-    others |= {"from safetensors.torch import load_file"} if reads_safetensors(config) else set()
-    standard |= data.STANDARD_IMPORTS.get(kind, frozenset())
-    others |= data.OTHER_IMPORTS.get(kind, frozenset())
-    if facts.scores is not None:
-        standard |= {"import hashlib", "import os"}
-        others |= {"from torch.utils.data import DataLoader, Dataset"}
-    if config.model == "resnet18":
-        others |= {"import torchvision"}
-    if needs_copy(config) or own_loss:
-        standard |= {"import copy"}
-    if config.lr_schedule == "cosine":
-        standard |= {"import math"}
-    if is_numbered(config):
-        standard |= {"import os"}
-    if config.strategy == "ddp":
-        standard |= {"import os"} if ranks.needs_environment(config) else set()
-        standard |= {"import hashlib"} if ranks.draws(config) else set()
-        others |= {"import torch.distributed as dist", "from torch.nn.parallel import DistributedDataParallel"}
-    kinds = [
-        *(["Callable"] if config.tta or speedrun.warms_up_to_schedule(config) else []),
-        *(["Iterator", "Mapping"] if own_model or given_weights or own_loss else []),
-    ]
-    standard |= {f"from collections.abc import {', '.join(kinds)}"} if kinds else set()
-    standard |= {"from typing import Any"} if typed else set()
-    if own_functions(config):
-        standard |= {"import random"} | ({"from types import SimpleNamespace"} if _asks_for_config(facts.given) else set())
-        others |= {"import numpy as np"}
-    names = {
-        "model": "make_model",
-        "data": "own_data" if NOT_CALLED in facts.given.get("data", ()) else "make_data",
-        "loss": "own_loss",
-        "optimizer": "make_optimizer",
-        "lr_schedule": speedrun.OWN_SCHEDULE,
-    }
-    own = {_own_import(value, names[field]) for field, value in own_functions(config).items() if not value.startswith(TORCHS)}
-    groups = [sorted(group, key=lambda line: (line.startswith("from"), line)) for group in (standard, others, own) if group]
-    return [line for group in groups for line in ("", *group)][1:]
-
-
-def _asks_for_config(given: Arguments) -> bool:
-    return any(CONFIG in names for names in given.values())
-
-
-def _own_import(value: str, name: str) -> str:
-    """The import of one's own function under a name that nothing else in the script has."""
-    module, _, function = value.partition(":")
-    return f"from {module} import {function}" + (f" as {name}" if function != name else "")
-
-
 def _seed(config: RunConfig) -> list[str]:
     own = ["random.seed(seed)", "np.random.seed(seed)"] if own_functions(config) else []
     return [*own, "torch.manual_seed(seed)"]
@@ -269,6 +221,8 @@ def _seed(config: RunConfig) -> list[str]:
 def _title(text: str) -> str:
     return f"# -- {text} " + "-" * (61 - len(text)) + "\n\n"
 
+
+_IMPORTED_HERE = "# After the seed: importing it makes the network."
 
 _UPDATE = (
     "        optimizer.zero_grad()",
