@@ -584,4 +584,8 @@ def test_the_command_line_names_the_recipe_that_the_run_started_from() -> None:
 def test_the_command_line_of_a_recipe_of_ones_own_runs_too(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text('model = "my_package.nets:make_model"\nlr = 0.5\n')
     config = load_recipe(str(tmp_path / "mine.toml"))
-    assert command_line(config) == "tuitrain run seed-cnn --set model=my_package.nets:make_model --lr 0.5 --name mine"
+    assert command_line(config) == "tuitrain run --set model=my_package.nets:make_model --lr 0.5 --name mine"
+    assert command_line(recipe_for("my_nets:Net")) == "tuitrain run seed-cnn --name Net"
+    own = with_changes(recipe_for("my_nets:Net"), {"model": "my_nets:Net"})
+    assert command_line(own) == "tuitrain run --set model=my_nets:Net"
+    assert command_line(with_changes(own, {"name": ""})) == "tuitrain run --set model=my_nets:Net --name ''"

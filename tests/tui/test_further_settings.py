@@ -367,13 +367,15 @@ async def test_what_is_wrong_stands_beside_the_field_that_is_typed(session: Fake
         await until(pilot, lambda: row(app, "image size") == "image size     64               ✗ see the sentence below")
 
 
-async def test_a_loss_is_chosen_or_typed(session: FakeSession, sampler: FakeSampler) -> None:
+@pytest.mark.parametrize("opens", ["left", "slash"])
+async def test_a_loss_is_chosen_or_typed(session: FakeSession, sampler: FakeSampler, opens: str) -> None:
     app = make(session, sampler, changed(label_smoothing=0.1))
     async with app.run_test(size=(80, 24)) as pilot:
         await looked(pilot)
         await pilot.press("m")
         await go_to(pilot, "loss")
-        await pilot.press("left")
+        await until(pilot, lambda: "/ your own  space change" in screen_text(app))
+        await pilot.press(opens)
         await pilot.pause()
         assert "your own, as module:name" in screen_text(app)
         await pilot.press(*"foo")

@@ -178,9 +178,11 @@ OPTIONS = ("data", "device", "strategy", "epochs", "max_steps", "batch_size", "l
 
 
 def command_line(config: RunConfig) -> str:
-    """The `tuitrain run …` line that starts the same run; a recipe of one's own is written as changes of the first built-in one."""
-    base = load_recipe(config.recipe if config.recipe in RECIPES else RECIPES[0])
-    words = ["tuitrain", "run", base.recipe]
+    """The `tuitrain run …` line that starts the same run; a recipe of one's own is written without one where it has a network of one's own,
+    and else as changes of the first built-in one."""
+    alone = config.recipe not in RECIPES and is_import_string(config.model)
+    base = recipe_for(config.model) if alone else load_recipe(config.recipe if config.recipe in RECIPES else RECIPES[0])
+    words = ["tuitrain", "run", *([] if alone else [base.recipe])]
     for field in FIELDS:
         value = getattr(config, field)
         if field == "recipe" or value == getattr(base, field):

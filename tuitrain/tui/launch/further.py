@@ -40,7 +40,7 @@ def further_hint(field: str, config: RunConfig) -> Hint:
         return Hint("for cross_entropy only" if without else "of each label, for all classes", idle=without)
     if field == "image_size":
         without = config.data in DATA
-        return Hint("of a folder of images only" if without else "pixels in height and width", idle=without)
+        return Hint("of images of your own only" if without else "pixels in height and width", idle=without)
     if field == "dropout":
         without = config.model in MODELS and config.model not in ("rnn", "transformer")
         return Hint("of rnn and transformer only" if without else "", idle=without)

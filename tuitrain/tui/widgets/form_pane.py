@@ -7,7 +7,7 @@ from collections.abc import Callable
 from rich.cells import cell_len
 from textual.strip import Strip
 
-from tuitrain.config import RunConfig
+from tuitrain.config import BUILT_IN_WORDS, RunConfig
 from tuitrain.tui.launch.fetch import Fetch
 from tuitrain.tui.launch.form import Form
 from tuitrain.tui.launch.hints import Machine
@@ -37,6 +37,7 @@ PATHS = ("data", "weights")
 _GROUPS_END_AFTER = ("data", "strategy", "batch_size", "precision", "name", "warmup_steps", "weights", "deterministic", "keep_checkpoints")
 _MOVING = (("↑↓", "move"), ("space", "change"))
 _ON_PATH = (("/", "a path"), ("space", "change"))
+_ON_OWN = (("/", "your own"), ("space", "change"))
 _EDITING = (("↑↓", "keeps it"), ("Esc", "undoes it"))
 _EDITING_PATH = (("Tab", "completes it"), ("Esc", "undoes it"))
 
@@ -98,7 +99,7 @@ class FormPane(Pane):
         if self.editing:
             (first, does), (second, also) = _EDITING_PATH if self.field in PATHS else _EDITING
         else:
-            (first, does), (second, also) = _ON_PATH if self.field in PATHS else _MOVING
+            (first, does), (second, also) = _ON_PATH if self.field in PATHS else _ON_OWN if self.field in BUILT_IN_WORDS else _MOVING
         right = Row(f"{first} ", self.palette.key).add(f"{does}  ", self.palette.dim)
         left, shown, rows = Row("New run", self.title_style()), self._rows_shown, len(self.form.rows)
         if len(shown) < rows:

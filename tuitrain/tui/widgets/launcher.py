@@ -175,8 +175,15 @@ class Launcher(FormPane, can_focus=True):
             self._open_editor(self.form.text(field))
 
     def on_key(self, event: events.Key) -> None:
-        """A digit on a row of numbers begins to type it, and what a path begins with the row of the data, but on another one of a path."""
+        """A digit on a row of numbers begins to type it, and what a path begins with the row of the data, but on another one of a path.
+
+        On a row that takes something of one's own, `/` begins to type the name of that.
+        """
         if self.editing or not event.character:
+            return
+        if event.character == "/" and self.field in BUILT_IN_WORDS:
+            event.stop()
+            self._open_editor("")
             return
         if event.character in _PATH and self.field not in PATHS:
             self.cursor = _DATA_ROW
