@@ -258,10 +258,19 @@ def _check_classes(where: str, labels: Tensor, loss: str) -> None:
     """Raises: ConfigError: they cannot be class numbers."""
     if labels.dtype.is_floating_point or labels.dtype == torch.bool:
         told = f"{where} labels are {labels.dtype}; they must be whole numbers, one class number a sample, for the loss {loss}"
-        raise ConfigError(f"{told}. To come near to numbers is what the loss mse is for.")
+        raise ConfigError(f"{told}{_way_to_classes(labels)}.")
     if labels.dim() == 2 and labels.shape[1] == 1:
         told = f"{where} labels have the shape {list(labels.shape)} for {len(labels)} inputs"
         raise ConfigError(f"{told}; they must be one number a sample, as labels.squeeze(1) makes them.")
+
+
+def _way_to_classes(labels: Tensor) -> str:
+    """What makes class numbers of labels that are none, as the end of a sentence; where nothing does, what such labels are for."""
+    if labels.dim() == 2 and labels.shape[1] > 1 and bool(((labels == 0) | (labels == 1)).all()) and bool((labels.sum(1) == 1).all()):
+        return ", as labels.argmax(1) makes them of rows that are 1 once"
+    if bool((labels == labels.long()).all()) and labels.shape[1:] in ((), (1,)):
+        return f", as labels{'.squeeze(1)' if labels.dim() == 2 else ''}.long() makes them"
+    return ". To come near to numbers is what the loss mse is for"
 
 
 def _trainable(tensor: Tensor) -> Tensor:
