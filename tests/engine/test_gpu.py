@@ -164,14 +164,18 @@ def load_train():
     return train
 
 session = WorkerSession(load_train, Path(sys.argv[1]), list)
-session.start(with_changes(load_recipe("seed-cnn"), {"device": "cuda:0", "data": "synthetic", "max_steps": 20}))
-assert session.join(300)
-assert session.record.state == "finished", session.record.error or session.refusal
-import torch
-assert torch.cuda.memory_reserved(0) == 0
+for model in ("seed-cnn", "held_nets:NET"):
+    session.start(with_changes(load_recipe("seed-cnn"), {"model": model, "device": "cuda:0", "data": "synthetic", "max_steps": 20}))
+    assert session.join(300)
+    assert session.record.state == "finished", session.record.error or session.refusal
+    import torch
+    assert torch.cuda.memory_reserved(0) == 0, model
 """
 
 
 def test_a_run_leaves_nothing_on_its_gpu_but_the_context(tmp_path: Path) -> None:
-    done = subprocess.run([sys.executable, "-c", _SESSION, str(tmp_path / "runs")], capture_output=True, text=True, timeout=600)
+    """Nor where the network stands in a module."""
+    (tmp_path / "held_nets.py").write_text("from torch import nn\nNET = nn.Sequential(nn.Flatten(), nn.Linear(3 * 32 * 32, 10))\n")
+    command = [sys.executable, "-c", _SESSION, str(tmp_path / "runs")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, cwd=tmp_path)
     assert done.returncode == 0, done.stderr

@@ -134,6 +134,7 @@ def test_a_network_that_importing_its_module_makes_is_new_for_each_run(package: 
     )
     config = small_config(model=f"{package.name}.nets:make_model", max_steps=3)
     first = losses_of(run(config, FakeControl(package.parent / "run")))
+    assert config.model.partition(":")[0] not in sys.modules
     assert losses_of(run(config, FakeControl(package.parent / "run"))) == first
     check(config)
     assert losses_of(run(config, FakeControl(package.parent / "run"))) == first
@@ -153,13 +154,14 @@ def test_a_network_in_a_module_is_drawn_by_the_seed_for_each_run_and_in_its_scri
     (package / "sets.py").write_text(SETS.format(package=package.name))
     own = {"model": f"{package.name}.nets:NET", "data": f"{package.name}.sets:POINTS", "precision": "fp64", "batch_size": 8}
     found = [exported(small_config(**own, max_steps=9, seed=seed), package.parent / str(at)) for at, seed in enumerate((0, 1, 0))]
+    assert not any(name.startswith(package.name) for name in sys.modules)  # nor do they stay in a GPU's memory
     assert found[0][1] == found[2][1]
     assert set(found[0][1].values()).isdisjoint(found[1][1].values())
     for text, losses, evals in found[:2]:
         assert f"from {package.name}.nets import NET as own_network\nmodel = own_network.to(device, torch.float64)" in text
-        own_modules.forget()
         compare(executed(text), losses, evals, 1e-9, 1e-9)
         own_modules.note()
+        own_modules.forget()
 
 
 def test_a_network_that_nothing_makes_anew_is_refused_by_the_second_run(package: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -174,7 +175,8 @@ def _returned(config: RunConfig, num_classes: int | None) -> nn.Module:
         raise ConfigError(f"model: {config.model!r} returned a {type(model).__name__}; it must return a torch.nn.Module.")
     if reason := _why_not(model):
         raise ConfigError(f"model: {config.model!r} {'is' if is_made else 'returned'} {reason}.")
-    if is_made:
+    # Then it is not made for each run.
+    if any(value is model for value in vars(sys.modules[config.model.partition(":")[0]]).values()):
         own_modules.holds_what_is_trained(config.model)
     return model
 

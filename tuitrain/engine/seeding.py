@@ -122,6 +122,7 @@ def run_settings(config: RunConfig, devices: Sequence[torch.device], *, alone: b
         torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark = deterministic, benchmark
         torch.set_num_threads(threads)
         _set_again(others)
+        own_modules.let_go()
         if gives_back:
             _give_memory_back()
 

@@ -22,12 +22,8 @@ _trained: set[str] = set()
 
 
 def take_up_edits() -> Iterator[Notice]:
-    """Have all of the person's own modules imported anew where one was edited, as they may hold what they took of each other; says so.
-
-    So are they, without a word, where one holds what a run trained.
-    """
-    if _trained:
-        forget()
+    """Have all of the person's own modules imported anew where one was edited, as they may hold what they took of each other; says so."""
+    let_go()
     edited = sorted(name for name, (file, version) in _imported.items() if stamp(file) != version)
     if not edited:
         return
@@ -47,6 +43,12 @@ def forget() -> None:
 def holds_what_is_trained(import_string: str) -> None:
     """Say that a network is not made for each run, but when its module is imported."""
     _trained.add(import_string)
+
+
+def let_go() -> None:
+    """Forget them where one holds what a run has trained: in a GPU's memory, or for the next run to train on."""
+    if _trained:
+        forget()
 
 
 def note() -> None:
