@@ -291,7 +291,10 @@ Y = "torch.zeros(4, dtype=torch.long)"
             "the train labels are an array of <U1; they must be numbers in the order of this machine's",
         ),
         (f"({X}, torch.zeros(4)), None", "labels are torch.float32; they must be whole numbers, one class number a sample, for the loss"),
-        (f"({X}, torch.zeros(4)), None", "for the loss cross_entropy, as labels.long() makes them."),
+        (
+            f"({X}, torch.zeros(4)), None",
+            "for the loss cross_entropy, as labels.long() makes them. To come near to numbers is what the loss mse is for.",
+        ),
         (f"({X}, torch.ones(4, 1) > 0), None", "labels are torch.bool;"),
         (f"({X}, torch.ones(4, 1) > 0), None", "cross_entropy, as labels.squeeze(1).long() makes them."),
         (f"({X}, torch.eye(4)), None", "cross_entropy, as labels.argmax(1) makes them of rows that are 1 once."),

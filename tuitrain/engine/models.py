@@ -175,8 +175,9 @@ def _returned(config: RunConfig, num_classes: int | None) -> nn.Module:
         raise ConfigError(f"model: {config.model!r} returned a {type(model).__name__}; it must return a torch.nn.Module.")
     if reason := _why_not(model):
         raise ConfigError(f"model: {config.model!r} {'is' if is_made else 'returned'} {reason}.")
+    module = sys.modules.get(config.model.partition(":")[0])
     # Then it is not made for each run.
-    if any(value is model for value in vars(sys.modules[config.model.partition(":")[0]]).values()):
+    if module is not None and any(value is model for value in vars(module).values()):
         own_modules.holds_what_is_trained(config.model)
     return model
 

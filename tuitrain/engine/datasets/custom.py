@@ -265,12 +265,12 @@ def _check_classes(where: str, labels: Tensor, loss: str) -> None:
 
 
 def _way_to_classes(labels: Tensor) -> str:
-    """What makes class numbers of labels that are none, as the end of a sentence; where nothing does, what such labels are for."""
+    """What makes class numbers of labels that are none, or what else they are for, as the end of a sentence."""
     if labels.dim() == 2 and labels.shape[1] > 1 and bool(((labels == 0) | (labels == 1)).all()) and bool((labels.sum(1) == 1).all()):
         return ", as labels.argmax(1) makes them of rows that are 1 once"
-    if bool((labels == labels.long()).all()) and labels.shape[1:] in ((), (1,)):
-        return f", as labels{'.squeeze(1)' if labels.dim() == 2 else ''}.long() makes them"
-    return ". To come near to numbers is what the loss mse is for"
+    whole = bool((labels == labels.long()).all()) and labels.shape[1:] in ((), (1,))
+    way = f", as labels{'.squeeze(1)' if labels.dim() == 2 else ''}.long() makes them" if whole else ""
+    return way if labels.dtype == torch.bool else f"{way}. To come near to numbers is what the loss mse is for"
 
 
 def _trainable(tensor: Tensor) -> Tensor:
