@@ -1,6 +1,36 @@
-"""What other programs call the fields of a configuration, and what they have fields for that is done in another way here."""
+"""What other programs call commands and the fields of a configuration, and what they have such for that is done in another way here."""
 
 from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+_COMMANDS = {
+    **dict.fromkeys(("ls", "list", "ps", "queue"), "runs"),
+    **dict.fromkeys(("rm", "remove"), "delete"),
+    **dict.fromkeys(("train", "start"), "run"),
+    **dict.fromkeys(("watch", "log", "logs"), "attach"),
+    **dict.fromkeys(("kill", "cancel"), "stop"),
+    **dict.fromkeys(("continue", "restart"), "resume"),
+    **dict.fromkeys(("status", "info"), "show"),
+    **dict.fromkeys(("download", "fetch"), "run seed-cnn --data cifar10"),
+    **{"devices": "gpus", "models": "recipes", "help": "--help", "version": "--version"},
+}
+"""Commands by what other programs call them."""
+_GPUS_LIVE = "The app shows the GPUs live: `tuitrain`, and g there."
+_IN_THE_APP = {
+    **dict.fromkeys(("top", "monitor", "smi"), _GPUS_LIVE),
+    "rename": "The app does so: `tuitrain`, r for the runs, and e on one.",
+    "compare": "The app does so: `tuitrain`, r for the runs, space on some, and v.",
+}
+"""What other programs have commands for, and the app has keys for."""
+_LIVE = {
+    "gpus": _GPUS_LIVE,
+    "runs": "The app shows them live: `tuitrain`, and r there.",
+    "show": "A live run is followed by `tuitrain attach RUN`.",
+}
+"""How what some commands print once is seen as it goes on."""
+_FOLLOWING = ("watch", "w", "loop", "l", "interval", "i", "follow", "f", "live")
+"""Options with which other programs do so."""
 
 CALLED_ELSEWHERE = {
     **{"learning_rate": "lr", "bs": "batch_size", "wd": "weight_decay", "decay": "weight_decay", "random_seed": "seed"},
@@ -31,6 +61,22 @@ _PRECISIONS = {
 """Precisions by what other programs call them."""
 _HALVES = ("fp16", "float16", "half", "16", "16_mixed", "amp", "mixed")
 """Those of 16 bits that are not here."""
+
+
+def command_meant(words: Sequence[str], commands: Collection[str]) -> str:
+    """The command that other programs call the first of `words`, or how that is done here, as a further sentence; empty where nothing is
+    known."""
+    if how := _IN_THE_APP.get(words[0]):
+        return f" {how}"
+    meant = _COMMANDS.get(words[0])
+    if meant == "--help" and words[1:2] and words[1] in commands:
+        meant = f"{words[1]} --help"
+    return f" Did you mean {meant!r}?" if meant else ""
+
+
+def followed(command: str, option: str) -> str:
+    """How what a command prints once is seen as it goes on, as a further sentence, where an option asks for that."""
+    return f" {_LIVE[command]}" if command in _LIVE and option.lstrip("-") in _FOLLOWING else ""
 
 
 def called_elsewhere(word: str) -> str | None:

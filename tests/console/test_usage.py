@@ -207,10 +207,40 @@ def test_the_app_is_not_drawn_where_the_cursor_stays_in_its_line(monkeypatch: py
 
 @pytest.mark.parametrize(
     ("typed", "meant"),
-    [("ls", "runs"), ("rm", "delete"), ("kill", "stop"), ("train", "run"), ("logs", "attach"), ("speedrun-94", "run speedrun-94")],
+    [
+        ("ls", "runs"),
+        ("rm", "delete"),
+        ("kill", "stop"),
+        ("train", "run"),
+        ("logs", "attach"),
+        ("continue", "resume"),
+        ("download", "run seed-cnn --data cifar10"),
+        ("version", "--version"),
+        ("help", "--help"),
+        ("speedrun-94", "run speedrun-94"),
+        ("mine.toml", "run mine.toml"),
+    ],
 )
 def test_a_command_as_other_programs_call_it_is_told_by_its_name_here(told: Callable[..., tuple[int, str]], typed: str, meant: str) -> None:
     code, said = told(typed, "x")
     assert code == 2
     assert said.startswith(f"tuitrain: there is no command '{typed}'; it must be one of run, ")
     assert said.endswith(f" Did you mean '{meant}'?\n")
+
+
+@pytest.mark.parametrize(
+    ("typed", "way"),
+    [
+        (("help", "run"), "Did you mean 'run --help'?"),
+        (("top",), "bench, recipes. The app shows the GPUs live: `tuitrain`, and g there."),
+        (("rename", "last"), "bench, recipes. The app does so: `tuitrain`, r for the runs, and e on one."),
+        (("gpus", "--watch"), "there is no such option. The app shows the GPUs live: `tuitrain`, and g there."),
+        (("gpus", "-l", "1"), "there is no such option. The app shows the GPUs live: `tuitrain`, and g there."),
+        (("show", "last", "--follow"), "there is no such option. A live run is followed by `tuitrain attach RUN`."),
+        (("show", "last", "--jsn"), "there is no such option. Did you mean '--json'?"),
+    ],
+)
+def test_what_other_programs_do_is_told_how_it_is_done_here(told: Callable[..., tuple[int, str]], typed: tuple[str, ...], way: str) -> None:
+    code, said = told(*typed)
+    assert code == 2
+    assert said.endswith(f"{way}\n")

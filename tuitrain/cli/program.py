@@ -30,16 +30,6 @@ _MODULES = {
 options of training."""
 _SHOWN = [name for name in _MODULES if not name.startswith("_")]
 """The others tuitrain itself starts."""
-_ELSEWHERE = {
-    **dict.fromkeys(("ls", "list", "ps"), "runs"),
-    **dict.fromkeys(("rm", "remove"), "delete"),
-    **dict.fromkeys(("train", "start"), "run"),
-    **dict.fromkeys(("watch", "log", "logs"), "attach"),
-    "kill": "stop",
-    "help": "--help",
-    "version": "--version",
-}
-"""What commands are called by other programs."""
 
 
 def run_command() -> None:
@@ -102,12 +92,10 @@ class _Commands(click.Group):
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
         if args and not args[0].startswith("-") and args[0] not in _MODULES:
             from tuitrain.config import RECIPES  # not for every command
+            from tuitrain.elsewhere import command_meant
 
             is_recipe = args[0] in RECIPES or args[0].endswith(".toml")
-            meant = f"run {args[0]}" if is_recipe else _ELSEWHERE.get(args[0])
-            if meant == "--help" and args[1:2] and args[1] in _SHOWN:
-                meant = f"{args[1]} --help"
-            hint = f" Did you mean {meant!r}?" if meant else nearest(args[0], _SHOWN)
+            hint = f" Did you mean {f'run {args[0]}'!r}?" if is_recipe else command_meant(args, _SHOWN) or nearest(args[0], _SHOWN)
             raise click.UsageError(f"there is no command {args[0]!r}; it must be one of {', '.join(_SHOWN)}.{hint}")
         return super().resolve_command(ctx, args)
 
