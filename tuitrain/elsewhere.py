@@ -63,12 +63,13 @@ _HALVES = ("fp16", "float16", "half", "16", "16_mixed", "amp", "mixed")
 """Those of 16 bits that are not here."""
 
 
-def command_meant(words: Sequence[str], commands: Collection[str]) -> str:
-    """The command that other programs call the first of `words`, or how that is done here, as a further sentence; empty where nothing is
-    known."""
-    if how := _IN_THE_APP.get(words[0]):
+def command_meant(words: Sequence[str], commands: Collection[str], recipes: Collection[str]) -> str:
+    """The command that the first of `words` stands for, as a recipe or by what other programs call it, or how that is done here, as a
+    further sentence; empty where nothing is known."""
+    first = words[0]
+    if how := _IN_THE_APP.get(first):
         return f" {how}"
-    meant = _COMMANDS.get(words[0])
+    meant = f"run {first}" if first in recipes or first.endswith(".toml") else _COMMANDS.get(first)
     if meant == "--help" and words[1:2] and words[1] in commands:
         meant = f"{words[1]} --help"
     return f" Did you mean {meant!r}?" if meant else ""

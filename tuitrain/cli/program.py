@@ -94,8 +94,7 @@ class _Commands(click.Group):
             from tuitrain.config import RECIPES  # not for every command
             from tuitrain.elsewhere import command_meant
 
-            is_recipe = args[0] in RECIPES or args[0].endswith(".toml")
-            hint = f" Did you mean {f'run {args[0]}'!r}?" if is_recipe else command_meant(args, _SHOWN) or nearest(args[0], _SHOWN)
+            hint = command_meant(args, _SHOWN, RECIPES) or nearest(args[0], _SHOWN)
             raise click.UsageError(f"there is no command {args[0]!r}; it must be one of {', '.join(_SHOWN)}.{hint}")
         return super().resolve_command(ctx, args)
 

@@ -36,7 +36,8 @@ def sentence_of(error: click.ClickException) -> str:
 
 def _no_such_option(error: click.NoSuchOption) -> str:
     names = _names(error.ctx.command, error.ctx) if error.ctx else []
-    if error.ctx and error.ctx.command.name == "resume":
+    command = (error.ctx.command.name if error.ctx else None) or ""
+    if command == "resume":
         from tuitrain.session.resume import kept  # not for every command
 
         if sentence := kept(_field(error.option_name)):
@@ -45,17 +46,17 @@ def _no_such_option(error: click.NoSuchOption) -> str:
         return f"{clean(error.option_name)}: there is no such option. It is a field: --set {field}=VALUE."
     if error.ctx and isinstance(error.ctx.command, click.Group) and (having := _commands_with(error.option_name, error.ctx)):
         return f"{error.option_name} stands behind the command that it is for, one of {', '.join(having)}."
-    hint = _as_elsewhere(error, names) or nearest(error.option_name, names) or f" It must be one of {', '.join(names)}."
+    hint = _as_elsewhere(error.option_name, names, command) or nearest(error.option_name, names)
+    hint = hint or f" It must be one of {', '.join(names)}."
     return f"{clean(error.option_name)}: there is no such option.{hint}"
 
 
-def _as_elsewhere(error: click.NoSuchOption, names: Sequence[str]) -> str:
+def _as_elsewhere(option: str, names: Sequence[str], command: str) -> str:
     """What an option is called here that other programs call so, or how it is done, as a further sentence; empty where nothing is."""
     from tuitrain.elsewhere import called_elsewhere, done_otherwise, followed  # not for every command
 
-    option = error.option_name
     if "--set" not in names:
-        return followed((error.ctx and error.ctx.command.name) or "", option)
+        return followed(command, option)
     field = called_elsewhere(option)
     if field is None:
         return done_otherwise(option)

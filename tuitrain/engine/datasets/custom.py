@@ -17,7 +17,7 @@ from tuitrain.engine.datasets.fitting import side_for
 from tuitrain.engine.datasets.own_parts import PART, described, own_parts, way_out
 from tuitrain.engine.datasets.packing import Packing, are_several
 from tuitrain.engine.datasets.readers.wire import PartName
-from tuitrain.engine.datasets.sample import IGNORED, special_kind
+from tuitrain.engine.datasets.sample import IGNORED, is_one_hot, special_kind
 from tuitrain.engine.datasets.samples import Dataset, Split, closed_on_failure
 from tuitrain.engine.datasets.torch_beside import class_names
 from tuitrain.engine.datasets.torch_samples import as_tensor, is_readable
@@ -266,7 +266,7 @@ def _check_classes(where: str, labels: Tensor, loss: str) -> None:
 
 def _way_to_classes(labels: Tensor) -> str:
     """What makes class numbers of labels that are none, or what else they are for, as the end of a sentence."""
-    if labels.dim() == 2 and labels.shape[1] > 1 and bool(((labels == 0) | (labels == 1)).all()) and bool((labels.sum(1) == 1).all()):
+    if is_one_hot(labels):
         return ", as labels.argmax(1) makes them of rows that are 1 once"
     whole = bool((labels == labels.long()).all()) and labels.shape[1:] in ((), (1,))
     way = f", as labels{'.squeeze(1)' if labels.dim() == 2 else ''}.long() makes them" if whole else ""

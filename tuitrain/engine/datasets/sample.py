@@ -36,6 +36,13 @@ def is_image(sample: Tensor) -> bool:
     return sample.dim() == 3 and sample.dtype == torch.uint8
 
 
+def is_one_hot(labels: Tensor) -> bool:
+    """Whether labels are rows that are 1 once, and else 0."""
+    if labels.dim() != 2 or labels.shape[1] < 2:
+        return False
+    return bool(((labels == 0) | (labels == 1)).all()) and bool((labels.sum(1) == 1).all())
+
+
 def is_whole(inputs: Tensor) -> bool:
     """Whether a model gets these as int64: whole numbers, such as those of tokens, and no images."""
     return inputs.dtype != torch.uint8 and not inputs.is_floating_point()

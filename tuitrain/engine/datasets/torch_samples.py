@@ -132,8 +132,8 @@ def pair(sample: Any) -> tuple[Any, Any]:
 
 def as_tensor(value: Any, side: int | None = None) -> Tensor:
     """An input as a tensor; of an image its bytes [C, H, W], with `side` brought to [3, side, side]."""
-    if isinstance(value, np.ndarray):
-        value = np.require(value, requirements=["C", "W"])  # a copy where torch cannot be in the same memory
+    if isinstance(value, np.ndarray) and (not value.flags.writeable or min(value.strides, default=0) < 0):
+        value = value.copy()  # torch cannot be in such memory
     if not hasattr(value, "convert"):
         return torch.as_tensor(value)
     if value.mode[0] in "IF":

@@ -14,6 +14,7 @@ from tuitrain.config import DEFAULTS, MODELS, OF_CLASSES, ConfigError, RunConfig
 from tuitrain.engine.control import Interrupted
 from tuitrain.engine.criterion import make_criterion
 from tuitrain.engine.data import Dataset, Split, batch
+from tuitrain.engine.datasets.sample import is_one_hot
 from tuitrain.engine.failures import breaks_cuda, first_line, first_line_and_place, is_of_the_device, is_out_of_memory, unusable
 from tuitrain.engine.models import made_for, model_dtype
 from tuitrain.engine.optim import autocast
@@ -227,7 +228,7 @@ def _targets(output: Tensor, labels: Tensor, classes: int, config: RunConfig) ->
 
 def _hint(scores: Tensor, inputs: Tensor, labels: Tensor, dataset: Dataset, config: RunConfig, classes: int) -> str:
     """What may be behind scores that do not fit."""
-    if labels.dim() > 1 and scores.dim() == 2 and scores.shape == labels.shape and bool((labels.sum(1) == 1).all()):
+    if scores.shape == labels.shape and is_one_hot(labels):
         return " Rows that are 1 once are class numbers by labels.argmax(1)."
     if scores.dim() != 2:
         return ""

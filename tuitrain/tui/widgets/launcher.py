@@ -32,7 +32,12 @@ _NEVER_EMPTY = ("data", "device")
 _DIGITS = "0123456789"
 _WHOLE = ("epochs", "max_steps", "batch_size", "seed", "image_size", "warmup_steps", "keep_checkpoints")
 _PARTS = ("lr", "momentum", "weight_decay", "max_grad_norm", "label_smoothing", "dropout", "target_accuracy", "checkpoint_every_minutes")
-_BEGINS = {**dict.fromkeys(PATHS, "/~."), **dict.fromkeys(_WHOLE, _DIGITS), **dict.fromkeys(_PARTS, f"{_DIGITS}.")}
+_BEGINS = {
+    **dict.fromkeys(PATHS, "/~."),
+    **dict.fromkeys(BUILT_IN_WORDS, "/"),
+    **dict.fromkeys(_WHOLE, _DIGITS),
+    **dict.fromkeys(_PARTS, f"{_DIGITS}."),
+}
 """The characters with which one begins to type a row's value."""
 _TEXTS = ("name", "note", "on_end")
 """Fields that take any text."""
@@ -181,15 +186,11 @@ class Launcher(FormPane, can_focus=True):
         """
         if self.editing or not event.character:
             return
-        if event.character == "/" and self.field in BUILT_IN_WORDS:
-            event.stop()
-            self._open_editor("")
-            return
-        if event.character in _PATH and self.field not in PATHS:
+        if event.character in _PATH and event.character not in _BEGINS.get(self.field, ""):
             self.cursor = _DATA_ROW
         if event.character in _BEGINS.get(self.field, ""):
             event.stop()
-            self._open_editor(event.character)
+            self._open_editor("" if self.field in BUILT_IN_WORDS else event.character)
 
     def on_paste(self, event: events.Paste) -> None:
         """What is pasted on a row whose value may be typed takes the place of that; a path is that of the data, but where any text fits."""
