@@ -283,13 +283,13 @@ def test_a_group_that_was_suspended_goes_on_and_a_rank_that_hangs_is_named_and_w
             for rank in suspended:
                 rank.suspend()
             clock.jump(2 * BOUND)
-        elif isinstance(event, Step) and all(rank.status() != psutil.STATUS_STOPPED for rank in suspended):
+        elif isinstance(event, Step) and hung is None and all(rank.status() != psutil.STATUS_STOPPED for rank in suspended):
             # As if no time had passed: nothing is told, and they do what they are asked for.
             after += 1
             if after == 100:
                 assert notices == []
                 control.ask("checkpoint")
-            if saved is not None and hung is None:
+            if saved is not None:
                 hung = suspended[1]
                 hung.suspend()
                 vars(bounds).update(silent=2.0, hung=4.0)
