@@ -321,8 +321,8 @@ def test_what_a_refused_run_has_made_on_a_card_is_given_back(tmp_path: Path, mon
     made: list[Any] = []
     left: list[bool] = []
 
-    def build(config: Any, num_classes: int) -> nn.Module:
-        model = build_model(config, num_classes)
+    def build(*given: Any) -> nn.Module:
+        model = build_model(*given)
         made.append(weakref.ref(model.get_parameter("0.weight")))
         return model
 

@@ -11,6 +11,7 @@ import pytest
 from engine_small import FakeControl, of, run, small_config
 from PIL import Image
 from test_export_script import compare, executed, exported
+from test_sequences import needs_torchvision
 from torch import nn
 
 from tuitrain.config import ConfigError, RunConfig
@@ -19,6 +20,7 @@ from tuitrain.engine.check import check
 from tuitrain.engine.data import Dataset, load_data
 from tuitrain.engine.datasets import decode
 from tuitrain.engine.datasets.folder_contents import mixing_key
+from tuitrain.engine.export import script
 from tuitrain.events import Event, Notice, Predictions, Replicas
 from tuitrain.paths import CIFAR10_BATCHES
 
@@ -101,6 +103,18 @@ def test_as_a_script(folder: Path, tmp_path: Path) -> None:
     config = small_config(data=str(folder), model="engine_small:make_for_48", image_size=48, batch_size=4, precision="fp64")
     text, losses, evals = exported(config, tmp_path / "run")
     compare(executed(text), losses, evals, 1e-9, 0.0)
+
+
+@needs_torchvision
+def test_the_resnet_of_large_images_as_a_script(folder: Path, tmp_path: Path) -> None:
+    config = small_config(data=str(folder), model="resnet18", image_size=72, batch_size=5, max_steps=2, precision="fp64")
+    text, losses, evals = exported(config, tmp_path / "run")
+    assert all("model = resnet18(large=True, num_classes=" in one for one in (text, script(config))), "before the first run too"
+    compare(executed(text), losses, evals, 1e-9, 0.0)
+
+
+def test_the_resnet_of_small_images_as_a_script(folder: Path) -> None:
+    assert "model = resnet18(num_classes=" in script(small_config(data=str(folder), model="resnet18", image_size=64))
 
 
 @pytest.mark.parametrize(

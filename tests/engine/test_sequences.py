@@ -99,6 +99,17 @@ def test_the_resnet_has_a_stem_for_small_images() -> None:
     assert sizes == [(2, 64, 32, 32)]
 
 
+@needs_torchvision
+@pytest.mark.parametrize(("sample", "large"), [((3, 64, 80), False), ((3, 65, 65), True), ((), False)])
+def test_large_images_get_torchvisions_resnet_as_it_is(sample: tuple[int, ...], large: bool) -> None:
+    import torchvision
+
+    model, whole = build_model(load_recipe("resnet18"), 10, sample), torchvision.models.resnet18(num_classes=10)
+    shapes, wanted = ({name: value.shape for name, value in net.state_dict().items()} for net in (model, whole))
+    assert (shapes == wanted) is large
+    assert isinstance(model.maxpool, torch.nn.MaxPool2d) is large
+
+
 def test_without_torchvision_the_resnet_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ConfigError) as refusal:

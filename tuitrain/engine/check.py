@@ -44,7 +44,7 @@ def check(config: RunConfig) -> None:
     else:
         data = rows_of(data) if takes_rows(config) else data
         check_data(config, data)
-    model = build_model(config, _UNKNOWN_CLASSES if data is None else data.scores)
+    model = build_model(config, _UNKNOWN_CLASSES) if data is None else build_model(config, data.scores, data.sample)
     if given is not None:
         given.fit(model)
     # A person's own model that is meant for a GPU may not be able to do without.

@@ -10,6 +10,7 @@ import torch
 from tuitrain import version
 from tuitrain.engine.data import Dataset
 from tuitrain.engine.datasets.sample import is_whole
+from tuitrain.engine.models import are_large
 from tuitrain.engine.placement import cuda_devices
 
 SEVERAL = "several_inputs"
@@ -27,6 +28,8 @@ OF_LOADERS = "data_of_loaders"
 def facts_of(dataset: Dataset) -> dict[str, str | int]:
     """What an exported script has to know of the data."""
     facts: dict[str, str | int] = {"memory_format": "contiguous"} if dataset.train.contiguous else {}
+    if are_large(dataset.sample):
+        facts["images"] = "large"
     if dataset.kind != "custom":
         return facts
     if is_whole(dataset.train.inputs):

@@ -172,7 +172,7 @@ def prepare(
             yield Notice(level="warning", text=text)
         if config.model not in MODELS:
             yield Progress(phase=f"calling {config.model}")
-        model = build_model(config, dataset.scores)
+        model = build_model(config, dataset.scores, dataset.sample)
         check_gradients(resolved, model)
         if dataset.train.packing is not None:
             model.register_forward_pre_hook(Unpacked(dataset.train.packing, model_dtype(config)), with_kwargs=True)

@@ -153,6 +153,11 @@ class Dataset:
         """How many numbers a network gives for a sample, or a position: one for each class, or as many as a sample's labels have."""
         return len(self.classes) or self.train.labels[0].numel()
 
+    @property
+    def sample(self) -> tuple[int, ...]:
+        """The shape of a sample, which all have."""
+        return tuple(self.train.inputs.shape[1:])
+
 
 def rows_of(dataset: Dataset) -> Dataset:
     """`dataset` for a model that reads images row by row; the images stay images in memory."""

@@ -22,6 +22,7 @@ class Facts:
         parts: what a person's data calls its parts; "" where it is one data set alone, empty where it is a pair.
         of_loaders: which of the two, "train" and "test", a person's code gives as loaders.
         side: to how many pixels, in height and in width, images of a person's `Dataset` are brought; `None` where they are as it has them.
+        large: the images are large, see `models.are_large`.
         scores: how many the network gives, where the training samples are read anew in each epoch; else `None`.
         classes_last: the network gives the scores of positions as [N, ..., C].
         contiguous: no other memory suits it; `None` where nobody has tried.
@@ -38,6 +39,7 @@ class Facts:
     parts: tuple[str, ...]
     of_loaders: tuple[str, ...]
     side: int | None
+    large: bool
     scores: int | None
     classes_last: bool
     contiguous: bool | None

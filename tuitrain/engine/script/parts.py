@@ -73,7 +73,7 @@ def model_part(config: RunConfig, facts: Facts) -> str:
         call = OWN_NETWORK if facts.network_stands else f"make_model({', '.join(wanted)})"
     else:
         lines[0] += f"\n{inspect.getsource(built_in.make)}\n"
-        wanted = [f"{name}={value!r}" for name, value in built_in.arguments(config).items()]
+        wanted = [f"{name}={value!r}" for name, value in built_in.arguments(config, large=facts.large).items()]
         # By itself it has as many scores as the other data has classes.
         wanted += [classes] if kind in ("imagefolder", "custom") else []
         call = f"{built_in.make.__name__}({', '.join(wanted)})"
