@@ -6,9 +6,9 @@ from collections.abc import Collection, Sequence
 
 _COMMANDS = {
     **dict.fromkeys(("ls", "list", "ps", "queue"), "runs"),
-    **dict.fromkeys(("rm", "remove"), "delete"),
-    **dict.fromkeys(("train", "start"), "run"),
-    **dict.fromkeys(("watch", "log", "logs"), "attach"),
+    **dict.fromkeys(("rm", "remove", "prune", "clean"), "delete"),
+    **dict.fromkeys(("train", "start", "fit"), "run"),
+    **dict.fromkeys(("watch", "log", "logs", "tail"), "attach"),
     **dict.fromkeys(("kill", "cancel"), "stop"),
     **dict.fromkeys(("continue", "restart"), "resume"),
     **dict.fromkeys(("status", "info"), "show"),
@@ -17,18 +17,31 @@ _COMMANDS = {
 }
 """Commands by what other programs call them."""
 _GPUS_LIVE = "The app shows the GPUs live: `tuitrain`, and g there."
-_IN_THE_APP = {
-    **dict.fromkeys(("top", "monitor", "smi"), _GPUS_LIVE),
+_DONE_OTHERWISE = {
+    **dict.fromkeys(("top", "monitor", "smi", "nvidia-smi"), _GPUS_LIVE),
+    **dict.fromkeys(("app", "ui", "tui", "gui"), "`tuitrain` alone opens the app."),
     "rename": "The app does so: `tuitrain`, r for the runs, and e on one.",
-    "compare": "The app does so: `tuitrain`, r for the runs, space on some, and v.",
+    **dict.fromkeys(("compare", "diff"), "The app does so: `tuitrain`, r for the runs, space on some, and v."),
+    **dict.fromkeys(("plot", "curve"), "The app draws the curve of a run: `tuitrain`, r for the runs, and Enter on one."),
+    "tensorboard": "`tuitrain show RUN` names the folder of a run, which `tensorboard --logdir FOLDER` reads.",
+    **dict.fromkeys(("eval", "evaluate", "test", "validate"), "A run evaluates after each epoch; `tuitrain show RUN` tells what it found."),
+    **dict.fromkeys(
+        ("predict", "infer", "deploy"), "`tuitrain export RUN --format pt -o best.pt` gives a script of yours the weights of a run."
+    ),
+    **dict.fromkeys(("sweep", "tune"), "The shell does so: `for lr in 0.03 0.01; do tuitrain run seed-cnn --queue --set lr=$lr; done`."),
+    **dict.fromkeys(("config", "configure", "settings"), "`tuitrain run --help` lists each field, and `tuitrain show RUN` what a run had."),
+    **dict.fromkeys(("data", "datasets"), "`tuitrain run --help` says what --data takes."),
 }
-"""What other programs have commands for, and the app has keys for."""
+"""What other programs have commands for, and how it is done here."""
 _LIVE = {
     "gpus": _GPUS_LIVE,
     "runs": "The app shows them live: `tuitrain`, and r there.",
     "show": "A live run is followed by `tuitrain attach RUN`.",
 }
 """How what some commands print once is seen as it goes on."""
+_ONE_RUN = "It lists them all; `tuitrain show RUN` tells of one, and / in the app's list finds some."
+_CHOOSING = ("limit", "n", "last", "sort", "filter", "state", "name")
+"""Options with which other programs list some of what there is."""
 _FOLLOWING = ("watch", "w", "loop", "l", "interval", "i", "follow", "f", "live")
 """Options with which other programs do so."""
 
@@ -67,7 +80,7 @@ def command_meant(words: Sequence[str], commands: Collection[str], recipes: Coll
     """The command that the first of `words` stands for, as a recipe or by what other programs call it, or how that is done here, as a
     further sentence; empty where nothing is known."""
     first = words[0]
-    if how := _IN_THE_APP.get(first):
+    if how := _DONE_OTHERWISE.get(first):
         return f" {how}"
     meant = f"run {first}" if first in recipes or first.endswith(".toml") else _COMMANDS.get(first)
     if meant == "--help" and words[1:2] and words[1] in commands:
@@ -75,9 +88,11 @@ def command_meant(words: Sequence[str], commands: Collection[str], recipes: Coll
     return f" Did you mean {meant!r}?" if meant else ""
 
 
-def followed(command: str, option: str) -> str:
-    """How what a command prints once is seen as it goes on, as a further sentence, where an option asks for that."""
-    return f" {_LIVE[command]}" if command in _LIVE and option.lstrip("-") in _FOLLOWING else ""
+def shown_otherwise(command: str, asked: str) -> str:
+    """How what a command prints once is seen as it goes on, or in part, as a further sentence, where an option or a word asks for that."""
+    if command == "runs" and (not asked.startswith("-") or asked.lstrip("-") in _CHOOSING):
+        return f" {_ONE_RUN}"
+    return f" {_LIVE[command]}" if command in _LIVE and asked.lstrip("-") in _FOLLOWING else ""
 
 
 def called_elsewhere(word: str) -> str | None:

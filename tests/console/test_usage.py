@@ -19,6 +19,8 @@ from tuitrain.cli.usage import sentence_of
 from tuitrain.config import RECIPES
 from tuitrain.session import rank_words
 
+_ONE_RUN = "It lists them all; `tuitrain show RUN` tells of one, and / in the app's list finds some."
+
 
 @pytest.fixture
 def a_run(tmp_path: Path) -> Path:
@@ -237,6 +239,12 @@ def test_a_command_as_other_programs_call_it_is_told_by_its_name_here(told: Call
         (("gpus", "--watch"), "there is no such option. The app shows the GPUs live: `tuitrain`, and g there."),
         (("gpus", "-l", "1"), "there is no such option. The app shows the GPUs live: `tuitrain`, and g there."),
         (("show", "last", "--follow"), "there is no such option. A live run is followed by `tuitrain attach RUN`."),
+        (("runs", "--limit", "5"), f"there is no such option. {_ONE_RUN}"),
+        (("runs", "resnet18"), f"'resnet18' is more than `tuitrain runs [OPTIONS]` takes. {_ONE_RUN}"),
+        (("runs", "--jsn"), "there is no such option. Did you mean '--json'?"),
+        (("eval", "last"), "bench, recipes. A run evaluates after each epoch; `tuitrain show RUN` tells what it found."),
+        (("diff", "a", "b"), "bench, recipes. The app does so: `tuitrain`, r for the runs, space on some, and v."),
+        (("ui",), "bench, recipes. `tuitrain` alone opens the app."),
         (("show", "last", "--jsn"), "there is no such option. Did you mean '--json'?"),
     ],
 )

@@ -29,7 +29,7 @@ def sentence_of(error: click.ClickException) -> str:
         takes = " ".join([error.ctx.command_path, *error.ctx.command.collect_usage_pieces(error.ctx)])
         name, equals, _ = found[1].partition("=")
         is_field = equals and "--set" in _names(error.ctx.command, error.ctx) and (field := _field(name))
-        hint = f" It is a field: --set {field}=VALUE." if is_field else ""
+        hint = f" It is a field: --set {field}=VALUE." if is_field else _as_elsewhere(found[1], [], error.ctx.command.name or "")
         return f"{clean(found[1])!r} is more than `{takes}` takes.{hint}"
     return message
 
@@ -53,10 +53,10 @@ def _no_such_option(error: click.NoSuchOption) -> str:
 
 def _as_elsewhere(option: str, names: Sequence[str], command: str) -> str:
     """What an option is called here that other programs call so, or how it is done, as a further sentence; empty where nothing is."""
-    from tuitrain.elsewhere import called_elsewhere, done_otherwise, followed  # not for every command
+    from tuitrain.elsewhere import called_elsewhere, done_otherwise, shown_otherwise  # not for every command
 
     if "--set" not in names:
-        return followed(command, option)
+        return shown_otherwise(command, option)
     field = called_elsewhere(option)
     if field is None:
         return done_otherwise(option)
