@@ -138,6 +138,19 @@ def test_sizes_and_modes_are_made_alike_and_counted(folder: Path) -> None:
     ]
 
 
+def test_of_large_images_it_is_said_how_more_of_them_is_kept(tmp_path: Path) -> None:
+    for part in ("train", "test"):
+        for name in ("cat", "dog"):
+            (tmp_path / part / name).mkdir(parents=True)
+            for number, size in enumerate(((70, 65), (65, 90), (200, 64))):
+                save(tmp_path / part / name / f"{number}.png", number, size=size)
+    assert notices(loaded(tmp_path)[1]) == [
+        "12 images resized to 32×32.",
+        "Most images are more than twice as high and as wide as 32 pixels: "
+        "image_size=224, or another, keeps more of them, for resnet18 and networks of your own.",
+    ]
+
+
 def test_a_resized_image_is_pillows_bilinear(tmp_path: Path) -> None:
     save(tmp_path / "big.png", 1, size=(50, 40))
     pixels, size, mode = decode.decode_image(str(tmp_path / "big.png"), 32)

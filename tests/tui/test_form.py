@@ -41,6 +41,20 @@ def test_another_recipe_brings_its_values_and_keeps_the_device_and_the_name() ->
     assert form.ready
 
 
+def test_data_that_a_person_chose_stays_with_each_recipe_that_brings_none() -> None:
+    form = Form(seed_cnn())
+    form.set_text("data", "/some/folder")
+    form.set_text("recipe", "resnet18")
+    assert form.config == msgspec.structs.replace(load_recipe("resnet18"), data="/some/folder")
+    form.set_text("recipe", "random-linear")
+    assert form.config == load_recipe("random-linear")
+    form.set_text("recipe", "rnn")
+    assert form.config == msgspec.structs.replace(load_recipe("rnn"), data="/some/folder")
+    form.set_text("data", "auto")
+    form.set_text("recipe", "seed-cnn")
+    assert form.config == seed_cnn()
+
+
 def test_passing_a_recipe_for_all_gpus_does_not_take_them_for_the_next_one() -> None:
     form = Form(seed_cnn())
     form.set_text("recipe", "multi-gpu")

@@ -16,7 +16,7 @@ from PIL import Image
 from torch import Tensor
 
 from tuitrain.allowance import Allowance
-from tuitrain.config import ConfigError
+from tuitrain.config import DEFAULTS, OF_ANY_SIZE, ConfigError
 from tuitrain.engine.control import Interrupted
 from tuitrain.engine.datasets.decoded import Decoded
 from tuitrain.engine.datasets.file_names import FileNames
@@ -42,6 +42,7 @@ class _Counts:
     """What the notices say. Filled by the generator's thread alone."""
 
     resized: int = 0
+    more_than_halved: int = 0
     greyscale: int = 0
     other: int = 0
     unreadable: list[int] = field(default_factory=list)
@@ -236,6 +237,7 @@ def _count(counts: _Counts, outcomes: Sequence[_Outcome], side: int) -> None:
             counts.unreadable.append(outcome.position)
             continue
         counts.resized += outcome.size != (side, side)
+        counts.more_than_halved += min(outcome.size) > 2 * side
         is_grey = outcome.mode in _GREY_MODES or outcome.mode.startswith("I")
         counts.greyscale += is_grey
         counts.other += not is_grey and outcome.mode != "RGB"
@@ -264,6 +266,9 @@ def _notices(counts: _Counts, files: Sequence[ImageFile], side: int) -> tuple[No
     ]
     if changes:
         notices.append(Notice(text=f"{'; '.join(changes)}."))
+    if side == DEFAULTS.image_size and 2 * counts.more_than_halved > len(files):
+        larger = f"image_size=224, or another, keeps more of them, for {', '.join(OF_ANY_SIZE)} and networks of your own"
+        notices.append(Notice(text=f"Most images are more than twice as high and as wide as {side} pixels: {larger}."))
     return tuple(notices)
 
 

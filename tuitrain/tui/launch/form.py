@@ -49,7 +49,7 @@ class Form:
         self._first = config
         self._own: dict[str, OwnRecipe] = {}
         self._set_aside: dict[str, dict[str, str]] = {}
-        """By a row of `GO_WITH`, what the others had before a choice without them was made."""
+        """By a row of `GO_WITH`, or the recipe, what others had before a choice without them was made."""
         self._taken: OwnRecipe | None = None
         """The recipe of the person's own that was chosen."""
         self._as_taken = config
@@ -224,8 +224,8 @@ class Form:
         return f"{name} with {f'the network {self.config.model}' if self.config.model in MODELS else 'a model of your own'}"
 
     def _take_recipe(self, name: str) -> bool:
-        """Another recipe brings its own values, and the one that the form began with those from then. The name is the person's, and a
-        device that is not the recipe's. Whether it is right.
+        """Another recipe brings its own values, and the one that the form began with those from then. The name is the person's, as are a
+        device and data that are not the recipe's; data that one brings itself goes with it. Whether it is right.
         """
         own = self._own.get(name)
         if own is None:
@@ -238,8 +238,11 @@ class Form:
         before = self._before()
         device = self.config.device if self.config.device != before.device else base.device
         typed = self.config.name if self.config.name != before.name else ""
-        self.take(msgspec.structs.replace(base, name=typed or base.name, device=device))
-        self._taken, self._as_taken = own, self.config
+        brought = self.config.data == before.data != DEFAULTS.data
+        chosen = self._set_aside.get("recipe", {}) if brought else {"data": self.config.data}
+        data = chosen.get("data", base.data) if base.data == DEFAULTS.data else base.data
+        self.take(msgspec.structs.replace(base, name=typed or base.name, device=device, data=data))
+        self._taken, self._as_taken, self._set_aside["recipe"] = own, self.config, chosen
         return True
 
     def _take_choice(self, field: str, choice: str) -> bool:
