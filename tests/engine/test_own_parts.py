@@ -98,6 +98,14 @@ def one_pair() -> Any:
     return tensors(TRAIN)
 
 
+def lists() -> Any:
+    return list(Points(TRAIN)), [{"label": label, "point": point} for point, label in Points(TEST)]
+
+
+def one_list() -> Any:
+    return list(Points(TRAIN))
+
+
 def arrays() -> Any:
     """In memory that torch cannot take as it is: from its end, and not to be written to."""
     (inputs, labels), test = tensors(TRAIN), tensors(TEST)
@@ -133,6 +141,8 @@ WAYS = {
     "by_split": (TEST, 'train, test = make_data(split="train"), make_data(split="test")'),
     "share": (TEST, "train, test = make_data()\n"),
     "arrays": (TEST, "train, test = make_data()\n"),
+    "lists": (TEST, "train, test = make_data()\n"),
+    "one_list": (0, "train, test = make_data(), None"),
     "one_set": (0, "train, test = make_data(), None"),
     "one_pair": (0, "train, test = make_data(), None"),
     "a_dict": (TEST, 'parts = make_data()\ntrain, test = parts["train"], parts["validation"]'),

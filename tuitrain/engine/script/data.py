@@ -251,7 +251,7 @@ test_inputs, test_labels = load_images(folder, test_files)
 
 _ONE = '''def in_memory(part):
     """Inputs [N, ...] and labels {shape} of a part, which may be a torch Dataset."""
-    if isinstance(part, (tuple, list)):
+    if isinstance(part, (tuple, list)) and len(part) == 2:
         return as_tensor(part[0]), as_tensor(part[1]){long}
     samples = [pair(part[index]) for index in range(len(part))]
     return torch.stack([{value} for value, _ in samples]), {labels}
@@ -259,7 +259,7 @@ _ONE = '''def in_memory(part):
 
 _SEVERAL = '''def in_memory(part):
     """Several inputs [N, ...] and labels {shape} of a part, which may be a torch Dataset."""
-    if isinstance(part, (tuple, list)):
+    if isinstance(part, (tuple, list)) and len(part) == 2:
         return [as_tensor(one) for one in listed(part[0])], as_tensor(part[1]){long}
     samples = [pair(part[index]) for index in range(len(part))]
     columns = zip(*(listed(value) for value, _ in samples))
