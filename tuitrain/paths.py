@@ -35,6 +35,8 @@ BEST = "best"
 """Beside the checkpoints: the name of the best one."""
 WEIGHTS = (".pt", ".pth", ".safetensors")
 """How the names of files of weights end, of most."""
+_TABLES = (".csv", ".tsv", ".json", ".jsonl", ".parquet", ".npz", ".npy", ".h5", ".hdf5", ".pkl", ".txt", *WEIGHTS)
+"""How the names of files of data end that are no archives, of most."""
 
 ANOTHER_RUNS_DIR = "--runs-dir or TUITRAIN_RUNS names another"
 """For a sentence about the folder of the runs, whichever of the two has named it, or none."""
@@ -209,6 +211,10 @@ def data_folder(value: str) -> Path | None:
         raise ConfigError(f"data: {shown} is a file; it must be {allowed('data')}.{hint}")
     if is_import_string(value):
         return None
+    if "://" in value:
+        raise ConfigError(f"data: {clean(value)!r} is an address; fetch what is there, unpack it, and give the folder that comes out.")
+    if is_archive(value) or value.lower().endswith(_TABLES):
+        raise NoSuchFolder(f"data: {shown} does not exist.{_neighbour(folder)}")
     if os.sep in value or value.startswith(("~", ".")):
         # A "/" begins to type a path in the launcher, and may be left before what is none.
         hint = import_string_meant("data", value) or _neighbour(folder)

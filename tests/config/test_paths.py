@@ -66,6 +66,25 @@ def test_a_file_is_told_what_may_read_it_or_what_it_defines(here: Path, name: st
     assert str(error.value).endswith(f"is a file; it must be {allowed('data')}. {hint}")
 
 
+@pytest.mark.parametrize(
+    ("value", "sentence"),
+    [
+        ("pets.zip", "data: {here}/pets.zip does not exist. Did you mean 'pots.zip'?"),
+        ("./d.npz", "data: {here}/d.npz does not exist."),
+        ("TABLE.CSV", "data: {here}/TABLE.CSV does not exist."),
+        (
+            "https://host/pets.zip",
+            "data: 'https://host/pets.zip' is an address; fetch what is there, unpack it, and give the folder that comes out.",
+        ),
+    ],
+)
+def test_a_file_that_is_not_there_is_no_import_string(here: Path, value: str, sentence: str) -> None:
+    (here / "pots.zip").touch()
+    with pytest.raises(ConfigError) as error:
+        paths.data_folder(value)
+    assert str(error.value) == sentence.format(here=here)
+
+
 @pytest.mark.parametrize("there", [("test_batch",), ("data_batch_1",)])
 def test_a_folder_with_batches_or_over_one_is_cifar10(here: Path, there: tuple[str, ...]) -> None:
     batches = put(here / "sets" / paths.CIFAR10_FOLDER, *there)
