@@ -484,10 +484,10 @@ async def test_a_run_whose_first_step_does_not_end_says_so(session: FakeSession,
     async with app.run_test(size=(120, 40)) as pilot:
         await pilot.press("enter")
         session.begin()
-        assert "z Zoom" not in await until_shown(pilot, "preparing…", "the first steps come when this is done")
+        assert "z Zoom" not in await until_shown(pilot, "making the first step…", "its loss comes when it is made")
         assert session.record is not None
         session.record.stalled_seconds = 61.0
-        await until_shown(pilot, "preparing…", "no step for 61 s")
+        await until_shown(pilot, "making the first step…", "no step for 61 s")
         session.steps(40)
         await until_shown(pilot, "← → Read", "z Zoom")
 

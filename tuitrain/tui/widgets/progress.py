@@ -105,10 +105,13 @@ class Progress(Pane):
     def _in_phase(self, record: RunRecord) -> bool:
         return record.phase is not None or (record.step == 0 and not self._view.ended)
 
+    def _makes_first_step(self, record: RunRecord) -> bool:
+        return record.makes_steps and record.step == 0
+
     def _phase_line(self, record: RunRecord, width: int) -> Strip:
         palette, phase = self.palette, record.phase
         if phase is None:
-            return Row("preparing…", palette.primary).strip(width)
+            return Row("making the first step…" if self._makes_first_step(record) else "preparing…", palette.primary).strip(width)
         row = Row(f"{phase.phase}…", palette.primary).add("  ")
         if not phase.total:
             done = f"{phase.done:,} {phase.unit}".rstrip() if phase.done else ""
@@ -144,8 +147,8 @@ class Progress(Pane):
         if record.step == 0 and hangs(self._view):
             return Row(_no_step(record), self.palette.warn).strip(width)
         if record.step == 0:
-            waiting = "the first steps come when this is done" if self._view.alive else ""
-            return Row(waiting, self.palette.dim).strip(width)
+            waiting = "its loss comes when it is made" if self._makes_first_step(record) else "the first steps come when this is done"
+            return Row(waiting if self._view.alive else "", self.palette.dim).strip(width)
         row = self._numbers_row(record, width, " samples/s", "accuracy")
         return (row if row.width <= width else self._numbers_row(record, width, "/s", "acc")).strip(width)
 
