@@ -554,6 +554,21 @@ def test_of_classes_alone_the_sentences_name_their_folder(tmp_path: Path) -> Non
 def test_one_level_too_deep_or_too_high(folder: Path) -> None:
     assert f"give its parent, {folder}" in refused(folder / "train")
     assert f"Did you mean {folder}?" in refused(folder.parent)
+    assert refused(folder / "train" / "cat").endswith(" It holds images itself; those of each class must be in a folder of their own.")
+    (folder / "test").rename(folder.parent / "tests")
+    (folder / "train").rename(folder / "Train")
+    assert f"Did you mean {folder}?" in refused(folder.parent)
+    (folder / "Train").rename(folder / "classes")
+    assert f"Did you mean {folder / 'classes'}?" in refused(folder)
+
+
+def test_files_of_another_kind_are_named(tmp_path: Path) -> None:
+    for name in ("cat", "do\x1bg"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "0.tif").touch()
+    assert refused(tmp_path).endswith(" alone. 'cat/0.tif' in it is no image that is taken (.png, .jpg, .jpeg, .webp, .bmp).")
+    (tmp_path / "cat").rename(tmp_path / "zebra")
+    assert refused(tmp_path).endswith(" alone. 'do·g/0.tif' in it is no image that is taken (.png, .jpg, .jpeg, .webp, .bmp).")
 
 
 def test_an_empty_folder(tmp_path: Path) -> None:

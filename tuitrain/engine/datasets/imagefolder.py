@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tuitrain.config import ConfigError, RunConfig
@@ -116,17 +116,35 @@ def _layout(folder: Path) -> Layout:
 
 def _hint(folder: Path, here: list[str]) -> str:
     """A sentence on what the folder has in the place of images, behind a space."""
-    inside = next((name for name in here if os.path.isdir(folder / name / TRAIN_PART)), None)
-    if inside:
-        return f" Did you mean {_shown(folder / inside)}?"
     if hint := _alike(here, TRAIN_PART):
         return hint
+    if inside := next((name for name in here if _seems_one(folder / name)), None):
+        return f" Did you mean {_shown(folder / inside)}?"
     without = [name for name in here if not holds_images(folder / name)]
     if 0 < len(without) < len(here):
         return f" {clean(without[0])!r} in it holds no image."
     if packed := archive_in(folder):
         return f" {clean(packed)!r} in it is to be unpacked."
+    if holds_images(folder):
+        return " It holds images itself; those of each class must be in a folder of their own."
+    if other := next(iter(_files(folder / here[0])), None) if here else None:
+        return f" '{clean(here[0])}/{clean(other)}' in it is no image that is taken ({', '.join(SUFFIXES)})."
     return " Other data comes from a function of your own: my_package.data:make_data."
+
+
+def _seems_one(folder: Path) -> bool:
+    """Whether a folder is one of images, or has a part with a name that is almost right, as far as that can be read."""
+    with suppress(OSError):
+        here = folders_in(folder)
+        return TRAIN_PART in here or alike(here, TRAIN_PART) is not None or layout_of(folder, here) is not None
+    return False
+
+
+def _files(folder: Path) -> list[str]:
+    """The names of the visible files in `folder`, sorted, as far as that can be read."""
+    with suppress(OSError), os.scandir(folder) as entries:
+        return sorted(entry.name for entry in entries if not entry.name.startswith(".") and entry.is_file())
+    return []
 
 
 def _alike(here: list[str], part: str) -> str:
