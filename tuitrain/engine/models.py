@@ -94,8 +94,8 @@ BUILT_IN: dict[str, BuiltIn] = {
 
 
 def are_large(sample: Sequence[int]) -> bool:
-    """Whether samples of the shape `sample` are images that a network should make smaller at once: at 224 pixels a step of resnet18 takes
-    one seventeenth of the time then (two cores of an AMD EPYC), and a tenth of the memory."""
+    """Whether samples of the shape `sample` are images that a network should make smaller at once: a step of resnet18 with 8 images of
+    224×224 took 0.54 s then on two cores of an AMD EPYC, and 9.1 s with the stem for small ones."""
     return len(sample) == 3 and min(sample[1:]) > LARGEST_SMALL
 
 
