@@ -118,6 +118,10 @@ def a_dict() -> Any:
     return {"validation": Points(TEST), "train": Points(TRAIN), "unsupervised": None}
 
 
+def three_pairs() -> Any:
+    return [tensors(TRAIN), tensors(TEST), tensors(TEST)]
+
+
 train_set = Points(TRAIN)
 both = train_set, Points(TEST)
 train_alone = {"train": train_set}
@@ -238,6 +242,7 @@ BOTH = f"the training part and the test part or None, {A_PART}"
     [
         ("OfFile", " needs more than the configuration (path); it must be a function like make_data(config)."),
         ("number", f" is a int; it must be a function, or have {BOTH}."),
+        ("three_pairs", f" returned a list of 3; it must return {BOTH}."),
         (
             "collating",
             f" is a DataLoader with a collate_fn of its own; it must be a function, or have {BOTH}, such as the loader's `dataset`.",

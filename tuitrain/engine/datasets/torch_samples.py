@@ -19,11 +19,11 @@ from tuitrain.text import clean, first_few
 
 def is_readable(part: Any) -> bool:
     """Whether it is a `Dataset` whose samples have numbers, or something that can be asked for them like one: Hugging Face's, or a list of
-    more than two samples, as two may be inputs and labels."""
+    more than three samples; fewer may be the parts of the data, or inputs and labels."""
     if isinstance(part, Dataset):
         return not isinstance(part, IterableDataset)
     if isinstance(part, list):
-        return len(part) > 2 and all(isinstance(sample, Mapping) or (isinstance(sample, tuple) and len(sample) == 2) for sample in part)
+        return len(part) > 3 and all(isinstance(sample, Mapping) or (isinstance(sample, tuple) and len(sample) == 2) for sample in part)
     has_numbers = hasattr(type(part), "__getitem__") and hasattr(type(part), "__len__")
     return has_numbers and not (isinstance(part, (tuple, list, str, bytes, Mapping)) or hasattr(part, "__array__"))
 
