@@ -97,16 +97,21 @@ def test_other_files_and_hidden_ones_are_no_images(folder: Path) -> None:
     assert notices(events) == []
 
 
-def test_webp_and_bmp_are_images_too(folder: Path) -> None:
-    for name in ("a.webp", "b.BMP"):
+def test_webp_bmp_and_tiff_are_images_too(folder: Path) -> None:
+    for name in ("a.webp", "b.BMP", "c.tif", "d.TIFF"):
         Image.new("RGB", (32, 32), (9, 9, 9)).save(folder / "train" / "cat" / name)
     dataset, events = loaded(folder)
-    assert len(dataset.train) == 42
+    assert len(dataset.train) == 44
     assert notices(events) == []
 
 
+def test_numbers_in_the_place_of_colours_are_no_image(folder: Path) -> None:
+    Image.fromarray(np.full((32, 32), 0.5, dtype=np.float32)).save(folder / "train" / "cat" / "height.tif")
+    assert "more than 1 % of the 51 images cannot be read (train/cat/height.tif)" in refused(folder)
+
+
 def test_what_becomes_no_sample_is_counted(folder: Path) -> None:
-    (folder / "train" / "cat" / "a.tif").write_bytes(b"x")
+    (folder / "train" / "cat" / "a.heic").write_bytes(b"x")
     (folder / "test" / "dog" / "b.GIF").write_bytes(b"x")
     (folder / "train" / "dog" / "pu\x1bps").mkdir()
     save(folder / "train" / "dog" / "pu\x1bps" / "00.png", 1)
@@ -115,7 +120,7 @@ def test_what_becomes_no_sample_is_counted(folder: Path) -> None:
     dataset, events = loaded(folder)
     assert len(dataset.train) == 40
     said = [
-        "Left out: 2 files (test/dog/b.GIF and 1 more); only images that end in .png, .jpg, .jpeg, .webp or .bmp are taken.",
+        "Left out: 2 files (test/dog/b.GIF and 1 more); only images that end in .png, .jpg, .jpeg, .webp, .bmp, .tif or .tiff are taken.",
         "Left out: 1 folder (train/dog/pu·ps); images are taken from the folder of their class itself, not from folders in it.",
         "Left out: 1 image (test/lost.png); an image beside the folders of the classes has no class.",
     ]
@@ -565,10 +570,10 @@ def test_one_level_too_deep_or_too_high(folder: Path) -> None:
 def test_files_of_another_kind_are_named(tmp_path: Path) -> None:
     for name in ("cat", "do\x1bg"):
         (tmp_path / name).mkdir()
-        (tmp_path / name / "0.tif").touch()
-    assert refused(tmp_path).endswith(" alone. 'cat/0.tif' in it is no image that is taken (.png, .jpg, .jpeg, .webp, .bmp).")
+        (tmp_path / name / "0.svg").touch()
+    assert refused(tmp_path).endswith(" alone. 'cat/0.svg' in it is no image that is taken (.png, .jpg, .jpeg, .webp, .bmp, .tif, .tiff).")
     (tmp_path / "cat").rename(tmp_path / "zebra")
-    assert refused(tmp_path).endswith(" alone. 'do·g/0.tif' in it is no image that is taken (.png, .jpg, .jpeg, .webp, .bmp).")
+    assert refused(tmp_path).endswith(" alone. 'do·g/0.svg' in it is no image that is taken (.png, .jpg, .jpeg, .webp, .bmp, .tif, .tiff).")
 
 
 def test_an_empty_folder(tmp_path: Path) -> None:
@@ -597,7 +602,7 @@ def test_a_class_missing_in_train(folder: Path) -> None:
 def test_a_class_without_images(folder: Path) -> None:
     (folder / "train" / "emu").mkdir()
     (folder / "test" / "emu").mkdir()
-    assert "train/emu holds no image (.png, .jpg, .jpeg, .webp, .bmp)." in refused(folder)
+    assert "train/emu holds no image (.png, .jpg, .jpeg, .webp, .bmp, .tif, .tiff)." in refused(folder)
     (folder / "train" / "emu" / "young").mkdir()
     assert refused(folder).endswith(" It holds folders; its images must be in it itself.")
 

@@ -163,10 +163,11 @@ def reader_of_images() -> Callable[[Path], Any]:
 
 
 def test_a_file_that_is_no_image_for_the_run_is_none_for_the_script(tmp_path: Path) -> None:
-    for format_ in ("TIFF", "PPM", "PNG"):
+    for format_ in ("TGA", "PPM", "TIFF", "PNG"):
         Image.new("RGB", (32, 32)).save(tmp_path / f"{format_}.png", format_)
+    Image.new("F", (32, 32)).save(tmp_path / "floats.png", "TIFF")
     read = reader_of_images()
-    assert [read(tmp_path / f"{format_}.png") is None for format_ in ("TIFF", "PPM", "PNG")] == [True, True, False]
+    assert [read(tmp_path / f"{name}.png") is None for name in ("TGA", "PPM", "floats", "TIFF", "PNG")] == [True] * 3 + [False] * 2
     text = export.script(small_config(data=str(tmp_path), device="cpu"), msgspec.structs.replace(STARTED, data="imagefolder"))
     assert f"FORMATS = {json.dumps(FORMATS)}" in text
 

@@ -44,9 +44,7 @@ def _nobody_left() -> Iterator[None]:
     """Whatever happens to a run, the processes that read for it have ended with it."""
     yield
     assert [
-        child.cmdline()
-        for child in psutil.Process().children(recursive=True)
-        if "tuitrain.engine.datasets.readers.process" in child.cmdline()
+        child.cmdline() for child in psutil.Process().children(recursive=True) if "tuitrain.engine.datasets.reading" in child.cmdline()
     ] == []
 
 

@@ -9,11 +9,13 @@ from contextlib import suppress
 
 from tuitrain.python import ELSEWHERE, PACKAGES
 
-# The import goes on only while the process that wants it lives: that one holds the other end of stdin.
+# The import goes on only while the process that wants it lives: that one holds the other end of stdin. Looking for garbage among what it
+# makes would be a tenth of the work.
 _PROGRAM = (
     ELSEWHERE
     + """
-import os, threading
+import gc, os, threading
+gc.disable()
 threading.Thread(target=lambda: (os.read(0, 1), os._exit(0)), daemon=True).start()
 if hasattr(os, "nice"):
     os.nice(19)

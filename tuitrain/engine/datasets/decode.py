@@ -25,7 +25,7 @@ from tuitrain.events import Notice, Progress
 from tuitrain.text import clean, first_few, plural
 
 # A name that ends in .png or .jpg often holds one of the others; what runs another program to decode (EPS) stays out.
-FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP")
+FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF")
 _GREY_MODES = ("1", "L", "LA", "La")
 _CHUNK = 64
 _MOST_THREADS = 16
@@ -166,10 +166,13 @@ def decode_image(path: str, side: int) -> tuple[Pixels, tuple[int, int], str]:
     """One image as RGB pixels [side, side, 3], with the size and the mode that its file has.
 
     Raises:
-        Exception: of many kinds, when the file is no image, cut short, or so large that it looks like an attack.
+        Exception: of many kinds, when the file is no image, cut short, of numbers in the place of colours, or so large that it looks like
+            an attack.
     """
     with Image.open(path, formats=FORMATS) as image:
         size, mode = image.size, image.mode
+        if mode == "F":
+            raise ValueError("its pixels are floats")  # of which Pillow would make black and white ones
         # A large JPEG is decoded at the nearest eighth of its size that is still large enough.
         image.draft(None, (2 * side, 2 * side))
         picture: Image.Image = image

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from tuitrain.text import clean
 
 # Those that people keep pictures in; a Thumbs.db or a list of labels is nothing that anyone misses.
-_PICTURES = (".gif", ".tif", ".tiff", ".ppm", ".pgm", ".pnm", ".jfif", ".jpe", ".jp2", ".avif", ".heic", ".heif", ".tga", ".npy")
+_PICTURES = (".gif", ".ppm", ".pgm", ".pnm", ".jfif", ".jpe", ".jp2", ".avif", ".heic", ".heif", ".tga", ".npy")
 
 
 @dataclass
 class LeftOut:
-    """Paths in the data folder, as "train/cat/0001.tif".
+    """Paths in the data folder, as "train/cat/0001.gif".
 
     Attributes:
         pictures: files of other kinds in the folder of a class.

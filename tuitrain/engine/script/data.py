@@ -208,6 +208,8 @@ _IMAGES = '''def read_image(path):
     """The bytes [SIDE, SIDE, 3] of an image, or None where the file is damaged."""
     try:
         with Image.open(path, formats=FORMATS) as image:
+            if image.mode == "F":  # floats are no colours
+                return None
             image.draft(None, (2 * SIDE, 2 * SIDE))
             if image.mode.startswith("I"):  # greys of 16 bits
                 image = Image.fromarray((np.asarray(image).clip(0, 65535) >> 8).astype(np.uint8))

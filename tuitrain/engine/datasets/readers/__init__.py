@@ -37,7 +37,7 @@ from tuitrain.python import module_arguments
 
 BEFORE_TRAINING = 0
 """The draw of what is looked at before the first epoch, whose number is 1."""
-_PROCESS = "tuitrain.engine.datasets.readers.process"
+_PROCESS = "tuitrain.engine.datasets.reading"
 _MOST_WORKERS = 16
 _SAMPLES_AHEAD = 8
 """So many samples for each process, and two batches at least, are begun before they are needed: some take longer than others."""

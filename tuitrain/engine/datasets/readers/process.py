@@ -140,7 +140,3 @@ def _quiet() -> Iterator[None]:
         for saved, stream in zip(kept, (1, 2), strict=True):
             os.dup2(saved, stream)
             os.close(saved)
-
-
-if __name__ == "__main__":
-    main()
