@@ -39,11 +39,11 @@ _LIVE = {
     "show": "A live run is followed by `tuitrain attach RUN`.",
 }
 """How what some commands print once is seen as it goes on."""
+_FOLLOWING = ("watch", "w", "loop", "l", "interval", "i", "follow", "f", "live")
+"""Options with which other programs do so."""
 _ONE_RUN = "It lists them all; `tuitrain show RUN` tells of one, and / in the app's list finds some."
 _CHOOSING = ("limit", "n", "last", "sort", "filter", "state", "name")
 """Options with which other programs list some of what there is."""
-_FOLLOWING = ("watch", "w", "loop", "l", "interval", "i", "follow", "f", "live")
-"""Options with which other programs do so."""
 
 CALLED_ELSEWHERE = {
     **{"learning_rate": "lr", "bs": "batch_size", "wd": "weight_decay", "decay": "weight_decay", "random_seed": "seed"},

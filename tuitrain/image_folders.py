@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -81,8 +81,18 @@ def is_archive(name: str) -> bool:
 
 def archive_in(folder: Path) -> str | None:
     """A file in the folder that is to be unpacked, as far as that can be read."""
+    return _first(folder, lambda entry: is_archive(entry.name))
+
+
+def file_in(folder: Path) -> str | None:
+    """A visible file in the folder, as far as that can be read."""
+    return _first(folder, lambda entry: not entry.name.startswith(".") and entry.is_file())
+
+
+def _first(folder: Path, fits: Callable[[os.DirEntry[str]], bool]) -> str | None:
+    """The first name in the folder, of those that fit, as far as that can be read."""
     with suppress(OSError), os.scandir(folder) as entries:
-        return min((entry.name for entry in entries if is_archive(entry.name)), default=None)
+        return min((entry.name for entry in entries if fits(entry)), default=None)
     return None
 
 

@@ -26,10 +26,12 @@ def sentence_of(error: click.ClickException) -> str:
     if isinstance(error, click.BadOptionUsage) and _WITHOUT_ITS_VALUE.fullmatch(message):
         return _without_its_value(error.option_name)
     if isinstance(error, click.UsageError) and error.ctx and (found := _LEFT_OVER.match(message)):
+        from tuitrain.elsewhere import shown_otherwise  # not for every command
+
         takes = " ".join([error.ctx.command_path, *error.ctx.command.collect_usage_pieces(error.ctx)])
         name, equals, _ = found[1].partition("=")
         is_field = equals and "--set" in _names(error.ctx.command, error.ctx) and (field := _field(name))
-        hint = f" It is a field: --set {field}=VALUE." if is_field else _as_elsewhere(found[1], [], error.ctx.command.name or "")
+        hint = f" It is a field: --set {field}=VALUE." if is_field else shown_otherwise(error.ctx.command.name or "", found[1])
         return f"{clean(found[1])!r} is more than `{takes}` takes.{hint}"
     return message
 

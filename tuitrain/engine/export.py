@@ -13,7 +13,7 @@ import torch
 from tuitrain.config import OF_CLASSES, ConfigError, RunConfig
 from tuitrain.engine import checkpoint
 from tuitrain.engine.environment import ALONE, OF_LOADERS, PARTS, READ_ANEW, SEVERAL, SIDE
-from tuitrain.engine.models import LARGEST_SMALL
+from tuitrain.engine.models import are_large
 from tuitrain.engine.own.imports import arguments_of_run
 from tuitrain.engine.script.facts import Facts
 from tuitrain.engine.script.parts import data_part, header, model_part, training_part
@@ -60,7 +60,7 @@ def script(config: RunConfig, started: RunStarted | None = None, environment: Ma
         parts=_parts(environment.get(PARTS)),
         of_loaders=tuple(name for name in ("train", "test") if name in str(environment.get(OF_LOADERS, "")).split(", ")),
         side=side if isinstance(side, int) else None,
-        large=environment.get("images") == "large" if environment else config.image_size > LARGEST_SMALL,
+        large=environment.get("images") == "large" if environment else are_large((3, config.image_size, config.image_size)),
         scores=anew if isinstance(anew, int) else None,
         classes_last=environment.get("scores") == "classes last",
         contiguous=environment.get("memory_format") == "contiguous" if environment else None,

@@ -21,7 +21,7 @@ from tuitrain.engine.sequences import Rnn, Transformer
 from tuitrain.engine.speedrun import SpeedrunNet
 from tuitrain.engine.vision import import_torchvision
 
-LARGEST_SMALL = 64
+_LARGEST_SMALL = 64
 """Images whose shorter side has more pixels than this are large."""
 
 
@@ -96,7 +96,7 @@ BUILT_IN: dict[str, BuiltIn] = {
 def are_large(sample: Sequence[int]) -> bool:
     """Whether samples of the shape `sample` are images that a network should make smaller at once: a step of resnet18 with 8 images of
     224×224 took 0.54 s then on two cores of an AMD EPYC, and 9.1 s with the stem for small ones."""
-    return len(sample) == 3 and min(sample[1:]) > LARGEST_SMALL
+    return len(sample) == 3 and min(sample[1:]) > _LARGEST_SMALL
 
 
 def takes_rows(config: RunConfig) -> bool:

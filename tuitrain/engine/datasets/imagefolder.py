@@ -22,6 +22,7 @@ from tuitrain.image_folders import (
     Layout,
     alike,
     archive_in,
+    file_in,
     folders_in,
     held_out,
     holds_images,
@@ -127,7 +128,7 @@ def _hint(folder: Path, here: list[str]) -> str:
         return f" {clean(packed)!r} in it is to be unpacked."
     if holds_images(folder):
         return " It holds images itself; those of each class must be in a folder of their own."
-    if other := next(iter(_files(folder / here[0])), None) if here else None:
+    if other := file_in(folder / here[0]) if here else None:
         return f" '{clean(here[0])}/{clean(other)}' in it is no image that is taken ({', '.join(SUFFIXES)})."
     return " Other data comes from a function of your own: my_package.data:make_data."
 
@@ -138,13 +139,6 @@ def _seems_one(folder: Path) -> bool:
         here = folders_in(folder)
         return TRAIN_PART in here or alike(here, TRAIN_PART) is not None or layout_of(folder, here) is not None
     return False
-
-
-def _files(folder: Path) -> list[str]:
-    """The names of the visible files in `folder`, sorted, as far as that can be read."""
-    with suppress(OSError), os.scandir(folder) as entries:
-        return sorted(entry.name for entry in entries if not entry.name.startswith(".") and entry.is_file())
-    return []
 
 
 def _alike(here: list[str], part: str) -> str:

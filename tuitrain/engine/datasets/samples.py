@@ -155,7 +155,7 @@ class Dataset:
 
     @property
     def sample(self) -> tuple[int, ...]:
-        """The shape of a sample, which all have."""
+        """The shape that the inputs of each sample have."""
         return tuple(self.train.inputs.shape[1:])
 
 
