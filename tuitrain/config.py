@@ -70,8 +70,8 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     weights: Annotated[str | None, Meta(description="a file of weights (.pt, .pth or .safetensors), or none")] = None
     """What the model begins with in the place of what `seed` draws; of another network's only what fits, by name and shape."""
     data: str = "auto"
-    """A built-in data set, a folder, or an import string: `make_data(config) -> (train, test | None)`, each `(inputs, labels)` or a torch
-    `Dataset`, or what else `own_parts` takes."""
+    """A built-in data set, a folder, a file of arrays, or an import string: `make_data(config) -> (train, test | None)`, each `(inputs,
+    labels)` or a torch `Dataset`, or what else `own_parts` takes."""
     image_size: Annotated[int, Meta(ge=8, le=1024, description="a whole number from 8 to 1024")] = 32
     """To how many pixels, in height and in width, the images of a folder are brought, and Pillow's images of a person's `Dataset`."""
     device: str = "auto"
@@ -215,7 +215,7 @@ def allowed(field: str) -> str:
     special = {
         "recipe": f"one of {', '.join(RECIPES)}, or a TOML file",
         "model": f"one of {', '.join(MODELS)}, or an import string like my_package.nets:make_model",
-        "data": f"one of {', '.join(DATA)}, a folder, or an import string like my_package.data:make_data",
+        "data": f"one of {', '.join(DATA)}, a folder, a .npz file, or an import string like my_package.data:make_data",
         "loss": f"one of {', '.join(LOSSES)}, or an import string like my_package.losses:my_loss",
         "optimizer": f"one of {', '.join(OPTIMIZERS)}, or an import string like torch.optim:RMSprop",
         "lr_schedule": f"one of {', '.join(SCHEDULES)}, or an import string like my_package.schedules:my_schedule",

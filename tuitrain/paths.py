@@ -10,6 +10,7 @@ from pathlib import Path
 
 import platformdirs
 
+from tuitrain.array_files import is_array_file
 from tuitrain.config import DATA, ConfigError, allowed, check_field
 from tuitrain.events import DataKind
 from tuitrain.image_folders import is_archive
@@ -180,21 +181,23 @@ def batches_folder(folder: Path) -> Path | None:
 
 
 def expected_data(value: str) -> tuple[str, DataKind]:
-    """What a start would find as a `data` value, unread: the value that names it, a folder by its absolute path, and its kind.
+    """What a start would find as a `data` value, unread: the value that names it, a path as an absolute one, and its kind.
 
     Raises:
         ConfigError: there is nothing.
     """
     if value == "auto":
         value = "synthetic" if find_cifar10() is None else "cifar10"
-    folder = data_folder(value)
-    if folder is None:
+    path = data_path(value)
+    if path is None:
         return value, _BUILT_IN.get(value, "custom")
-    return str(folder), "imagefolder" if batches_folder(folder) is None else "cifar10"
+    if is_array_file(path):
+        return str(path), "custom"
+    return str(path), "imagefolder" if batches_folder(path) is None else "cifar10"
 
 
-def data_folder(value: str) -> Path | None:
-    """The folder that a `data` value names; `None` where it is a built-in data set or an import string.
+def data_path(value: str) -> Path | None:
+    """The folder or the file of arrays that a `data` value names; `None` where it is a built-in data set or an import string.
 
     Raises:
         NoSuchFolder: it is the path of one that is not there.
@@ -205,7 +208,7 @@ def data_folder(value: str) -> Path | None:
     folder, mode = _looked_at("data", value)
     shown = clean(str(folder))
     if mode is not None:
-        if stat.S_ISDIR(mode):
+        if stat.S_ISDIR(mode) or is_array_file(folder):
             return folder
         hint = " Unpack it, and give the folder that comes out." if is_archive(folder.name) else _for_file(value)
         raise ConfigError(f"data: {shown} is a file; it must be {allowed('data')}.{hint}")

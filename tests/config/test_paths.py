@@ -57,7 +57,7 @@ def test_a_name_with_a_dot_may_be_an_import_string(here: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "hint"),
-    [("points.npz", "Such a function may read it."), ("sets.py", "What it defines is named like 'sets:NAME'.")],
+    [("points.npy", "Such a function may read it."), ("sets.py", "What it defines is named like 'sets:NAME'.")],
 )
 def test_a_file_is_told_what_may_read_it_or_what_it_defines(here: Path, name: str, hint: str) -> None:
     (here / name).touch()
@@ -81,7 +81,7 @@ def test_a_file_is_told_what_may_read_it_or_what_it_defines(here: Path, name: st
 def test_a_file_that_is_not_there_is_no_import_string(here: Path, value: str, sentence: str) -> None:
     (here / "pots.zip").touch()
     with pytest.raises(ConfigError) as error:
-        paths.data_folder(value)
+        paths.data_path(value)
     assert str(error.value) == sentence.format(here=here)
 
 
@@ -113,7 +113,7 @@ def test_a_folder_below_a_name_that_no_file_may_hold_is_refused(
     put(here / name / "pictures" / "train")
     monkeypatch.chdir(here / name)
     with pytest.raises(ConfigError) as raised:
-        paths.data_folder("./pictures")
+        paths.data_path("./pictures")
     assert str(raised.value).startswith(f"data: '{here / shown / 'pictures'}' {what}; it must be ")
 
 

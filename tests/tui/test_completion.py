@@ -9,8 +9,10 @@ import pytest
 from fakes import FakeSampler, FakeSession, screen_text, seed_cnn
 from kept_runs import until, until_shown
 
+from tuitrain.paths import WEIGHTS
 from tuitrain.tui.app import TuitrainApp
 from tuitrain.tui.launch.completion import begun
+from tuitrain.tui.widgets.form_pane import PATHS
 from tuitrain.tui.widgets.launcher import Launcher
 
 
@@ -51,9 +53,15 @@ def test_files_of_weights_are_offered_where_they_are_asked_for(places: Path) -> 
     for name in ("an.txt", "ana.pt", "anb.safetensors"):
         (places / "data" / name).touch()
     assert begun(f"{places}/data/an") == f"{places}/data/animals"
-    assert begun(f"{places}/data/an", files=True) == f"{places}/data/ana.pt"
-    assert begun(f"{places}/data/anb", files=True) == f"{places}/data/anb.safetensors"
-    assert begun(f"{places}/data/ani", files=True) == f"{places}/data/animals"
+    assert begun(f"{places}/data/an", WEIGHTS) == f"{places}/data/ana.pt"
+    assert begun(f"{places}/data/anb", WEIGHTS) == f"{places}/data/anb.safetensors"
+    assert begun(f"{places}/data/ani", WEIGHTS) == f"{places}/data/animals"
+
+
+def test_the_data_row_offers_files_of_arrays_too(places: Path) -> None:
+    (places / "data" / "digits.npz").touch()
+    assert begun(f"{places}/data/di", PATHS["data"]) == f"{places}/data/digits.npz"
+    assert begun(f"{places}/data/di", PATHS["weights"]) is None
 
 
 def test_a_word_is_no_path_and_the_home_is_known(places: Path, monkeypatch: pytest.MonkeyPatch) -> None:

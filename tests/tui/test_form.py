@@ -8,7 +8,7 @@ from fakes import seed_cnn
 
 from tuitrain.devices.doctor import terminal
 from tuitrain.recipes import load_recipe
-from tuitrain.tui.launch.form import FOLDER, TYPED, Form
+from tuitrain.tui.launch.form import TYPED, TYPED_PATH, Form
 from tuitrain.tui.launch.rows import FIELDS
 from tuitrain.tui.layout import LEAST, arrange, fits
 
@@ -72,7 +72,7 @@ def test_choices_go_round() -> None:
     assert form.cycle("recipe", 1) == "multi-gpu"
     assert form.cycle("recipe", -1) == "speedrun-94"
     assert form.cycle("precision", 1) == "bf16"
-    assert form.options("data")[-1] == FOLDER
+    assert form.options("data")[-1] == TYPED_PATH
     assert form.options("epochs") == ()
 
 
@@ -127,12 +127,12 @@ def test_the_data_words_say_what_auto_takes(tmp_path: Path) -> None:
 
 
 def test_only_data_that_the_model_takes_is_offered() -> None:
-    assert Form(seed_cnn()).options("data") == ("auto", "cifar10", "synthetic", FOLDER)
-    assert Form(load_recipe("random-linear")).options("data") == ("random", FOLDER)
+    assert Form(seed_cnn()).options("data") == ("auto", "cifar10", "synthetic", TYPED_PATH)
+    assert Form(load_recipe("random-linear")).options("data") == ("random", TYPED_PATH)
     own = msgspec.structs.replace(seed_cnn(), model="my.nets:make")
-    assert Form(own).options("data") == ("auto", "cifar10", "synthetic", "random", FOLDER)
+    assert Form(own).options("data") == ("auto", "cifar10", "synthetic", "random", TYPED_PATH)
     odd = msgspec.structs.replace(seed_cnn(), data="random")
-    assert Form(odd).options("data") == ("auto", "cifar10", "synthetic", "random", FOLDER)
+    assert Form(odd).options("data") == ("auto", "cifar10", "synthetic", "random", TYPED_PATH)
 
 
 def test_devices_are_offered_and_can_be_typed() -> None:

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from zipfile import ZipFile
 
 import msgspec
 import pexpect
@@ -370,8 +371,8 @@ async def test_a_folder_is_looked_into_as_one_types(session: FakeSession, sample
 @pytest.mark.parametrize(
     ("field", "config", "wanted"),
     [
-        ("data", changed(data="synthetic"), "auto, cifar10, synthetic or the path of a folder"),
-        ("data", load_recipe("random-linear"), "random or the path of a folder"),
+        ("data", changed(data="synthetic"), "auto, cifar10, synthetic or a path (folder, .npz)"),
+        ("data", load_recipe("random-linear"), "random or a path (folder, .npz)"),
         ("device", changed(device="cpu"), "auto, auto:2, cpu, cuda:0, or several with commas"),
     ],
 )
@@ -425,7 +426,7 @@ async def test_while_a_field_is_edited_the_footer_says_what_enter_does(session: 
         ("almost", "this folder has no test/ or val/ in it", True),
         ("tested", "this folder has no train/ in it", True),
         ("none", "there is no such folder", True),
-        ("file", "this is a file, not a folder", True),
+        ("file", "this is no folder and no .npz file", True),
         ("cifar", "a folder with CIFAR-10 batches", False),
         ("pkg.mod:make", "Python code makes it", False),
         ("~nobody/x", "there is no such folder", True),
@@ -451,6 +452,25 @@ def test_what_is_behind_the_data(tmp_path: Path, data: str, said: str, bad: bool
     for name in ("file", "cifar/cifar-10-batches-py/data_batch_1", "classes/cat/1.jpg", "classes/dog/1.png"):
         (tmp_path / name).touch()
     assert look(data).folder == Folder(data, said, bad)
+
+
+@pytest.mark.parametrize(
+    ("holds", "said", "bad"),
+    [
+        ("x_train y_train x_test y_test", "arrays x_train and x_test", False),
+        ("images labels", "images: a fifth is held out", False),
+        ("a b", "it has no arrays x_train and y_train", True),
+        (None, "this is no file of arrays", True),
+    ],
+)
+def test_what_is_in_a_file_of_arrays(tmp_path: Path, holds: str | None, said: str, bad: bool) -> None:
+    file = tmp_path / "d.npz"
+    file.touch()
+    if holds is not None:
+        with ZipFile(file, "w") as archive:
+            for name in holds.split():
+                archive.writestr(f"{name}.npy", "")
+    assert look(str(file)).folder == Folder(str(file), said, bad)
 
 
 async def test_data_that_the_model_cannot_take_is_not_offered(session: FakeSession, sampler: FakeSampler) -> None:

@@ -37,11 +37,9 @@ def check(config: RunConfig) -> None:
     data = stand_in(config)
     make_criterion(config)
     for field, value in own_functions(config).items():
-        if field in ("optimizer", "lr_schedule"):
+        if field in ("optimizer", "lr_schedule", "data"):
             import_string(field, value)
-    if data is None:
-        import_string("data", config.data)
-    else:
+    if data is not None:
         data = rows_of(data) if takes_rows(config) else data
         check_data(config, data)
     model = build_model(config, _UNKNOWN_CLASSES) if data is None else build_model(config, data.scores, data.sample)

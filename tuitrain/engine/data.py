@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
+from pathlib import Path
 
+import msgspec
 import torch
 
+from tuitrain.array_files import is_array_file, named_in
 from tuitrain.config import RunConfig
 from tuitrain.engine.datasets.cifar import CLASSES, check_batches, read_cifar10
 from tuitrain.engine.datasets.custom import load_custom
@@ -14,7 +17,9 @@ from tuitrain.engine.datasets.imagefolder import load_imagefolder, scan
 from tuitrain.engine.datasets.samples import Dataset, Split, batch, images, rows_of, to_device
 from tuitrain.engine.datasets.synthetic import random_samples, synthetic_images
 from tuitrain.events import Notice, Progress
-from tuitrain.paths import batches_folder, data_folder, expected_data, find_cifar10
+from tuitrain.import_strings import is_import_string
+from tuitrain.paths import batches_folder, data_path, expected_data, find_cifar10
+from tuitrain.text import clean
 
 __all__ = ["Dataset", "Split", "batch", "fetch_cifar10", "load_data", "rows_of", "stand_in", "to_device"]
 
@@ -39,10 +44,13 @@ def load_data(config: RunConfig, ending: Callable[[], bool]) -> Generator[Notice
         return read_cifar10(folder, "cifar10")
     if config.data == "auto":
         return (yield from _auto())
-    own = data_folder(config.data)
+    own = data_path(config.data)
     if own is None:
         yield Progress(phase=f"calling {config.data}")
         return (yield from load_custom(config, ending))
+    if is_array_file(own):
+        yield Progress(phase=f"reading {clean(own.name)}")
+        return (yield from load_custom(msgspec.structs.replace(config, data=str(own)), ending))
     batches = batches_folder(own)
     if batches is not None:
         return read_cifar10(batches, str(own))
@@ -53,18 +61,20 @@ def stand_in(config: RunConfig) -> Dataset | None:
     """Samples such as `load_data` would give, as far as that can be told before anything is decoded or downloaded.
 
     Returns:
-        Black images of the right classes in the place of images; `None` where the data comes from a person's own function.
+        Black images of the right classes in the place of images; `None` where the data comes from a person's function or file of arrays.
 
     Raises:
-        ConfigError: there is no such data, or a folder that cannot be trained on.
+        ConfigError: there is no such data, or a folder or a file that cannot be trained on.
     """
     source, kind = expected_data(config.data)
     if kind == "custom":
+        if not is_import_string(source):
+            named_in(Path(source))
         return None
     if kind == "random":
         return _random(config)
     classes: tuple[str, ...] = CLASSES
-    own = data_folder(config.data)
+    own = data_path(config.data)
     if own is not None and (batches := batches_folder(own)) is not None:
         check_batches(batches)
     elif own is not None:

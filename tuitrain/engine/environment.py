@@ -20,7 +20,8 @@ READ_ANEW = "read_anew_for_scores"
 SIDE = "image_side"
 """In the environment of a run with images of a person's `Dataset` that were brought to so many pixels in height and in width."""
 PARTS, ALONE = "data_parts", "one data set"
-"""In the environment of a run whose data a person's code does not give as a pair: what it calls the parts, or that there is only one."""
+"""In the environment of a run whose data a person's code does not give as a pair: what it calls the parts, or that there is only one; of a
+file what it calls the arrays."""
 OF_LOADERS = "data_of_loaders"
 """In the environment of a run whose data a person's code gives as loaders: which of the two parts."""
 

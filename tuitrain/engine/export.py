@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import torch
 
+from tuitrain.array_files import named_in
 from tuitrain.config import OF_CLASSES, ConfigError, RunConfig
 from tuitrain.engine import checkpoint
 from tuitrain.engine.environment import ALONE, OF_LOADERS, PARTS, READ_ANEW, SEVERAL, SIDE
@@ -19,6 +20,7 @@ from tuitrain.engine.script.facts import Facts
 from tuitrain.engine.script.parts import data_part, header, model_part, training_part
 from tuitrain.events import DataKind, RunStarted
 from tuitrain.files import written_where_asked
+from tuitrain.import_strings import is_import_string
 from tuitrain.paths import CHECKPOINTS, best_name, expected_data
 from tuitrain.recipes import TRAINED_BEFORE
 from tuitrain.text import clean
@@ -42,7 +44,7 @@ def script(config: RunConfig, started: RunStarted | None = None, environment: Ma
         environment: what else decided the run's numbers, as its `run.toml` says.
 
     Raises:
-        ConfigError: without `started`, the data is not there.
+        ConfigError: without `started`, the data is not there, or a file of it cannot be read.
     """
     if started is None:
         data, kind = expected_data(config.data)
@@ -57,7 +59,7 @@ def script(config: RunConfig, started: RunStarted | None = None, environment: Ma
         whole=environment.get("inputs") == "whole numbers" if environment else None,
         several=_several(environment.get(SEVERAL)),
         given=arguments_of_run(config, environment),
-        parts=_parts(environment.get(PARTS)),
+        parts=_parts(environment.get(PARTS)) or _untried_parts(config, kind),
         of_loaders=tuple(name for name in ("train", "test") if name in str(environment.get(OF_LOADERS, "")).split(", ")),
         side=side if isinstance(side, int) else None,
         large=environment.get("images") == "large" if environment else are_large((3, config.image_size, config.image_size)),
@@ -83,6 +85,11 @@ def _parts(noted: Any) -> tuple[str, ...]:
     if not isinstance(noted, str):
         return ()
     return ("",) if noted == ALONE else tuple(noted.split(", "))
+
+
+def _untried_parts(config: RunConfig, kind: DataKind) -> tuple[str, ...]:
+    """What a run that begins now would call the parts of its data, as far as that can be told before it is made."""
+    return named_in(Path(config.data)).taken if kind == "custom" and not is_import_string(config.data) else ()
 
 
 def export_weights(folder: Path, output: Path) -> tuple[Path, str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from tuitrain.config import BUILT_IN_WORDS, DATA, ConfigError, RunConfig
 from tuitrain.events import Notice
 from tuitrain.import_strings import is_import_string
-from tuitrain.paths import CONFIG, NoSuchFolder, data_folder
+from tuitrain.paths import CONFIG, NoSuchFolder, data_path
 from tuitrain.python import is_in, may_import, no_module
 from tuitrain.text import clean, readable
 
@@ -55,7 +55,7 @@ def place_of_code(config: RunConfig) -> dict[str, str]:
 def _packages(config: RunConfig) -> dict[str, str]:
     """By field, the first name of the module that an import string names."""
     own = {field: getattr(config, field) for field in BUILT_IN_WORDS}
-    if config.data not in DATA and data_folder(config.data) is None:
+    if config.data not in DATA and data_path(config.data) is None:
         own["data"] = config.data
     return {field: value.partition(":")[0].partition(".")[0] for field, value in own.items() if is_import_string(value)}
 

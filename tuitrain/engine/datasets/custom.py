@@ -1,4 +1,4 @@
-"""Data from the person's own function."""
+"""Data from the person's own function, or a file of arrays."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MAX_CLASSES = 1_000_000
 
 
 def load_custom(config: RunConfig, ending: Callable[[], bool]) -> Generator[Notice | Progress, None, Dataset]:
-    """What the function named by `config.data` returns, checked; see `own_parts` for the ways in which it may.
+    """What the function named by `config.data` returns, or the file holds, checked; see `own_parts` for the ways in which it may.
 
     Each of the two parts is a pair `(inputs, labels)` of tensors or NumPy's arrays, and the second one `None` when there is no test set.
     Inputs [N, ...] are uint8 (divided by 255 for the model), other whole numbers (int64 for the model) or floats. Labels [N] or [N, ...]
@@ -40,10 +40,12 @@ def load_custom(config: RunConfig, ending: Callable[[], bool]) -> Generator[Noti
         ending: asked now and then; `True` ends it.
 
     Raises:
-        ConfigError: the function cannot be imported, raises, or returns something else.
+        ConfigError: the function cannot be imported, raises, or returns something else; or the file cannot be read.
         Interrupted: `ending` said so.
     """
     parts = own_parts(config)
+    if parts.said:
+        yield Notice(text=parts.said)
     if parts.names == ("",):
         yield Notice(text=f"Data: {config.data} is one data set: all of it is trained with, and there is no test data.")
     if parts.of_loaders:
@@ -166,7 +168,10 @@ def _tensor(told: str, value: Any) -> Tensor:
     try:
         tensor = as_tensor(value)
     except (TypeError, ValueError):
-        raise ConfigError(f"{told} are an array of {value.dtype}; they must be numbers in the order of this machine's bytes.") from None
+        are_words = isinstance(value, np.ndarray) and value.dtype.kind in "SU"
+        way = ", as numpy.unique(…, return_inverse=True)[1] makes them of words" if are_words else ""
+        wanted = f"they must be numbers in the order of this machine's bytes{way}"
+        raise ConfigError(f"{told} are an array of {value.dtype}; {wanted}.") from None
     if kind := special_kind(tensor):
         raise ConfigError(f"{told} are {kind} tensor; they must be an ordinary one, with a value in each place.")
     return tensor

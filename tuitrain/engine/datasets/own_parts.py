@@ -1,18 +1,21 @@
-"""The two parts of data that a person's code makes, in whichever of the usual ways it gives them."""
+"""The two parts of a person's own data: what their code makes, in whichever of the usual ways it gives them, or a file of arrays."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from torch.utils.data import BatchSampler, DataLoader, IterableDataset, RandomSampler, SequentialSampler, default_collate
 
+from tuitrain.array_files import named_in
 from tuitrain.config import ConfigError, RunConfig
 from tuitrain.engine.datasets.torch_samples import is_readable
 from tuitrain.engine.own.arguments import DOWNLOAD, NOT_CALLED, ROOT, SPLIT, TRAIN, arguments
 from tuitrain.engine.own.imports import called, import_string
 from tuitrain.image_folders import TEST_PARTS, TRAIN_PART
+from tuitrain.import_strings import is_import_string
 from tuitrain.paths import cached_datasets
 from tuitrain.text import clean, first_few
 
@@ -26,30 +29,43 @@ class Parts:
 
     Attributes:
         train, test: each (inputs, labels), a torch `Dataset`, or something else that nobody has looked at; `None` without test data.
-        names: what they are called where they were the values of a dict; "" where there was one data set alone, empty of a pair.
+        names: what they are called where they were the values of a dict, and of a file the arrays, inputs and labels of each; "" where
+            there was one data set alone, empty of a pair.
         of_loaders: which of them are the data sets of loaders.
+        said: a sentence on what was taken of a file.
     """
 
     train: Any
     test: Any
     names: tuple[str, ...] = ()
     of_loaders: tuple[str, ...] = ()
+    said: str = ""
 
 
 def own_parts(config: RunConfig) -> Parts:
-    """What `config.data` names, called where it is a function or a class.
+    """What `config.data` names, called where it is a function or a class, or what is in the file whose absolute path it is.
 
     It is, or returns, the two parts, with `None` in the second place where there is no test data; a dict of them; or the training part
     alone. With a parameter `train`, or `split`, it is called for each of the two, and returns that. Of a `DataLoader` that does nothing but
     cut batches, the data set is taken.
 
     Raises:
-        ConfigError: it cannot be imported, raises, or is something else.
+        ConfigError: it cannot be imported or read, raises, or is something else.
     """
+    if not is_import_string(config.data):
+        return _of_file(Path(config.data))
     parts = _made(config)
     found = {"train": parts.train, "test": parts.test}
     loaders = tuple(name for name, part in found.items() if _only_cuts(part))
     return replace(parts, **{name: found[name].dataset for name in loaders}, of_loaders=loaders)
+
+
+def _of_file(file: Path) -> Parts:
+    from tuitrain.engine.datasets import arrays  # with it comes Pillow
+
+    named = named_in(file)
+    train, test = arrays.read(file, named)
+    return Parts(train, test, named.taken, said=arrays.in_words(file, named))
 
 
 def _made(config: RunConfig) -> Parts:

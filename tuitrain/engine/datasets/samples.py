@@ -126,7 +126,8 @@ class Dataset:
         train: samples in training order.
         test: samples to evaluate on, or `None`.
         classes: the name of each class number; empty where the labels are none.
-        parts: what a person's data calls its parts; "" where it is one data set alone, empty where it is a pair.
+        parts: what a person's data calls its parts, and a file its arrays, inputs and labels of each; "" where it is one data set alone,
+            empty where it is a pair.
         of_loaders: which of the two, "train" and "test", a person's code gives as loaders.
     """
 

@@ -12,7 +12,7 @@ from tuitrain.engine.datasets.sample import for_model, is_whole
 from tuitrain.engine.datasets.synthetic import random_samples, synthetic_images
 from tuitrain.engine.datasets.torch_samples import as_tensor, pair
 from tuitrain.engine.own.arguments import CONFIG, DOWNLOAD, NOT_CALLED, NUM_CLASSES, ROOT, SPLIT, TRAIN
-from tuitrain.engine.script import ranks
+from tuitrain.engine.script import array_file, ranks
 from tuitrain.engine.script.facts import Facts
 from tuitrain.engine.script.speedrun import is_fitted
 from tuitrain.engine.seeding import mixed, seed_sample
@@ -59,15 +59,18 @@ def loading(config: RunConfig, facts: Facts) -> tuple[str, str]:
     own = f"\n{inspect.getsource(pair)}\n\n{inspect.getsource(as_tensor)}\n\n"
     own += "" if facts.several is None else _listed(facts.several)
     own += _ONE.format(value=_value(facts), **_LABELS[targets]) if facts.several is None else _SEVERAL.format(**_LABELS[targets])
+    called = "a file of arrays" if array_file.is_file(config, facts) else "your own"
     if facts.scores is not None:
-        return "your own", own + _anew(config, facts, facts.scores)
-    own += f"\n\n{_parts(facts)}{_IN_MEMORY}{_TEST_IN_MEMORY}"
+        return called, own + _anew(config, facts, facts.scores)
+    own += f"\n\n{_parts(config, facts)}{_IN_MEMORY}{_TEST_IN_MEMORY}"
     counts = not is_import_string(config.model) or NUM_CLASSES in facts.given["model"]
-    return "your own", own + _counted(config, targets) if counts else own
+    return called, own + _counted(config, targets) if counts else own
 
 
-def _parts(facts: Facts) -> str:
+def _parts(config: RunConfig, facts: Facts) -> str:
     """The code that makes the two parts."""
+    if array_file.is_file(config, facts):
+        return array_file.parts(config, facts)
     return _made_parts(facts) + "".join(f"{name} = {name}.dataset\n" for name in facts.of_loaders)
 
 
@@ -112,7 +115,7 @@ def _anew(config: RunConfig, facts: Facts, scores: int) -> str:
     lines += [f"num_classes = {scores}"]
     if is_fitted(config):
         lines.append(f"train_inputs, _ = next(read(train, 0, [range(min({FIT_SAMPLES}, len(train)))]))")
-    return f"\n\n{read}\n\n{_parts(facts)}{_TEST_IN_MEMORY}" + "".join(f"{line}\n" for line in lines)
+    return f"\n\n{read}\n\n{_parts(config, facts)}{_TEST_IN_MEMORY}" + "".join(f"{line}\n" for line in lines)
 
 
 def train_count(scores: int | None) -> str:

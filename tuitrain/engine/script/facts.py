@@ -19,7 +19,8 @@ class Facts:
         whole: the inputs are whole numbers, such as those of tokens; `None` where nobody has looked.
         several: what the network calls its inputs, in their order and "" for each where it does not; `None` where there is only one.
         given: what the person's own functions are called with, by their fields.
-        parts: what a person's data calls its parts; "" where it is one data set alone, empty where it is a pair.
+        parts: what a person's data calls its parts, and a file its arrays, inputs and labels of each; "" where it is one data set alone,
+            empty where it is a pair.
         of_loaders: which of the two, "train" and "test", a person's code gives as loaders.
         side: to how many pixels, in height and in width, images of a person's `Dataset` are brought; `None` where they are as it has them.
         large: the images are large, see `models.are_large`.

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from tuitrain.config import LOSSES, RunConfig, own_functions
 from tuitrain.engine.own.arguments import CONFIG, NOT_CALLED, Arguments
-from tuitrain.engine.script import data, ranks, speedrun
+from tuitrain.engine.script import array_file, data, ranks, speedrun
 from tuitrain.engine.script.devices import is_numbered, needs_copy
 from tuitrain.engine.script.facts import Facts
 from tuitrain.engine.script.weights import reads_safetensors
@@ -25,6 +25,10 @@ def imports(config: RunConfig, facts: Facts) -> list[str]:
     others |= {"from safetensors.torch import load_file"} if reads_safetensors(config) else set()
     standard |= data.STANDARD_IMPORTS.get(kind, frozenset())
     others |= data.OTHER_IMPORTS.get(kind, frozenset())
+    if array_file.is_file(config, facts):
+        of_file = array_file.imports(facts)
+        standard |= of_file[0]
+        others |= of_file[1]
     if facts.scores is not None:
         standard |= {"import hashlib", "import os"}
         others |= {"from torch.utils.data import DataLoader, Dataset"}

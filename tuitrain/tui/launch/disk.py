@@ -9,10 +9,12 @@ from pathlib import Path
 import msgspec
 
 from tuitrain import paths
+from tuitrain.array_files import is_array_file, names_in, sorted_out
 from tuitrain.config import DATA
 from tuitrain.files import mode_at
 from tuitrain.image_folders import TRAIN_PART, folders_in, layout_of
 from tuitrain.import_strings import is_import_string
+from tuitrain.text import clean
 from tuitrain.tui.launch import last
 from tuitrain.tui.launch.own_recipes import OwnRecipe, own_recipes
 
@@ -40,9 +42,11 @@ def look(data: str) -> Disk:
 
 
 def look_behind(data: str) -> Folder:
-    """What stands behind a folder's path or an import string."""
+    """What stands behind a path or an import string."""
     folder = Path(os.path.expanduser(data))
     try:
+        if is_array_file(folder):
+            return _arrays(data, folder)
         mode = mode_at(folder)
         if mode is None or not stat.S_ISDIR(mode):
             return _no_folder(data, mode is not None)
@@ -61,9 +65,21 @@ def look_behind(data: str) -> Folder:
     return Folder(data, f"a folder with train/ and {layout.test}/")
 
 
+def _arrays(data: str, file: Path) -> Folder:
+    try:
+        named = sorted_out(names_in(file))
+    except ValueError:
+        return Folder(data, "this is no file of arrays", bad=True)
+    if named is None:
+        return Folder(data, "it has no arrays x_train and y_train", bad=True)
+    if named.test is None:
+        return Folder(data, f"{clean(named.train[0])}: a fifth is held out")
+    return Folder(data, f"arrays {clean(named.train[0])} and {clean(named.test[0])}")
+
+
 def _no_folder(data: str, exists: bool) -> Folder:
     if exists:
-        return Folder(data, "this is a file, not a folder", bad=True)
+        return Folder(data, "this is no folder and no .npz file", bad=True)
     if is_import_string(data):
         return Folder(data, "Python code makes it")
     return Folder(data, "there is no such folder", bad=True)

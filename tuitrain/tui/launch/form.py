@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from tuitrain import paths
+from tuitrain.array_files import SUFFIX
 from tuitrain.config import (
     BUILT_IN_WORDS,
     DATA,
@@ -28,7 +29,7 @@ from tuitrain.tui.launch.own_recipes import OwnRecipe
 from tuitrain.tui.launch.recipe_file import RecipeFile
 from tuitrain.tui.launch.rows import FIELDS, FURTHER, GO_WITH, Field
 
-FOLDER = "a folder…"
+TYPED_PATH = "a path…"
 TYPED = "type it…"
 
 
@@ -72,7 +73,7 @@ class Form:
         current = self.text(field)
         if field == "data":
             offered = self._offered_data()
-            return (*offered, *(() if current in offered else (current,)), FOLDER)
+            return (*offered, *(() if current in offered else (current,)), TYPED_PATH)
         if field == "device":
             offered = ("auto", *self.devices)
             return (*(() if current in offered else (current,)), *offered, TYPED)
@@ -84,7 +85,7 @@ class Form:
     def wanted(self, field: str) -> str:
         """What may be typed where a value is not chosen; nothing for a row of numbers or of a name."""
         if field == "data":
-            return f"{', '.join(self._offered_data())} or the path of a folder"
+            return f"{', '.join(self._offered_data())} or a path (folder, {SUFFIX})"
         if field in BUILT_IN_WORDS:
             return "your own, as module:name"
         return "auto, auto:2, cpu, cuda:0, or several with commas" if field == "device" else ""

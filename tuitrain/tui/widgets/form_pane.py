@@ -7,7 +7,9 @@ from collections.abc import Callable
 from rich.cells import cell_len
 from textual.strip import Strip
 
+from tuitrain.array_files import SUFFIX
 from tuitrain.config import BUILT_IN_WORDS, RunConfig
+from tuitrain.paths import WEIGHTS
 from tuitrain.tui.launch.fetch import Fetch
 from tuitrain.tui.launch.form import Form
 from tuitrain.tui.launch.hints import Machine
@@ -32,8 +34,8 @@ _BELOW = 6
 """Lines for what Enter will do and the equal command line, which further rows leave."""
 LONG = ("recipe", "model", "data", "device", "name", "loss", "optimizer", "lr_schedule", "weights", "note", "on_end")
 """Fields whose values may be longer than their column."""
-PATHS = ("data", "weights")
-"""Fields whose values may be paths."""
+PATHS = {"data": (SUFFIX,), "weights": WEIGHTS}
+"""Fields whose values may be paths, and how the names of the files end that suit them."""
 _GROUPS_END_AFTER = ("data", "strategy", "batch_size", "precision", "name", "warmup_steps", "weights", "deterministic", "keep_checkpoints")
 _MOVING = (("↑↓", "move"), ("space", "change"))
 _ON_PATH = (("/", "a path"), ("space", "change"))

@@ -18,7 +18,7 @@ from tuitrain.text import one_line
 from tuitrain.tui.launch import last
 from tuitrain.tui.launch.disk import Disk, look
 from tuitrain.tui.launch.fetch import Fetch
-from tuitrain.tui.launch.form import FOLDER, TYPED
+from tuitrain.tui.launch.form import TYPED, TYPED_PATH
 from tuitrain.tui.launch.hints import Machine
 from tuitrain.tui.launch.neighbours import Neighbours
 from tuitrain.tui.launch.rows import FIELDS
@@ -161,7 +161,7 @@ class Launcher(FormPane, can_focus=True):
         if not self._options(field):
             return
         option = self.form.cycle(field, by)
-        if option in (FOLDER, TYPED):
+        if option in (TYPED_PATH, TYPED):
             text = self.form.text(field)
             self._open_editor("" if text in (*DATA, *chain(*BUILT_IN_WORDS.values()), "auto", *self.form.devices) else text)
             return
@@ -344,7 +344,7 @@ class Launcher(FormPane, can_focus=True):
         if field in PATHS:
             from tuitrain.tui.launch.completion import Paths  # not for the first frame
 
-            suggester = Paths(files=field == "weights")
+            suggester = Paths(PATHS[field])
         self._editor.open("" if text == "none" and field in _MAY_BE_NONE else text, self.form.wanted(field), suggester)
         self._place_editor()
 
