@@ -84,9 +84,9 @@ def archive_in(folder: Path) -> str | None:
     return _first(folder, lambda entry: is_archive(entry.name))
 
 
-def file_in(folder: Path) -> str | None:
-    """A visible file in the folder, as far as that can be read."""
-    return _first(folder, lambda entry: not entry.name.startswith(".") and entry.is_file())
+def file_in(folder: Path, end: str = "") -> str | None:
+    """A visible file in the folder whose name ends so, as far as that can be read."""
+    return _first(folder, lambda entry: entry.name.endswith(end) and not entry.name.startswith(".") and entry.is_file())
 
 
 def _first(folder: Path, fits: Callable[[os.DirEntry[str]], bool]) -> str | None:

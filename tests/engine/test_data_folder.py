@@ -423,6 +423,11 @@ def test_what_is_still_packed_is_named(tmp_path: Path) -> None:
     assert refused(tmp_path).endswith("It has 'Train': rename that to 'train'.")
 
 
+def test_a_file_of_arrays_in_it_is_named(tmp_path: Path) -> None:
+    (tmp_path / "digits.npz").touch()
+    assert refused(tmp_path).endswith("or <class>/ alone. The file of arrays 'digits.npz' in it is data by itself.")
+
+
 def test_missing_parts_are_named_with_a_hint(folder: Path) -> None:
     (folder / "test").rename(folder / "Val")
     assert refused(folder).endswith(

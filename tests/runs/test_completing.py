@@ -87,7 +87,7 @@ def test_where_runs_cannot_be_read_nothing_is_offered(tmp_path, monkeypatch):
         ("run s", ["seed-cnn", "speedrun-94"]),
         ("run ./m", ["file"]),
         ("run seed-cnn --data s", ["synthetic"]),
-        ("run seed-cnn --data /da", ["dir"]),
+        ("run seed-cnn --data /da", ["file"]),
         ("run seed-cnn --strategy d", ["dp", "ddp"]),
         ("run seed-cnn --precision ", ["fp32", "bf16", "fp64", "tf32"]),
         ("run seed-cnn --device c", ["cpu", "cuda"]),

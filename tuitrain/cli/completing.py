@@ -61,10 +61,10 @@ def recipe(ctx: click.Context, param: click.Parameter, typed: str) -> list[Compl
 
 
 def data(ctx: click.Context, param: click.Parameter, typed: str) -> list[CompletionItem]:
-    """A built-in data set, else a folder."""
+    """A built-in data set, else a folder or a file."""
     from tuitrain.config import DATA
 
-    return _beginning(DATA, typed) or [CompletionItem(typed, type="dir")]
+    return _beginning(DATA, typed) or [CompletionItem(typed, type="file")]
 
 
 def _beginning(offered: Sequence[str], typed: str) -> list[CompletionItem]:

@@ -38,7 +38,7 @@ def _run_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--data",
             metavar="auto|cifar10|synthetic|random|PATH",
             shell_complete=completing.data,
-            help="What to train on; a function of your own goes as my_package.data:make_data.",
+            help="What to train on: a folder, a .npz file, or a function of your own, as my_package.data:make_data.",
         ),
         click.option(
             "--device",

@@ -8,6 +8,7 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from tuitrain.array_files import SUFFIX
 from tuitrain.config import ConfigError, RunConfig
 from tuitrain.engine.control import Interrupted
 from tuitrain.engine.datasets.folder_contents import Contents, Listing, in_part
@@ -128,6 +129,8 @@ def _hint(folder: Path, here: list[str]) -> str:
         return f" {clean(packed)!r} in it is to be unpacked."
     if holds_images(folder):
         return " It holds images itself; those of each class must be in a folder of their own."
+    if arrays := file_in(folder, SUFFIX):
+        return f" The file of arrays {clean(arrays)!r} in it is data by itself."
     if other := file_in(folder / here[0]) if here else None:
         return f" '{clean(here[0])}/{clean(other)}' in it is no image that is taken ({', '.join(SUFFIXES)})."
     return " Other data comes from a function of your own: my_package.data:make_data."

@@ -82,4 +82,4 @@ def _no_folder(data: str, exists: bool) -> Folder:
         return Folder(data, "this is no folder and no .npz file", bad=True)
     if is_import_string(data):
         return Folder(data, "Python code makes it")
-    return Folder(data, "there is no such folder", bad=True)
+    return Folder(data, "an address: fetch it first" if "://" in data else "there is no such folder", bad=True)
