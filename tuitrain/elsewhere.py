@@ -52,10 +52,29 @@ CALLED_ELSEWHERE = {
     **dict.fromkeys(("net", "network", "arch"), "model"),
     **{"gpu": "device", "gpus": "device", "pretrained": "weights", "criterion": "loss"},
     **{"optim": "optimizer", "scheduler": "lr_schedule", "lr_scheduler": "lr_schedule"},
-    **{"log_interval": "log_every_steps", "save_every": "checkpoint_every_steps"},
+    **dict.fromkeys(("log_interval", "log_freq", "print_freq"), "log_every_steps"),
+    **{"save_every": "checkpoint_every_steps", "save_freq": "checkpoint_every_steps", "torch_compile": "compile"},
+    **dict.fromkeys(("num_gpus", "n_gpus", "accelerator"), "device"),
+    **dict.fromkeys(("iters", "iterations"), "max_steps"),
+    **dict.fromkeys(("img_size", "imgsz", "resolution", "input_size"), "image_size"),
+    **dict.fromkeys(("warmup", "warmup_epochs", "warmup_iters"), "warmup_steps"),
+    **dict.fromkeys(("aug", "augmentation", "augmentations"), "augment"),
+    **dict.fromkeys(("ema", "swa"), "averaging"),
+    **dict.fromkeys(("root", "train_dir"), "data"),
+    **dict.fromkeys(("experiment", "project", "tag"), "name"),
+    **{"num_nodes": "nnodes", "master_addr": "rdzv_endpoint", "master_port": "rdzv_endpoint"},
 }
 """Fields by what other programs call them, where that is not alike enough to be guessed."""
 _ACCUMULATING = ("accumulate_grad_batches", "gradient_accumulation_steps", "accumulation_steps", "accumulate_steps", "grad_accum")
+BY_ITS_VALUE = {
+    **{"cpu": "device=cpu", "no_cuda": "device=cpu", "cuda": "device=cuda"},
+    **{"ddp": "strategy=ddp", "distributed": "strategy=ddp", "dp": "strategy=dp", "data_parallel": "strategy=dp"},
+    **{"bf16": "precision=bf16", "bfloat16": "precision=bf16", "tf32": "precision=tf32", "fp64": "precision=fp64"},
+    "no_shuffle": "shuffle=false",
+}
+"""Fields with their values by what other programs have an option alone for."""
+_OWN_SCHEDULE = "A schedule of your own does so: --set lr_schedule=MODULE:NAME."
+_OWN_OPTIMIZER = "An optimizer of your own does so: --set optimizer=MODULE:NAME."
 _OTHERWISE = {
     **dict.fromkeys(
         _ACCUMULATING, "A batch is taken in parts where a device is named several times, as in device=cuda:0,cuda:0 with strategy=split."
@@ -63,6 +82,35 @@ _OTHERWISE = {
     **dict.fromkeys(
         ("workers", "num_workers"), "Samples that are read anew in each epoch are read by a process for each core but one, 16 at most."
     ),
+    **dict.fromkeys(
+        ("patience", "early_stopping", "early_stop"),
+        "The best checkpoint is kept whatever comes after it; `tuitrain stop RUN`, or x in the app, ends a run before its last epoch.",
+    ),
+    **dict.fromkeys(
+        ("val_split", "val_size", "test_split", "test_size"),
+        "Of a folder or a file of arrays that has no test data, a fifth is held out to test with.",
+    ),
+    **dict.fromkeys(("val_interval", "eval_interval", "eval_every"), "A run evaluates after each epoch and at its end."),
+    **dict.fromkeys(
+        ("wandb", "wandb_project", "logger", "log_dir", "logdir", "tensorboard"),
+        "The folder of each run, which `tuitrain show RUN` names, has files for TensorBoard.",
+    ),
+    **dict.fromkeys(
+        ("resume", "resume_from", "checkpoint", "ckpt", "ckpt_path"),
+        "`tuitrain resume RUN` goes on with a run; a new one begins with the weights of a file by --set weights=FILE.",
+    ),
+    **dict.fromkeys(("output", "out", "output_dir", "out_dir", "save_dir"), "--runs-dir DIR says where the folders of the runs are."),
+    "num_classes": "The data says how many classes there are.",
+    "drop_last": "No sample is dropped: the last batch of an epoch has those that are left.",
+    **dict.fromkeys(
+        ("nproc_per_node", "world_size"), "There are as many processes as devices: --device cuda:0-3 --strategy ddp trains with four."
+    ),
+    "fsdp": "Each device holds the whole network; ddp, dp and split share the batch.",
+    **dict.fromkeys(("gamma", "step_size", "lr_step_size", "milestones", "min_lr", "eta_min"), _OWN_SCHEDULE),
+    **dict.fromkeys(("betas", "eps", "amsgrad"), _OWN_OPTIMIZER),
+    **dict.fromkeys(("mixup", "cutmix", "transform", "transforms"), "A torch Dataset of your own does so: --data MODULE:NAME."),
+    **dict.fromkeys(("profile", "profiler"), "The app splits a step into its phases: i on a run."),
+    **{"dry_run": "--max-steps 1 trains one step.", "quiet": "--detach prints the run's id alone."},
 }
 """What other programs have a field for, and how it is done here."""
 
@@ -74,6 +122,7 @@ _PRECISIONS = {
 """Precisions by what other programs call them."""
 _HALVES = ("fp16", "float16", "half", "16", "16_mixed", "amp", "mixed")
 """Those of 16 bits that are not here."""
+_NO_HALVES = " Of 16 bits there is precision=bf16, in which no loss has to be scaled."
 
 
 def command_meant(words: Sequence[str], commands: Collection[str], recipes: Collection[str]) -> str:
@@ -102,14 +151,18 @@ def called_elsewhere(word: str) -> str | None:
 
 def done_otherwise(word: str) -> str:
     """How what other programs have a field `word` for is done here, as a further sentence; empty where nothing is known."""
-    how = _OTHERWISE.get(_as_field(word))
-    return f" {how}" if how else ""
+    word = _as_field(word)
+    if word in _HALVES:
+        return _NO_HALVES
+    if value := BY_ITS_VALUE.get(word):
+        return f" It is the value of a field: --set {value}."
+    return f" {how}" if (how := _OTHERWISE.get(word)) else ""
 
 
 def precision_meant(word: str) -> str:
     """The precision that other programs call `word`, as a further sentence; empty where none is known."""
     if (word := _as_field(word)) in _HALVES:
-        return " Of 16 bits there is bf16, in which no loss has to be scaled."
+        return _NO_HALVES
     return f" Did you mean {_PRECISIONS[word]!r}?" if word in _PRECISIONS else ""
 
 

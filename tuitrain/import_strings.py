@@ -52,6 +52,11 @@ def network_named(value: str) -> str:
     return value if is_import_string(value) else next(iter(_known("model", value)), "")
 
 
+def data_named(value: str) -> str:
+    """The import string of the data that a person named where something else belongs, as torchvision's; else empty."""
+    return next(iter(_known("data", value)), "")
+
+
 def of_file(path: str, name: str) -> str:
     """The import string of what a file defines: `my_package/nets.py` is the module my_package.nets. Of paths from the root it is none."""
     return f"{path.removeprefix('./').removesuffix(_FILE).replace('/', '.')}:{name}"

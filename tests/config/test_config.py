@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tuitrain.cli.training import run
 from tuitrain.config import DEFAULTS, FIELDS, RECIPES, ConfigError, RunConfig, allowed, check_field, parse_device, with_changes
-from tuitrain.elsewhere import CALLED_ELSEWHERE
+from tuitrain.elsewhere import BY_ITS_VALUE, CALLED_ELSEWHERE
 from tuitrain.events import PUBLIC, Step
 from tuitrain.recipes import command_line, load_recipe, recipe_for, recipe_summary, recipe_text, to_toml
 from tuitrain.text import clean, clean_lines
@@ -38,8 +38,32 @@ def test_what_other_programs_call_a_field_is_none_here() -> None:
 @pytest.mark.parametrize(
     ("said", "hint"),
     [
-        ("fp16", "Of 16 bits there is bf16, in which no loss has to be scaled."),
-        ("16-mixed", "Of 16 bits there is bf16, in which no loss has to be scaled."),
+        ("patience", "The best checkpoint is kept whatever comes after it;"),
+        ("ddp", "It is the value of a field: --set strategy=ddp."),
+        ("no_cuda", "It is the value of a field: --set device=cpu."),
+        ("half", "Of 16 bits there is precision=bf16,"),
+        ("imgsz", "Did you mean 'image_size'?"),
+        ("warmup-epochs", "Did you mean 'warmup_steps'?"),
+        ("gamma", "A schedule of your own does so: --set lr_schedule=MODULE:NAME."),
+    ],
+)
+def test_a_field_of_other_programs_is_told_how_it_is_done_here(said: str, hint: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        with_changes(DEFAULTS, {said: "1"}, from_text=True)
+    assert str(error.value).startswith(f"{said}: there is no such field. {hint}")
+
+
+@pytest.mark.parametrize("value", BY_ITS_VALUE.values())
+def test_a_value_that_is_named_in_the_place_of_a_field_is_one(value: str) -> None:
+    field, _, of_field = value.partition("=")
+    with_changes(DEFAULTS, {field: of_field}, from_text=True)
+
+
+@pytest.mark.parametrize(
+    ("said", "hint"),
+    [
+        ("fp16", "Of 16 bits there is precision=bf16, in which no loss has to be scaled."),
+        ("16-mixed", "Of 16 bits there is precision=bf16, in which no loss has to be scaled."),
         ("bfloat16", "Did you mean 'bf16'?"),
         ("float32", "Did you mean 'fp32'?"),
         ("double", "Did you mean 'fp64'?"),
@@ -498,6 +522,8 @@ def test_an_unknown_recipe_and_a_missing_file_are_told_apart() -> None:
     [
         ("my_nets:Net", "A network is given by --set model=my_nets:Net."),
         ("resnet50", "A network is given by --set model=torchvision.models:resnet50."),
+        ("cifar10", "Data is given by --data cifar10."),
+        ("fashion-mnist", "Data is given by --data torchvision.datasets:FashionMNIST."),
         ("resnet_18", "Did you mean 'resnet18'?"),
     ],
 )

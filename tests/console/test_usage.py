@@ -75,7 +75,8 @@ def test_a_run_that_goes_on_says_that_it_keeps_a_field(option: str) -> None:
     field = option[2:].replace("-", "_")
     with pytest.raises(click.NoSuchOption) as refused:
         resume.make_context("resume", ["last", option, "0.9"])
-    kept = f"a run that goes on keeps its {field}; only device, strategy, epochs, max_steps may be changed."
+    another = "U in the app's list of runs begins another run with its weights."
+    kept = f"a run that goes on keeps its {field}; only device, strategy, epochs, max_steps may be changed. {another}"
     assert sentence_of(refused.value) == f"{option}: {kept}"
 
 

@@ -433,6 +433,11 @@ def test_on_other_devices_the_outputs_are_no_more_gathered_where_they_were(run: 
     assert plan(run, {"device": "cuda:0"}) == msgspec.structs.replace(before, device="cuda:0", strategy="auto", output_device=None)
 
 
+_MAY_BE_CHANGED = (
+    "only device, strategy, epochs, max_steps may be changed. U in the app's list of runs begins another run with its weights."
+)
+
+
 @pytest.mark.parametrize(
     ("state", "changes", "sentence"),
     [
@@ -446,11 +451,11 @@ def test_on_other_devices_the_outputs_are_no_more_gathered_where_they_were(run: 
             {"max_steps": "10"},
             "RUN: {run} has done 20 steps, and with max_steps = 10 there are no more than 10; give --max-steps a larger number.",
         ),
-        ({}, {"lr": "0.5"}, "lr: a run that goes on keeps its lr; only device, strategy, epochs, max_steps may be changed."),
+        ({}, {"lr": "0.5"}, f"lr: a run that goes on keeps its lr; {_MAY_BE_CHANGED}"),
         (
             {"state": "running"},
             {"seed": "x"},
-            "seed: a run that goes on keeps its seed; only device, strategy, epochs, max_steps may be changed.",
+            f"seed: a run that goes on keeps its seed; {_MAY_BE_CHANGED}",
         ),
         ({}, {"momentun": "0.5"}, "momentun: there is no such field. Did you mean 'momentum'?"),
         ({}, {"epochs": "many"}, "epochs: 'many' is not allowed; it must be a whole number of 1 or more."),

@@ -17,9 +17,9 @@ from typing import Any
 import msgspec
 import tomli_w
 
-from tuitrain.config import DEFAULTS, FIELDS, NONE, RECIPES, ConfigError, RunConfig, allowed, with_changes, written
+from tuitrain.config import DATA, DEFAULTS, FIELDS, NONE, RECIPES, ConfigError, RunConfig, allowed, with_changes, written
 from tuitrain.device_names import short
-from tuitrain.import_strings import is_import_string, network_named, of_file
+from tuitrain.import_strings import data_named, is_import_string, network_named, of_file
 from tuitrain.text import clean, nearest
 
 if sys.version_info >= (3, 11):
@@ -54,8 +54,11 @@ def load_recipe(name: str) -> RunConfig:
         raise ConfigError(f"recipe: {name!r} is Python code; it must be {allowed('recipe')}. {way}.")
     if name.endswith(".toml") or "/" in name:
         return _load_file(Path(name))
-    network = network_named(name)
-    hint = f" A network is given by --set model={network}." if network else nearest(name, RECIPES)
+    network, data = network_named(name), name if name in DATA else data_named(name)
+    if network:
+        hint = f" A network is given by --set model={network}."
+    else:
+        hint = f" Data is given by --data {data}." if data else nearest(name, RECIPES)
     raise ConfigError(f"recipe: {clean(name)!r} is not known; it must be {allowed('recipe')}.{hint}")
 
 

@@ -45,7 +45,8 @@ def kept(field: str) -> str:
     """That a field is not changed when a run goes on, and which ones may be; empty for one of these, and for what is no field."""
     if field not in FIELDS or field in CHANGEABLE:
         return ""
-    return f"a run that goes on keeps its {field}; only {', '.join(CHANGEABLE)} may be changed."
+    another = "U in the app's list of runs begins another run with its weights."
+    return f"a run that goes on keeps its {field}; only {', '.join(CHANGEABLE)} may be changed. {another}"
 
 
 def was_saved(run: RunSummary) -> bool:
