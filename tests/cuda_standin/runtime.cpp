@@ -430,6 +430,7 @@ EXPORT const char *cudaGetErrorName(cudaError_t) { return "cudaErrorOfTheStandIn
 EXPORT cudaError_t cudaMalloc(void **made, size_t size) { return allocate(made, size, DEVICE); }
 EXPORT cudaError_t cudaMallocAsync(void **made, size_t size, cudaStream_t) { return allocate(made, size, DEVICE); }
 EXPORT cudaError_t cudaHostAlloc(void **made, size_t size, unsigned) { return allocate(made, size, HOST); }
+EXPORT cudaError_t cudaMallocHost(void **made, size_t size) { return allocate(made, size, HOST); }
 EXPORT cudaError_t cudaFree(void *block) { return release(block); }
 EXPORT cudaError_t cudaFreeAsync(void *block, cudaStream_t) { return release(block); }
 EXPORT cudaError_t cudaFreeHost(void *block) { return release(block); }
@@ -642,18 +643,16 @@ EXPORT cudaError_t cudaStreamGetCaptureInfo_v2(
     cudaStream_t stream, cudaStreamCaptureStatus *status, unsigned long long *id, cudaGraph_t *graph, const cudaGraphNode_t **, size_t *count) {
     return tell_of_recording(stream, status, id, graph, count);
 }
+#endif
+
+EXPORT cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode *mode) { return std::swap(*mode, thread_mode), cudaSuccess; }
 
 EXPORT cudaError_t cudaGraphInstantiate(cudaGraphExec_t *made, cudaGraph_t graph, unsigned long long) {
     *made = reinterpret_cast<cudaGraphExec_t>(graph);
     return done();
 }
-#endif
-
-EXPORT cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode *mode) { return std::swap(*mode, thread_mode), cudaSuccess; }
-
-EXPORT cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *made, cudaGraph_t graph, unsigned long long) {
-    *made = reinterpret_cast<cudaGraphExec_t>(graph);
-    return done();
+EXPORT cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t *made, cudaGraph_t graph, unsigned long long flags) {
+    return cudaGraphInstantiate(made, graph, flags);
 }
 
 EXPORT cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream) {
@@ -747,9 +746,15 @@ NOT_SUPPORTED(cudaIpcGetMemHandle)
 NOT_SUPPORTED(cudaIpcOpenEventHandle)
 NOT_SUPPORTED(cudaIpcOpenMemHandle)
 NOT_SUPPORTED(cudaLaunchCooperativeKernel)
+NOT_SUPPORTED(cudaLibraryGetGlobal)
 NOT_SUPPORTED(cudaLibraryGetKernel)
+NOT_SUPPORTED(cudaLibraryGetKernelCount)
+NOT_SUPPORTED(cudaLibraryGetManaged)
+NOT_SUPPORTED(cudaLibraryGetUnifiedFunction)
 NOT_SUPPORTED(cudaLibraryLoadData)
+NOT_SUPPORTED(cudaLibraryLoadFromFile)
 NOT_SUPPORTED(cudaLibraryUnload)
+NOT_SUPPORTED(cudaMallocManaged)
 NOT_SUPPORTED(cudaMemPoolGetAttribute)
 NOT_SUPPORTED(cudaMemPoolSetAccess)
 NOT_SUPPORTED(cudaMemPoolSetAttribute)

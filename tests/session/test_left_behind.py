@@ -132,6 +132,26 @@ def test_the_last_words_of_a_rank_need_no_end_of_line(tmp_path: Path, monkeypatc
     assert ended.error == "rank 0 (cpu) died (exit code 3), and max_restarts is 0. It said last: so it ends"
 
 
+def test_what_a_rank_printed_that_died_before_the_run_began_goes_to_stderr(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "misfit_rank.py").write_text(
+        "from tuitrain.engine.ranks import rank\n"
+        "def fail(*given):\n    raise RuntimeError('Failed to register memory\\x1b: system error.\\nLast Error: \\n')\n"
+        "rank._train = fail\nrank.main()\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    config, control = small_run(1, strategy="ddp", max_restarts=0), quiet_control()
+    control.prints_errors = True
+    *_, ended = elastic_train(config, control, agent=AGENT, rank="misfit_rank")
+    assert isinstance(ended, RunEnded)
+    said = "It said last: RuntimeError: Failed to register memory·: system error (misfit_rank.py, line 3)"
+    assert ended.error == f"rank 0 (cpu) died (exit code 1), and max_restarts is 0. {said}"
+    printed = capsys.readouterr().err.splitlines()
+    assert printed[0] == "rank 0: Traceback (most recent call last):"
+    assert "rank 0: Last Error: " in printed
+
+
 CRASHING_NET = """
 import signal
 

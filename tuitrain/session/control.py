@@ -5,14 +5,14 @@ from __future__ import annotations
 import queue
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from tuitrain.config import RunConfig
 from tuitrain.events import Event, Printed, Request
 from tuitrain.session.threads import yield_to_the_screen
-from tuitrain.text import traceback_of
+from tuitrain.text import clean, traceback_of
 
 
 class Control:
@@ -54,6 +54,11 @@ class Control:
             self.tell(Printed(text=line))
         if self.prints_errors:
             sys.stderr.write(text)
+
+    def lost_output(self, lines: Iterable[str]) -> None:
+        """What processes of a run printed, which `output` got already, where there will be no folder to keep it."""
+        if self.prints_errors:
+            sys.stderr.writelines(f"{clean(line)}\n" for line in lines)
 
     def ask(self, request: Request) -> None:
         """Queue a request; from any thread."""

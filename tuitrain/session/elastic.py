@@ -234,6 +234,8 @@ class _Group:
             used = f"all {most} restarts are used up" if most else "max_restarts is 0"
             self._ranks.wait(_GOODBYE_SECONDS)
             self.keep_output()
+            if not self._started:
+                self._control.lost_output(self._output.unkept)
             last, crash = self._output.last_words(message.rank), self._output.crash(message.rank)
             said = f" It said last: {last}" if last and message.exitcode > 0 else ""
             said = f" It crashed: {crash}." if crash and message.exitcode < 0 else said
@@ -280,6 +282,7 @@ class _Group:
         if self._started:
             yield self._end("failed", f"{text}; the ranks were ended.")
         else:
+            self._control.lost_output(self._output.unkept)
             raise ConfigError(f"strategy: {text} before the run began: {self._output.newest or 'it said nothing'}.")
 
     def _end_in_time(self) -> Iterator[Event]:

@@ -31,6 +31,11 @@ class RankOutput:
         """The newest line that is in no file yet; empty without any."""
         return self._unkept[-1] if self._unkept else ""
 
+    @property
+    def unkept(self) -> Sequence[str]:
+        """The lines that are in no file yet."""
+        return self._unkept
+
     def last_words(self, rank: int) -> str:
         """The newest line of a rank; empty where it said nothing."""
         return self._last_words.get(rank, "")

@@ -180,7 +180,7 @@ def main() -> None:
     try:
         _train(line, line.wait_for(Begin))
     except Exception as error:  # whatever it is, the launcher sees the code and the log has the rest
-        from tuitrain.engine.failures import first_line
+        from tuitrain.engine.failures import first_line, first_line_and_place
         from tuitrain.engine.group import is_lost_peer
 
         code = LOST_PEER if is_lost_peer(error) else 1
@@ -188,6 +188,8 @@ def main() -> None:
             print(f"another rank has gone: {first_line(error)}", file=sys.stderr)
         else:
             print_error(error)
+            # The last line is what the host tells of it, and that of a traceback may be the end of a message.
+            print(f"{type(error).__name__}: {first_line_and_place(error)}", file=sys.stderr)
     sys.stdout.flush()
     sys.stderr.flush()
     # The interpreter's own end would wait for threads that wait for ranks.
