@@ -88,6 +88,12 @@ def test_ranks_that_refuse_leave_nothing_and_a_long_path_for_temporary_files_lea
     assert not [folder for folder in made if folder.exists()]
 
 
+def test_an_interface_that_is_not_there_is_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GLOO_SOCKET_IFNAME", "lo,none0")
+    with pytest.raises(ConfigError, match=r"^GLOO_SOCKET_IFNAME: 'none0' is no network interface of this machine; it must be one of lo"):
+        events_of(small_run(2), tmp_path / "run")
+
+
 def test_ranks_for_whose_output_there_is_no_place_are_a_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "environ", os.environ.copy())
     monkeypatch.setattr(logging, "disable", lambda level: None)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import timedelta
@@ -19,6 +21,7 @@ from tuitrain.engine.group import Group, is_lost_peer
 from tuitrain.engine.ranks.rendezvous import PATIENCE, find_store, wait_for_all
 from tuitrain.engine.train import train
 from tuitrain.events import EndState, Event, RunEnded, RunStarted
+from tuitrain.text import clean
 from tuitrain.wire import Joined
 
 _LAST_WORDS = "last words"
@@ -44,12 +47,14 @@ class World:
         device: this rank's own.
 
     Raises:
-        ConfigError: this rank's GPU cannot be used, some ranks have GPUs and some have not, or there is no place to meet.
+        ConfigError: this rank's GPU or network interface cannot be used, some ranks have GPUs and some have not, or there is no place to
+            meet.
         Interrupted: this rank or another one was asked to end before all were there.
     """
 
     def __init__(self, config: RunConfig, control: Control, device: torch.device) -> None:
         self._config, self._control = config, control
+        _check_interfaces()
         if device.type == "cuda":
             with reaching([device]):
                 torch.cuda.set_device(device)
@@ -115,6 +120,16 @@ class World:
             if self._store.check([_LAST_WORDS]):
                 return msgspec.json.decode(self._store.get(_LAST_WORDS), type=LastWords)
         return None
+
+
+def _check_interfaces() -> None:
+    """Raises: ConfigError: gloo is to talk over an interface that this machine has not, as where a profile sets it for another one."""
+    with suppress(OSError):  # nobody may list them
+        here = [name for _, name in socket.if_nameindex()]
+        for name in filter(None, os.environ.get("GLOO_SOCKET_IFNAME", "").split(",")):
+            if name not in here:
+                told = f"GLOO_SOCKET_IFNAME: {clean(name)!r} is no network interface of this machine"
+                raise ConfigError(f"{told}; it must be one of {', '.join(here)}, or not be set.")
 
 
 def _check_kinds(kinds: Sequence[str]) -> None:
