@@ -95,13 +95,20 @@ def _watch(screen: Screen, monitor: Monitor, settled: Event, all_settled: Sequen
     screen.child.send(monitor.keys)
     screen.discard(SETTLE_SECONDS)
     root, patience = psutil.Process(screen.child.pid), time.perf_counter() + MOST_START_SECONDS
-    while not monitor.children_stay and root.children() and time.perf_counter() < patience:
+    while not monitor.children_stay and starting(root) and time.perf_counter() < patience:
         screen.discard(SAMPLE_SECONDS)
     settled.set()
     # What comes meanwhile is taken in: a program whose terminal nobody reads would stand still.
     while not all(each.is_set() for each in all_settled):
         screen.discard(SAMPLE_SECONDS)
     return [_window(screen, root) for _ in range(WINDOWS)]
+
+
+def starting(root: psutil.Process) -> bool:
+    """Whether something that it started beside itself has not ended. The shell that gives tuitrain's terminal back if it is killed stays."""
+    with suppress(psutil.NoSuchProcess):
+        return any(child.name() != "sh" for child in root.children())
+    return True
 
 
 def _window(screen: Screen, root: psutil.Process) -> Watched:

@@ -10,7 +10,7 @@ from benchmarks.programs import Training
 from benchmarks.speed import SMALL
 from benchmarks.turns import in_turns, tuitrain
 
-TURN_SECONDS, MIDDLE_TURN_SECONDS, LARGE_TURN_SECONDS = 1.2, 2.0, 5.0
+TURN_SECONDS, MIDDLE_TURN_SECONDS, LARGE_TURN_SECONDS = 1.2, 2.0, 4.0
 STRATEGIES = [Training(SMALL, options=("--strategy", strategy)) for strategy in ("single", "split", "ddp")]
 
 
