@@ -105,7 +105,7 @@ def _watch(screen: Screen, monitor: Monitor, settled: Event, all_settled: Sequen
 
 
 def starting(root: psutil.Process) -> bool:
-    """Whether something that it started beside itself has not ended. The shell that gives tuitrain's terminal back if it is killed stays."""
+    """Whether something that it started beside itself has not ended; the shell that gives a killed tuitrain's terminal back stays."""
     with suppress(psutil.NoSuchProcess):
         return any(child.name() != "sh" for child in root.children())
     return True
