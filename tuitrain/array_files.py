@@ -97,6 +97,8 @@ def sorted_out(names: Collection[str]) -> Named | None:
 
     Of several parts to test with the first of `TEST_PARTS` counts.
     """
+    if sorted(names) == [*_UNNAMED]:
+        return Named(_UNNAMED, None, ())
     parts: dict[str, dict[str, str]] = {}
     for name in names:
         part, what = _words(name)
@@ -117,7 +119,5 @@ def _words(name: str) -> tuple[str, str]:
 
 
 def _pair(arrays: dict[str, str]) -> tuple[str, str] | None:
-    if all(name in arrays for name in _UNNAMED):
-        return _UNNAMED
     inputs, labels = (next((arrays[word] for word in words if word in arrays), None) for words in (_INPUTS, _LABELS))
     return None if inputs is None or labels is None else (inputs, labels)

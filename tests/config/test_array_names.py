@@ -29,6 +29,7 @@ from tuitrain.paths import data_path, expected_data
         ("X y x_test y_test", Named(("X", "y"), ("x_test", "y_test"), ())),
         ("arr_0 arr_1", Named(("arr_0", "arr_1"), None, ())),
         ("arr_0", None),
+        ("arr_0 arr_1 arr_2 arr_3", None),
         ("x", None),
         ("x_test y_test", None),
         ("images masks", None),

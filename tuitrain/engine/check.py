@@ -17,6 +17,7 @@ from tuitrain.engine.tryouts.data import check_data
 from tuitrain.engine.tryouts.model import tried
 from tuitrain.engine.tryouts.optimizer import try_optimizer
 from tuitrain.engine.weights import given_weights
+from tuitrain.import_strings import is_import_string
 
 _UNKNOWN_CLASSES = 10
 """Of a person's own data, which is not asked for yet."""
@@ -37,9 +38,12 @@ def check(config: RunConfig) -> None:
     data = stand_in(config)
     make_criterion(config)
     for field, value in own_functions(config).items():
-        if field in ("optimizer", "lr_schedule", "data"):
+        if field in ("optimizer", "lr_schedule"):
             import_string(field, value)
-    if data is not None:
+    if data is None:
+        if is_import_string(config.data):
+            import_string("data", config.data)
+    else:
         data = rows_of(data) if takes_rows(config) else data
         check_data(config, data)
     model = build_model(config, _UNKNOWN_CLASSES) if data is None else build_model(config, data.scores, data.sample)

@@ -19,7 +19,7 @@ from tuitrain.text import clean, first_few
 
 
 class Pictures:
-    """Images of bytes [N, H, W] or [N, H, W, C] with their labels, as a `Dataset` of Pillow's."""
+    """Images of bytes [N, H, W] or [N, H, W, 3] with their labels, as a `Dataset` of Pillow's."""
 
     def __init__(self, images: Any, labels: Any) -> None:
         self.images, self.targets = images, labels
@@ -32,14 +32,15 @@ class Pictures:
 
 
 def part_of(inputs: Any, labels: Any) -> Any:
-    """Inputs and labels, as images where they are bytes [N, H, W], [N, H, W, C] or [N, C, H, W]."""
+    """Inputs and labels, as images where they are bytes [N, H, W], or [N, H, W, C] or [N, C, H, W] of one or three colours."""
     if inputs.dtype != np.uint8 or inputs.ndim not in (3, 4):
         return inputs, labels
-    if inputs.ndim == 4 and inputs.shape[-1] not in (1, 3, 4):
-        inputs = inputs.transpose(0, 2, 3, 1)
-    if inputs.ndim == 4 and inputs.shape[-1] == 1:
-        inputs = inputs[..., 0]
-    return Pictures(inputs, labels) if inputs.ndim == 3 or inputs.shape[-1] in (3, 4) else (inputs, labels)
+    pixels = inputs
+    if pixels.ndim == 4 and pixels.shape[-1] not in (1, 3):
+        pixels = pixels.transpose(0, 2, 3, 1)
+    if pixels.ndim == 4 and pixels.shape[-1] == 1:
+        pixels = pixels[..., 0]
+    return Pictures(pixels, labels) if pixels.ndim == 3 or pixels.shape[-1] == 3 else (inputs, labels)
 
 
 def flat(labels: Any) -> Any:
