@@ -73,7 +73,7 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """A built-in data set, a folder, a file of arrays, or an import string: `make_data(config) -> (train, test | None)`, each `(inputs,
     labels)` or a torch `Dataset`, or what else `own_parts` takes."""
     image_size: Annotated[int, Meta(ge=8, le=1024, description="a whole number from 8 to 1024")] = 32
-    """To how many pixels, in height and in width, the images of a folder are brought, and Pillow's images of a person's `Dataset`."""
+    """To how many pixels, in height and in width, the images of a folder, a file of arrays, and Pillow's of a `Dataset` are brought."""
     device: str = "auto"
     output_device: str | None = None
     """Where dp gathers the outputs and computes the loss; the first device where it is none."""

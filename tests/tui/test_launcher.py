@@ -426,6 +426,7 @@ async def test_while_a_field_is_edited_the_footer_says_what_enter_does(session: 
         ("almost", "this folder has no test/ or val/ in it", True),
         ("tested", "this folder has no train/ in it", True),
         ("none", "there is no such folder", True),
+        ("none.npz", "there is no such file", True),
         ("https://host/pets.zip", "an address: fetch it first", True),
         ("file", "this is no folder and no .npz file", True),
         ("cifar", "a folder with CIFAR-10 batches", False),

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from tuitrain import paths
-from tuitrain.array_files import is_array_file, names_in, sorted_out
+from tuitrain.array_files import SUFFIX, is_array_file, names_in, sorted_out
 from tuitrain.config import DATA
 from tuitrain.files import mode_at
 from tuitrain.image_folders import TRAIN_PART, folders_in, layout_of
@@ -82,4 +82,6 @@ def _no_folder(data: str, exists: bool) -> Folder:
         return Folder(data, "this is no folder and no .npz file", bad=True)
     if is_import_string(data):
         return Folder(data, "Python code makes it")
-    return Folder(data, "an address: fetch it first" if "://" in data else "there is no such folder", bad=True)
+    if "://" in data:
+        return Folder(data, "an address: fetch it first", bad=True)
+    return Folder(data, f"there is no such {'file' if data.lower().endswith(SUFFIX) else 'folder'}", bad=True)
