@@ -156,9 +156,7 @@ def test_its_script_makes_the_same_steps(digits: Path, points: Path, tmp_path: P
         config = small_config(data=str(file), model=model, batch_size=5, max_steps=9, precision="fp64")
         text, losses, evals = exported(config, tmp_path / model)
         compare(executed(text), losses, evals, 1e-9, 0.0)
-        before = script(config)
-        assert f'arrays = np.load("{file}")' in before
-        assert ("parted(" in before) == (file == points), "so much is known before the first run"
+        compare(executed(script(config)), losses, evals, 1e-9, 0.0)
 
 
 def test_a_run_goes_on_with_it_bit_for_bit(digits: Path, tmp_path: Path) -> None:

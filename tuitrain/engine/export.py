@@ -13,6 +13,8 @@ import torch
 from tuitrain.array_files import named_in
 from tuitrain.config import OF_CLASSES, ConfigError, RunConfig
 from tuitrain.engine import checkpoint
+from tuitrain.engine.datasets.arrays import first_image
+from tuitrain.engine.datasets.fitting import side_for
 from tuitrain.engine.environment import ALONE, OF_LOADERS, PARTS, READ_ANEW, SEVERAL, SIDE
 from tuitrain.engine.models import are_large
 from tuitrain.engine.own.imports import arguments_of_run
@@ -52,6 +54,10 @@ def script(config: RunConfig, started: RunStarted | None = None, environment: Ma
     else:
         kind, has_test = started.data, started.test_samples > 0
     threads, anew, side = (environment.get(name) for name in ("threads", READ_ANEW, SIDE))
+    parts = _parts(environment.get(PARTS))
+    if not parts and kind == "custom" and not is_import_string(config.data):
+        has_test = True  # its own, or what is held out
+        parts, side = _of_file(config)
     facts = Facts(
         kind=kind,
         has_test=has_test,
@@ -59,7 +65,7 @@ def script(config: RunConfig, started: RunStarted | None = None, environment: Ma
         whole=environment.get("inputs") == "whole numbers" if environment else None,
         several=_several(environment.get(SEVERAL)),
         given=arguments_of_run(config, environment),
-        parts=_parts(environment.get(PARTS)) or _untried_parts(config, kind),
+        parts=parts,
         of_loaders=tuple(name for name in ("train", "test") if name in str(environment.get(OF_LOADERS, "")).split(", ")),
         side=side if isinstance(side, int) else None,
         large=environment.get("images") == "large" if environment else are_large((3, config.image_size, config.image_size)),
@@ -69,8 +75,8 @@ def script(config: RunConfig, started: RunStarted | None = None, environment: Ma
         threads=threads if isinstance(threads, int) else None,
         trained_before=str(environment.get(TRAINED_BEFORE, "")),
     )
-    parts = (part(config, facts) for part in (header, data_part, model_part, training_part))
-    return "\n\n".join(part.strip("\n") + "\n" for part in parts)
+    pieces = (piece(config, facts) for piece in (header, data_part, model_part, training_part))
+    return "\n\n".join(piece.strip("\n") + "\n" for piece in pieces)
 
 
 def _several(noted: Any) -> tuple[str, ...] | None:
@@ -87,9 +93,12 @@ def _parts(noted: Any) -> tuple[str, ...]:
     return ("",) if noted == ALONE else tuple(noted.split(", "))
 
 
-def _untried_parts(config: RunConfig, kind: DataKind) -> tuple[str, ...]:
-    """What a run that begins now would call the parts of its data, as far as that can be told before it is made."""
-    return named_in(Path(config.data)).taken if kind == "custom" and not is_import_string(config.data) else ()
+def _of_file(config: RunConfig) -> tuple[tuple[str, ...], int | None]:
+    """What a run that begins now would call the arrays of its file, and to how many pixels it would bring images."""
+    file = Path(config.data)
+    named = named_in(file)
+    image = first_image(file, named)
+    return named.taken, None if image is None else side_for(config, image)
 
 
 def export_weights(folder: Path, output: Path) -> tuple[Path, str]:
