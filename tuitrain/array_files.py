@@ -61,18 +61,6 @@ def names_in(file: Path) -> list[str]:
         raise ValueError(str(error)) from None
 
 
-def bytes_of(file: Path, named: Named) -> int:
-    """What those that are taken need when they are read.
-
-    Raises:
-        OSError: it cannot be read.
-    """
-    import zipfile
-
-    with zipfile.ZipFile(file) as archive:
-        return sum(archive.getinfo(f"{name}.npy").file_size for name in named.taken)
-
-
 def named_in(file: Path) -> Named:
     """What the arrays of a file are called.
 

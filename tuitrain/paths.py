@@ -205,22 +205,22 @@ def data_path(value: str) -> Path | None:
     """
     if value in DATA:
         return None
-    folder, mode = _looked_at("data", value)
-    shown = clean(str(folder))
+    path, mode = _looked_at("data", value)
+    shown = clean(str(path))
     if mode is not None:
-        if stat.S_ISDIR(mode) or is_array_file(folder):
-            return folder
-        hint = " Unpack it, and give the folder that comes out." if is_archive(folder.name) else _for_file(value)
+        if stat.S_ISDIR(mode) or is_array_file(path):
+            return path
+        hint = " Unpack it, and give the folder that comes out." if is_archive(path.name) else _for_file(value)
         raise ConfigError(f"data: {shown} is a file; it must be {allowed('data')}.{hint}")
     if is_import_string(value):
         return None
     if "://" in value:
         raise ConfigError(f"data: {clean(value)!r} is an address; fetch what is there, unpack it, and give the folder that comes out.")
     if is_archive(value) or value.lower().endswith(_TABLES):
-        raise NoSuchFolder(f"data: {shown} does not exist.{_neighbour(folder)}")
+        raise NoSuchFolder(f"data: {shown} does not exist.{_neighbour(path)}")
     if os.sep in value or value.startswith(("~", ".")):
         # A "/" begins to type a path in the launcher, and may be left before what is none.
-        hint = import_string_meant("data", value) or _neighbour(folder)
+        hint = import_string_meant("data", value) or _neighbour(path)
         raise NoSuchFolder(f"data: the folder {shown} does not exist.{hint}")
     known = ", ".join(DATA)
     raise ConfigError(

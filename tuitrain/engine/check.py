@@ -40,12 +40,11 @@ def check(config: RunConfig) -> None:
     for field, value in own_functions(config).items():
         if field in ("optimizer", "lr_schedule"):
             import_string(field, value)
-    if data is None:
-        if is_import_string(config.data):
-            import_string("data", config.data)
-    else:
+    if data is not None:
         data = rows_of(data) if takes_rows(config) else data
         check_data(config, data)
+    elif is_import_string(config.data):
+        import_string("data", config.data)
     model = build_model(config, _UNKNOWN_CLASSES) if data is None else build_model(config, data.scores, data.sample)
     if given is not None:
         given.fit(model)

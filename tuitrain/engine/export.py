@@ -18,11 +18,11 @@ from tuitrain.engine.datasets.fitting import side_for
 from tuitrain.engine.environment import ALONE, OF_LOADERS, PARTS, READ_ANEW, SEVERAL, SIDE
 from tuitrain.engine.models import are_large
 from tuitrain.engine.own.imports import arguments_of_run
+from tuitrain.engine.script.array_file import is_file
 from tuitrain.engine.script.facts import Facts
 from tuitrain.engine.script.parts import data_part, header, model_part, training_part
 from tuitrain.events import DataKind, RunStarted
 from tuitrain.files import written_where_asked
-from tuitrain.import_strings import is_import_string
 from tuitrain.paths import CHECKPOINTS, best_name, expected_data
 from tuitrain.recipes import TRAINED_BEFORE
 from tuitrain.text import clean
@@ -55,7 +55,7 @@ def script(config: RunConfig, started: RunStarted | None = None, environment: Ma
         kind, has_test = started.data, started.test_samples > 0
     threads, anew, side = (environment.get(name) for name in ("threads", READ_ANEW, SIDE))
     parts = _parts(environment.get(PARTS))
-    if not parts and kind == "custom" and not is_import_string(config.data):
+    if not parts and is_file(config, kind):
         has_test = True  # its own, or what is held out
         parts, side = _of_file(config)
     facts = Facts(

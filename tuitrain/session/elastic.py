@@ -282,8 +282,9 @@ class _Group:
         if self._started:
             yield self._end("failed", f"{text}; the ranks were ended.")
         else:
-            self._control.lost_output(self._output.unkept)
-            raise ConfigError(f"strategy: {text} before the run began: {self._output.newest or 'it said nothing'}.")
+            said = self._output.unkept
+            self._control.lost_output(said)
+            raise ConfigError(f"strategy: {text} before the run began: {said[-1] if said else 'it said nothing'}.")
 
     def _end_in_time(self) -> Iterator[Event]:
         """A stop while there are no ranks is obeyed at once; one that the ranks do not obey, after a while."""

@@ -27,11 +27,6 @@ class RankOutput:
         self._crashes: dict[int, list[str]] = {}
 
     @property
-    def newest(self) -> str:
-        """The newest line that is in no file yet; empty without any."""
-        return self._unkept[-1] if self._unkept else ""
-
-    @property
     def unkept(self) -> Sequence[str]:
         """The lines that are in no file yet."""
         return self._unkept

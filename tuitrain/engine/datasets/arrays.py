@@ -12,7 +12,7 @@ from PIL import Image
 
 from tuitrain import words
 from tuitrain.allowance import free_memory
-from tuitrain.array_files import Named, bytes_of
+from tuitrain.array_files import Named
 from tuitrain.config import ConfigError
 from tuitrain.engine.datasets.folder_contents import mixing_key
 from tuitrain.engine.places import one_line
@@ -83,29 +83,32 @@ def read(file: Path, named: Named) -> tuple[Any, Any]:
     """The part to train with and the one to test with, each (inputs [N, ...], labels [N] or [N, ...]) or `Pictures`.
 
     Raises:
-        ConfigError: an array cannot be read, there is no memory for them, or there are not as many labels as inputs.
+        ConfigError: the file or an array cannot be read, there is no memory for them, or there are not as many labels as inputs.
     """
     where = f"data: {clean(str(file))}"
-    if (needed := bytes_of(file, named)) > (free := free_memory()):
-        raise ConfigError(f"{where} takes {words.size(needed)} of memory, and {words.size(free)} are free; it must be smaller.")
-    train = _pair(where, file, named.train)
-    test = None if named.test is None else _pair(where, file, named.test)
-    if test is None:
-        train, test = parted(*train)
+    try:
+        arrays = np.load(file, allow_pickle=False)
+    except (OSError, ValueError, BadZipFile) as error:
+        raise ConfigError(f"{where} cannot be read: {one_line(error)}.") from error
+    with arrays:
+        needed, free = sum(arrays.zip.getinfo(f"{name}.npy").file_size for name in named.taken), free_memory()
+        if needed > free:
+            raise ConfigError(f"{where} takes {words.size(needed)} of memory, and {words.size(free)} are free; it must be smaller.")
+        train = _pair(where, arrays, named.train)
+        train, test = parted(*train) if named.test is None else (train, _pair(where, arrays, named.test))
     return part_of(*train), part_of(*test)
 
 
-def _pair(where: str, file: Path, names: tuple[str, str]) -> tuple[Any, Any]:
-    inputs, labels = (_array(where, file, name) for name in names)
+def _pair(where: str, arrays: Any, names: tuple[str, str]) -> tuple[Any, Any]:
+    inputs, labels = (_array(where, arrays, name) for name in names)
     if inputs.ndim == 0 or labels.ndim == 0 or len(inputs) != len(labels):
         both = " and ".join(f"{clean(name)} {list(array.shape)}" for name, array in zip(names, (inputs, labels), strict=True))
         raise ConfigError(f"{where} has {both}; they must be as many inputs as labels, on the first axis.")
     return inputs, flat(labels)
 
 
-def _array(where: str, file: Path, name: str) -> Any:
+def _array(where: str, arrays: Any, name: str) -> Any:
     try:
-        with np.load(file, allow_pickle=False) as arrays:
-            return arrays[name]
+        return arrays[name]
     except Exception as error:  # of a damaged file, whatever zlib, zipfile and NumPy raise
         raise ConfigError(f"{where}: the array {clean(name)} cannot be read: {one_line(error)}.") from error

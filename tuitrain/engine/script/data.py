@@ -14,6 +14,7 @@ from tuitrain.engine.datasets.torch_samples import as_tensor, pair
 from tuitrain.engine.own.arguments import CONFIG, DOWNLOAD, NOT_CALLED, NUM_CLASSES, ROOT, SPLIT, TRAIN
 from tuitrain.engine.script import array_file, ranks
 from tuitrain.engine.script.facts import Facts
+from tuitrain.engine.script.literals import literal
 from tuitrain.engine.script.speedrun import is_fitted
 from tuitrain.engine.seeding import mixed, seed_sample
 from tuitrain.engine.warm_up import FIT_SAMPLES
@@ -48,18 +49,18 @@ def loading(config: RunConfig, facts: Facts) -> tuple[str, str]:
         load = "train_inputs, train_labels = random_samples(seed)"
         return "random numbers", f"\n{inspect.getsource(random_samples)}\n\n{load}"
     if kind == "cifar10":
-        folder = _GIVEN.format(folder=_literal(config.data))
+        folder = _GIVEN.format(folder=literal(config.data))
         if config.data == "cifar10":
             folder = "\n".join(ranks.download_lines()) + "\n" if config.strategy == "ddp" else _DOWNLOADED
         return "CIFAR-10", f"\n{_CIFAR}\n\n{folder}{_ALL_FOUR} = load_cifar10(folder)"
     if kind == "imagefolder":
-        load = _LOAD_IMAGES.format(folder=_literal(config.data), parts=f"({', '.join(map(_literal, TEST_PARTS))})")
+        load = _LOAD_IMAGES.format(folder=literal(config.data), parts=f"({', '.join(map(literal, TEST_PARTS))})")
         ours = f"{inspect.getsource(mixing_key)}\n\n{inspect.getsource(held_out)}"
         return "a folder of images", f"\n{ours}\n\nSIDE = {config.image_size}  # pixels\n{_formats()}\n\n\n{_IMAGES}\n\n{load}"
     own = f"\n{inspect.getsource(pair)}\n\n{inspect.getsource(as_tensor)}\n\n"
     own += "" if facts.several is None else _listed(facts.several)
     own += _ONE.format(value=_value(facts), **_LABELS[targets]) if facts.several is None else _SEVERAL.format(**_LABELS[targets])
-    called = "a file of arrays" if array_file.is_file(config, facts) else "your own"
+    called = "a file of arrays" if array_file.is_file(config, facts.kind) else "your own"
     if facts.scores is not None:
         return called, own + _anew(config, facts, facts.scores)
     own += f"\n\n{_parts(config, facts)}{_IN_MEMORY}{_TEST_IN_MEMORY}"
@@ -69,7 +70,7 @@ def loading(config: RunConfig, facts: Facts) -> tuple[str, str]:
 
 def _parts(config: RunConfig, facts: Facts) -> str:
     """The code that makes the two parts."""
-    if array_file.is_file(config, facts):
+    if array_file.is_file(config, facts.kind):
         return array_file.parts(config, facts)
     return _made_parts(facts) + "".join(f"{name} = {name}.dataset\n" for name in facts.of_loaders)
 
@@ -91,7 +92,7 @@ def _made_parts(facts: Facts) -> str:
         return f"train, test = {whole}\n"
     if parts == ("",):
         return f"train, test = {whole}, None\n"
-    named = ", ".join([f"parts[{_literal(name)}]" for name in parts] + ["None"] * (2 - len(parts)))
+    named = ", ".join([f"parts[{literal(name)}]" for name in parts] + ["None"] * (2 - len(parts)))
     return f"parts = {whole}\ntrain, test = {named}\n"
 
 
@@ -102,7 +103,7 @@ def _value(facts: Facts) -> str:
 
 def _listed(several: tuple[str, ...]) -> str:
     """The code that has several inputs in the order in which the network is called with them."""
-    found = "[" + ", ".join(f"inputs[{_literal(name)}]" for name in several) + "]" if several[0] else "list(inputs)"
+    found = "[" + ", ".join(f"inputs[{literal(name)}]" for name in several) + "]" if several[0] else "list(inputs)"
     return f'def listed(inputs):\n    """Several inputs, as the network takes them."""\n    return {found}\n\n\n'
 
 
@@ -177,10 +178,6 @@ def _formats() -> str:
     bombs = 'warnings.simplefilter("error", Image.DecompressionBombWarning)'
     suffixes = f"({', '.join(map(json.dumps, SUFFIXES))})"
     return f"SUFFIXES = {suffixes}\nFORMATS = {json.dumps(FORMATS)}  # whatever the file's name ends in\n{bombs}"
-
-
-def _literal(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
 
 
 _CIFAR = '''def load_cifar10(folder):

@@ -25,10 +25,9 @@ def imports(config: RunConfig, facts: Facts) -> list[str]:
     others |= {"from safetensors.torch import load_file"} if reads_safetensors(config) else set()
     standard |= data.STANDARD_IMPORTS.get(kind, frozenset())
     others |= data.OTHER_IMPORTS.get(kind, frozenset())
-    if array_file.is_file(config, facts):
-        of_file = array_file.imports(facts)
-        standard |= of_file[0]
-        others |= of_file[1]
+    if array_file.is_file(config, kind):
+        standard |= {"import hashlib", "import os"} if array_file.is_parted(facts) else set()
+        others |= {"from PIL import Image"}
     if facts.scores is not None:
         standard |= {"import hashlib", "import os"}
         others |= {"from torch.utils.data import DataLoader, Dataset"}
