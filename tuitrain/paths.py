@@ -222,11 +222,8 @@ def data_path(value: str) -> Path | None:
         # A "/" begins to type a path in the launcher, and may be left before what is none.
         hint = import_string_meant("data", value) or _neighbour(path)
         raise NoSuchFolder(f"data: the folder {shown} does not exist.{hint}")
-    known = ", ".join(DATA)
-    raise ConfigError(
-        f"data: {clean(value)!r} is neither one of {known}, nor a folder, nor an import string like my_package.data:make_data."
-        f"{import_string_meant('data', value) or nearest(value, DATA)}"
-    )
+    kinds = f"neither one of {', '.join(DATA)}, nor a folder, nor a .npz file, nor an import string like my_package.data:make_data"
+    raise ConfigError(f"data: {clean(value)!r} is {kinds}.{import_string_meant('data', value) or nearest(value, DATA)}")
 
 
 def _for_file(value: str) -> str:
