@@ -13,32 +13,40 @@ from pathlib import Path
 
 import psutil
 
-from benchmarks.pairs import middle
 from tuitrain.config import DEFAULTS, RunConfig
+from tuitrain.engine.allocator import give_back_holes, kept_memory
 from tuitrain.events import Event, Losses, RunEnded, RunStarted, State
 from tuitrain.session.control import Control
 from tuitrain.session.worker import WorkerSession
 
 BLOCK = 500
-AHEAD = 20 * BLOCK
-"""So many steps may wait to be recorded: what waits takes memory, too."""
+AHEAD = 4 * BLOCK
+"""So many steps may wait to be recorded. That is done ten times a second, which makes 20,000 steps in one: several times what the smallest
+networks make on a GPU. What a second brings takes memory until it is written."""
 PATIENCE = 600.0
+WRITTEN_SECONDS = 3.0
+"""By then what was recorded is on the disk."""
 WEIGHT = 0.9
 COLUMNS = 240
 
 
 def main(folder: Path, steps: int) -> None:
-    """Train, and print the medians of the first and the last third, a tenth of the steps at the beginning left out."""
+    """Train, and print what is resident after a tenth of the steps and after all of them, each time once what is free was given back, as
+    it is now and then while a network learns."""
     resident: list[float] = []
-    process = psutil.Process()
 
     def read(batch: Sequence[Event]) -> None:
         record = session.record
         if record is not None and batch:
             for curve in (record.loss, record.loss.smoothed(WEIGHT), record.times):
                 curve.thin(1, steps, COLUMNS)
-            if record.step > steps / 10:
-                resident.append(process.memory_info().rss / 2**20)
+
+    def look(step: int) -> None:
+        while session.record is None or session.record.step < step:
+            time.sleep(0.001)
+        time.sleep(WRITTEN_SECONDS)
+        give_back_holes(0)
+        resident.append(psutil.Process().memory_info().rss / 2**20)
 
     def train(config: RunConfig, control: Control) -> Iterator[Event]:
         yield RunStarted(
@@ -58,14 +66,16 @@ def main(folder: Path, steps: int) -> None:
                 time.sleep(0.001)
             losses = tuple(random.random() for _ in range(BLOCK))
             yield Losses(first_step=first, epoch=1, losses=losses, times=(time.time(),) * BLOCK)
+            if first - 1 + BLOCK in (steps // 10, steps):
+                look(first - 1 + BLOCK)
         yield RunEnded(state="finished", step=steps)
 
     session = WorkerSession(lambda: train, folder, list)
     session.subscribe(read)
-    session.start(DEFAULTS)
-    session.join(PATIENCE)
-    third = len(resident) // 3
-    print(middle(resident[:third]), middle(resident[-third:]))
+    with kept_memory():
+        session.start(DEFAULTS)
+        session.join(PATIENCE)
+    print(*resident)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ import os
 import resource
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -90,6 +91,21 @@ def test_holes_are_given_back_now_and_then(clock: list[float]) -> None:
         give_back_holes(HOLES_SECONDS_AT_EPOCH)
         assert resident() < full - 80
     assert len(held) == 200
+
+
+@pytest.mark.usefixtures("no_choice")
+def test_what_is_free_at_the_end_of_a_threads_memory_is_given_back_too() -> None:
+    def given_back(blocks: int) -> int:
+        with kept_memory():
+            held = [torch.ones(2**18) for _ in range(blocks)]
+            held.clear()
+            full = resident()
+            give_back_holes(0)
+            return full - resident()
+
+    for blocks in (30, 60):  # the first thread's memory is the second's when it has ended
+        with ThreadPoolExecutor() as pool:
+            assert pool.submit(given_back, blocks).result() >= blocks - 2
 
 
 def test_nothing_is_given_back_where_nothing_is_kept(clock: list[float], monkeypatch: pytest.MonkeyPatch) -> None:

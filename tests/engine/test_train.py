@@ -14,6 +14,7 @@ from torch import nn
 
 from tuitrain.config import ConfigError, with_changes
 from tuitrain.engine import evaluate, prepare
+from tuitrain.engine.allocator import HOLES_SECONDS
 from tuitrain.engine.batches import Batches
 from tuitrain.engine.checkpoint import checkpoints, load
 from tuitrain.engine.control import Interrupted
@@ -497,6 +498,19 @@ def test_a_paused_run_saves_and_goes_on_as_if_nothing_had_been(tmp_path: Path) -
     between = events[first + 1 : events.index(State(state="running"), first)]
     assert [(event.step, event.kind) for event in of(Checkpoint, between)] == [(3, "manual")]
     assert losses_of(events) == losses_of(calm)
+
+
+def test_a_pause_gives_the_memory_between_steps_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given_back: list[int] = []
+    control = FakeControl(tmp_path, {3: ["pause", "resume"]})
+
+    def note(seconds: float = HOLES_SECONDS) -> None:
+        if not seconds:
+            given_back.append(control.boundary)
+
+    monkeypatch.setattr("tuitrain.engine.train.give_back_holes", note)
+    run(small_config(), control)
+    assert given_back == [3]
 
 
 def test_stop_while_paused(tmp_path: Path) -> None:

@@ -39,6 +39,7 @@ def kept_memory() -> Iterator[None]:
         yield
         return
     assert libc is not None
+    libc.malloc.restype, libc.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
     libc.mallopt(_MMAP_THRESHOLD, _LARGEST_MMAP_THRESHOLD)
     libc.mallopt(_TRIM_THRESHOLD, _KEPT_BYTES)
     _keeping, _gave_back_at = libc, time.monotonic()
@@ -52,7 +53,7 @@ def kept_memory() -> Iterator[None]:
 
 
 def give_back_holes(seconds: float = HOLES_SECONDS) -> None:
-    """Give the pages that lie free between others back to the system, where that was `seconds` ago; for moments when little is in use.
+    """Give free pages, between others and after them, back to the system, where that was `seconds` ago; for when little is in use.
 
     Blocks of many sizes leave more and more holes, most of all where an evaluation comes between steps, so that a process with
     `kept_memory` gains some tens of megabytes. TensorBoard's protobuf gives them back about once a minute, whenever that comes. Given
@@ -61,4 +62,13 @@ def give_back_holes(seconds: float = HOLES_SECONDS) -> None:
     global _gave_back_at
     if _keeping is not None and time.monotonic() - _gave_back_at >= seconds:
         _keeping.malloc_trim(0)
+        _trim_top(_keeping)
         _gave_back_at = time.monotonic()
+
+
+def _trim_top(libc: ctypes.CDLL) -> None:
+    """Give back what lies free at the end of this thread's memory: `malloc_trim` does so for the main thread alone (`heap_trim` in glibc's
+    malloc/arena.c, which looks whenever a block of this size is freed)."""
+    libc.mallopt(_TRIM_THRESHOLD, _DEFAULT_BYTES)
+    libc.free(ctypes.c_void_p(libc.malloc(_DEFAULT_BYTES)))
+    libc.mallopt(_TRIM_THRESHOLD, _KEPT_BYTES)

@@ -237,6 +237,7 @@ def _obey(run: Run) -> Generator[Event, None, EndState | None]:
         paused = request == "pause" or (paused and request != "resume")
         if paused:
             yield from run.keeper.drain()
+            give_back_holes(0)
     return None
 
 
