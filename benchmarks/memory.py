@@ -35,7 +35,8 @@ PAUSED_SECONDS = 3.0
 PAUSE = " "
 RESIZED_SECONDS = 5.0
 SMALL_SECONDS = 15.0
-SPARE_SECONDS = 20.0
+SPARE = 1.15
+"""So much longer than it is watched is a run planned: its first steps do not tell exactly how long all of them take."""
 SPEED_STEPS = 40
 POINTS = 1_000_000
 PIECE = 50_000
@@ -95,7 +96,7 @@ def long_run(wanted: Wanted) -> list[Figure]:
 def planned_steps(seconds: float, per_step: float) -> int:
     """How long a run must be to be watched for `seconds`, and not much longer: its curve grows over the whole width meanwhile, as a
     person's does."""
-    return int((EPOCH_SECONDS + SETTLE_SECONDS + seconds + RESIZED_SECONDS + SMALL_SECONDS + SPARE_SECONDS) / per_step)
+    return int(SPARE * (EPOCH_SECONDS + SETTLE_SECONDS + seconds + RESIZED_SECONDS + SMALL_SECONDS) / per_step)
 
 
 def _gained(name: str, first: float, last: float, more: str = "") -> Figure:
