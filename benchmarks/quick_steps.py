@@ -41,9 +41,11 @@ def main(folder: Path, steps: int) -> None:
             for curve in (record.loss, record.loss.smoothed(WEIGHT), record.times):
                 curve.thin(1, steps, COLUMNS)
 
-    def look(step: int) -> None:
+    def wait_for(step: int) -> None:
         while session.record is None or session.record.step < step:
             time.sleep(0.001)
+
+    def look() -> None:
         time.sleep(WRITTEN_SECONDS)
         give_back_holes(0)
         resident.append(psutil.Process().memory_info().rss / 2**20)
@@ -62,12 +64,13 @@ def main(folder: Path, steps: int) -> None:
         )
         yield State(state="running")
         for first in range(1, steps + 1, BLOCK):
-            while session.record is not None and first - session.record.step > AHEAD:
-                time.sleep(0.001)
+            wait_for(first - AHEAD)
             losses = tuple(random.random() for _ in range(BLOCK))
             yield Losses(first_step=first, epoch=1, losses=losses, times=(time.time(),) * BLOCK)
-            if first - 1 + BLOCK in (steps // 10, steps):
-                look(first - 1 + BLOCK)
+            made = first - 1 + BLOCK
+            if made in (steps // 10, steps):
+                wait_for(made)
+                look()
         yield RunEnded(state="finished", step=steps)
 
     session = WorkerSession(lambda: train, folder, list)

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 # From glibc's malloc.h, with glibc's own defaults.
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 _DEFAULT_BYTES = 128 * 1024
+_LOOKS_BYTES = 64 * 1024
 _KEPT_BYTES = 512 * 1024**2
 _LARGEST_MMAP_THRESHOLD = 32 * 1024**2
 
@@ -48,8 +49,7 @@ def kept_memory() -> Iterator[None]:
     finally:
         _keeping = None
         libc.mallopt(_MMAP_THRESHOLD, _DEFAULT_BYTES)
-        libc.mallopt(_TRIM_THRESHOLD, _DEFAULT_BYTES)
-        libc.malloc_trim(0)
+        _give_back(libc)
 
 
 def give_back_holes(seconds: float = HOLES_SECONDS) -> None:
@@ -61,14 +61,17 @@ def give_back_holes(seconds: float = HOLES_SECONDS) -> None:
     """
     global _gave_back_at
     if _keeping is not None and time.monotonic() - _gave_back_at >= seconds:
-        _keeping.malloc_trim(0)
-        _trim_top(_keeping)
+        _give_back(_keeping)
+        _keeping.mallopt(_TRIM_THRESHOLD, _KEPT_BYTES)
         _gave_back_at = time.monotonic()
 
 
-def _trim_top(libc: ctypes.CDLL) -> None:
-    """Give back what lies free at the end of this thread's memory: `malloc_trim` does so for the main thread alone (`heap_trim` in glibc's
-    malloc/arena.c, which looks whenever a block of this size is freed)."""
+def _give_back(libc: ctypes.CDLL) -> None:
+    """All pages that are free, by glibc's own threshold, which stays.
+
+    Of what lies at the end of a thread's memory `malloc_trim` gives nothing back but the main thread's: `heap_trim` in glibc's
+    malloc/arena.c does, which looks whenever a block of `_LOOKS_BYTES` is freed in that thread.
+    """
     libc.mallopt(_TRIM_THRESHOLD, _DEFAULT_BYTES)
-    libc.free(ctypes.c_void_p(libc.malloc(_DEFAULT_BYTES)))
-    libc.mallopt(_TRIM_THRESHOLD, _KEPT_BYTES)
+    libc.malloc_trim(0)
+    libc.free(ctypes.c_void_p(libc.malloc(_LOOKS_BYTES)))
