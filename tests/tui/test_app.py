@@ -1128,9 +1128,11 @@ async def test_only_help_and_leaving_work_while_the_terminal_is_too_small(sessio
         await pilot.press("space", "x", "c", "n", "o")
         assert session.asked == []
         assert app.screen is app.main
-        await pilot.press("q")
-        await until_shown(pilot, "▸ Stop and save")
-        await pilot.press("escape")
+        for key in ("q", "ctrl+c"):
+            await pilot.press(key)
+            await until_shown(pilot, "▸ Stop and save")
+            await pilot.press("escape")
+            await until_shown(pilot, "tuitrain needs 72×20")
         await resize(pilot, 80, 24)
         await until_shown(pilot, "space Pause")
 

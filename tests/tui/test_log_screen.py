@@ -99,6 +99,22 @@ async def test_the_wheel_and_the_keys_scroll_and_new_lines_do_not_move_the_view(
         assert "something new" in screen_text(app)
 
 
+async def test_what_one_has_scrolled_back_to_stays_in_view_at_another_width(session: FakeSession, sampler: FakeSampler) -> None:
+    app = make(session, sampler)
+    async with app.run_test(size=SMALL) as pilot:
+        view = await opened(pilot, session, *(f"notice {index}: {'long ' * 20}" for index in range(100)))
+        await pilot.press("pageup", "pageup")
+        (lowest,) = [
+            number for number in range(100) if f"notice {number}:" in screen_text(app) and f"notice {number + 1}:" not in screen_text(app)
+        ]
+        for size in ((120, 40), (200, 60), SMALL):
+            await pilot.resize_terminal(*size)
+            await pilot.pause()
+            assert f"notice {lowest}:" in screen_text(app)
+            assert f"notice {lowest + 1}:" not in screen_text(app)
+        assert 0 < view.back < view._farthest
+
+
 # -- searching --------------------------------------------------------------------------------------------------------
 
 
@@ -352,6 +368,29 @@ def test_prints_of_c_code_and_of_other_processes_land_in_the_log_and_not_on_the_
 
 
 # -- the text behind --------------------------------------------------------------------------------------------------
+
+
+async def test_another_run_s_log_takes_the_place_of_a_longer_one_with_what_is_looked_for(
+    session: FakeSession, sampler: FakeSampler
+) -> None:
+    shown = [LogTail(), LogTail(), LogTail()]
+    for index in range(100):
+        shown[0].add("info", f"needle {index}")
+    shown[2].add("info", "hay")
+    shown[2].add("info", "the needle")
+    app = make(session, sampler)
+    async with app.run_test(size=SMALL) as pilot:
+        app.push_screen(LogScreen(app.view, lambda: shown[0]))
+        await pilot.pause()
+        await pilot.press("slash", *"needle", "enter", "pageup")
+        for matches, text in ((0, "no line has it"), (1, "1 of 1")):
+            del shown[0]
+            await pilot.resize_terminal(80, 23 + matches)
+            await pilot.pause()
+            view = app.screen.query_one(LogView)
+            assert (view.back, len(view.search.matches)) == (0, matches)
+            await until_shown(pilot, text)
+        assert marked(view)[0].endswith("the needle")
 
 
 def filled(count: int) -> LogTail:

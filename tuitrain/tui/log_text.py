@@ -19,8 +19,10 @@ class LogText:
         self.lines: list[LogLine] = []
         self._pieces: list[list[str]] = []
         self._starts: list[int] = [0]
-        self._log: LogTail | None = None
-        self._width = 0
+        self.log: LogTail | None = None
+        """Whose lines these are."""
+        self.width = 0
+        """What they are broken at."""
         self._seen = 0
 
     def __len__(self) -> int:
@@ -29,9 +31,9 @@ class LogText:
 
     def update(self, log: LogTail, width: int) -> int:
         """Take in what is new, and everything where the log or the width is another one; how many rows came at the end."""
-        if log is not self._log or width != self._width:
-            self._log, self._width, self._seen = log, width, 0
-            self.lines, self._pieces = [], []
+        if log is not self.log or width != self.width:
+            self.log, self.width, self._seen = log, width, 0
+            self.first, self.lines, self._pieces, self._starts = 0, [], [], [0]
         new, total = log.since(self._seen)
         if not new and total == self._seen:
             return 0

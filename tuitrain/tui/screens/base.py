@@ -39,8 +39,9 @@ NEW_LIKE_KEYS = ("u  U", "a new run with its settings; one that begins with its 
 BEAT_SECONDS = 1.0
 """Where training uses every core, each redraw is taken from it."""
 _READING = "read"
-_WITHOUT_ROOM = ("help", "quit", "repaint", "suspend_process")
-"""Actions of the app that mean something while the terminal is too small; the help has room in any."""
+_WITHOUT_ROOM = ("help", "quit", "repaint", "suspend_process", "screen.copy_text")
+"""Actions that mean something while the terminal is too small; the help has room in any. The last is Textual's own for Ctrl+C: with
+nothing to copy it leaves that key to the app, which quits."""
 
 
 class PaneScreen(LateClicks[None]):

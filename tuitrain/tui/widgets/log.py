@@ -116,10 +116,15 @@ class LogView(LogPane, can_focus=True):
         """How many of the log's newest lines these are, where it has older ones."""
         return len(self._text.lines) if self._log().cut else None
 
+    @property
+    def _lowest(self) -> int:
+        """The number of the last line in view; 0 where there is none."""
+        end = len(self._text) - self.back
+        return self._text.row(end - 1)[0] if end > 0 else 0
+
     def find(self, text: str) -> None:
         """Look for another text, from what one sees backwards; without a text, for nothing."""
-        end = len(self._text) - self.back
-        self.search.find(text, self._text, self._text.row(end - 1)[0] if end > 0 else 0)
+        self.search.find(text, self._text, self._lowest)
         self._show_match()
 
     def move_match(self, by: int) -> None:
@@ -140,19 +145,31 @@ class LogView(LogPane, can_focus=True):
                 self.back = min(max(len(self._text) - start - height // 2, 0), self._farthest)
 
     def content(self, width: int, height: int) -> list[Strip]:
-        """Take in the new lines first: while scrolled back, the rows in view stay where they are, and the heading says so."""
-        match = self.search.at
-        added = self._text.update(self._log(), _text_width(width - 4))
-        self.search.update(self._text)
-        if self.back:
-            self.back = min(self.back + added, self._farthest)
-            if match is not None and match < self._text.first and self.back == self._farthest:
-                # The match went with the oldest lines, and its place is taken by the next one.
-                self._scroll_to_match()
+        """Take in the new lines first: while scrolled back, what is in view stays there, and the heading says so."""
+        log, text_width = self._log(), _text_width(width - 4)
+        if log is self._text.log:
+            self._follow_on(log, text_width)
+        else:
+            self.back = 0
+            self._text.update(log, text_width)
+            self.search.find(self.search.text, self._text, self._lowest)
         if self._could != (could := self._can()):
             self._could = could
             self.call_later(self.refresh_bindings)
         return super().content(width, height)
+
+    def _follow_on(self, log: LogTail, width: int) -> None:
+        match, lowest, rewrapped = self.search.at, self._lowest, width != self._text.width
+        added = self._text.update(log, width)
+        self.search.update(self._text)
+        if not self.back:
+            return
+        if rewrapped:
+            added = len(self._text) - self._text.rows_of(max(lowest, self._text.first))[1] - self.back
+        self.back = min(self.back + added, self._farthest)
+        if match is not None and match < self._text.first and self.back == self._farthest:
+            # The match went with the oldest lines, and its place is taken by the next one.
+            self._scroll_to_match()
 
     def heading(self) -> tuple[Row, Row]:
         """The title, and where one is."""
