@@ -67,6 +67,8 @@ class TuitrainApp(NavigatedApp):
 
     CSS_PATH = Path(__file__).with_name("tuitrain.tcss")
     TITLE = "tuitrain"
+    # Our lines select what they hold by themselves; Textual's way takes a whole pane where it does not know its text.
+    ALLOW_SELECT = False
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q", "quit", "Quit"),
         # They are about the terminal, and so work in dialogs and fields too.

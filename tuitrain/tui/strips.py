@@ -14,6 +14,7 @@ from textual.strip import Strip
 from tuitrain.text import clean
 
 PLAIN = Style()
+_REVERSED = Style(reverse=True)
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 # Beginning a run costs a cursor move of about 8 bytes, a change of colour about 20, and repeating an unchanged cell 1 to 3.
@@ -142,6 +143,15 @@ def spark(values: list[float | None], width: int, top: float) -> str:
 def stacked(eighths: Sequence[int], rows: int) -> list[str]:
     """Columns of blocks, each of so many eighths of a line, in `rows` lines from the top down."""
     return ["".join(_BLOCKS[min(max(full - 8 * row, 0), 8)] for full in eighths) for row in reversed(range(rows))]
+
+
+def reversed_in(strip: Strip, columns: range) -> Strip:
+    """`strip` with some of its columns in reverse video."""
+    if not columns:
+        return strip
+    left, inside, right = strip.crop(0, columns.start), strip.crop(columns.start, columns.stop), strip.crop(columns.stop)
+    turned = Strip([Segment(text, (style or PLAIN) + _REVERSED) for text, style, _ in inside], inside.cell_length)
+    return Strip.join([left, turned, right])
 
 
 def cells(strip: Strip) -> list[Cell]:

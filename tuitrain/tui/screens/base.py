@@ -18,7 +18,6 @@ from tuitrain.tui.layout import fits
 from tuitrain.tui.messages import NewLike
 from tuitrain.tui.run_view import RunLike
 from tuitrain.tui.screens.late_clicks import LateClicks
-from tuitrain.tui.terminal.clipboard import hand_to_tmux
 from tuitrain.tui.terminal.painting import PieceCompositor
 from tuitrain.tui.toasts import tell_of_surprise
 from tuitrain.tui.widgets.header import Header
@@ -40,8 +39,8 @@ BEAT_SECONDS = 1.0
 """Where training uses every core, each redraw is taken from it."""
 _READING = "read"
 _WITHOUT_ROOM = ("help", "quit", "repaint", "suspend_process", "screen.copy_text")
-"""Actions that mean something while the terminal is too small; the help has room in any. The last is Textual's own for Ctrl+C: with
-nothing to copy it leaves that key to the app, which quits."""
+"""Actions that mean something while the terminal is too small; the help has room in any. The last is Ctrl+C's: with nothing to copy it
+leaves that key to the app, which quits."""
 
 
 class PaneScreen(LateClicks[None]):
@@ -163,12 +162,6 @@ class PaneScreen(LateClicks[None]):
     def action_leave(self) -> None:
         """Back to where one was."""
         self.dismiss()
-
-    def copy(self, text: str) -> None:
-        """Copy `text` through the terminal, so that it works over SSH and in tmux."""
-        self.app.copy_to_clipboard(text)
-        self.run_worker(lambda: hand_to_tmux(text), thread=True, exit_on_error=False, group="copy")
-        self.notify("copied", timeout=3)
 
     def redraw_all(self) -> None:
         """Repaint everything, for a new theme."""

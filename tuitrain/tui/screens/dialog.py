@@ -39,7 +39,7 @@ class Dialog(ModalScreen[Answer], LateClicks[Answer], Generic[Answer, BoxWidget]
         box: all that it shows.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+c", "leave", show=False, system=True)]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+c", "copy_or_leave", show=False, system=True)]
 
     def __init__(self, box: BoxWidget) -> None:
         super().__init__()
@@ -49,6 +49,11 @@ class Dialog(ModalScreen[Answer], LateClicks[Answer], Generic[Answer, BoxWidget]
     def compose(self) -> ComposeResult:
         """The box."""
         yield self._box
+
+    def action_copy_or_leave(self) -> None:
+        """Copy what is selected; where nothing is, leave."""
+        if not self.copy_selected():
+            self.action_leave()
 
     def action_leave(self) -> None:
         """Without an answer: what asks nothing goes away when it is over."""

@@ -21,7 +21,7 @@ EVERYWHERE: Help = (
     ("o  w  p  i", "log, parameters, predictions, and analysis of the run"),
     ("C", "the run, or the launcher's, as a plain PyTorch script"),
     ("Ctrl+P Ctrl+Z", "all commands and the themes; to the shell until fg"),
-    ("? h  Esc  q", "this help, back, quit"),
+    ("? h  Esc  q", "this help, back, quit; Ctrl+C copies what is selected"),
 )
 _HELP_WIDTH = 76
 _KEY_WIDTH = 14

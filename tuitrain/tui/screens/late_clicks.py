@@ -6,13 +6,14 @@ from typing import TypeVar
 
 from textual.await_complete import AwaitComplete
 from textual.geometry import Offset
-from textual.screen import Screen
 from textual.widget import Widget
+
+from tuitrain.tui.screens.copying import CopyingScreen
 
 Result = TypeVar("Result")
 
 
-class LateClicks(Screen[Result]):
+class LateClicks(CopyingScreen[Result]):
     """A screen to which they do no harm. What is another kind of screen too names this one last: Textual takes styles from the first."""
 
     def dismiss(self, result: Result | None = None) -> AwaitComplete:

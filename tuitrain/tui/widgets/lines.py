@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich.style import Style
-from textual.geometry import Region, Size
+from textual import events
+from textual.geometry import Offset, Region, Size
+from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 from textual.worker import Worker
 
 from tuitrain.tui.look import Palette, palette_in
-from tuitrain.tui.strips import PLAIN, Row
+from tuitrain.tui.selected import Selected
+from tuitrain.tui.strips import PLAIN, Row, reversed_in
 from tuitrain.tui.toasts import tell_of_surprise
 
 
@@ -20,8 +23,18 @@ class Lines(Widget):
 
     DEFAULT_CSS = "Lines { height: 1; }"
 
+    class Selects(Message):
+        """The mouse is drawn over text of `lines`."""
+
+        def __init__(self, lines: Lines) -> None:
+            super().__init__()
+            self.lines = lines
+
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own word
         super().__init__(id=id)
+        self.text_selected: Selected | None = None
+        """Text that the mouse was drawn over."""
+        self._pressed: Offset | None = None
         self._shown: list[Strip] = []
         self._shown_size = (0, 0)
 
@@ -66,7 +79,54 @@ class Lines(Widget):
             self._shown, self._shown_size = self._lines(size), size
         if y >= len(self._shown):
             return Strip.blank(size.width, self.visual_style.rich_style)
-        return self._shown[y].apply_style(self.visual_style.rich_style)
+        line = self._shown[y]
+        if self.text_selected is not None:
+            line = reversed_in(line, self.text_selected.still_at(y, line, self.selectable(y)))
+        return line.apply_style(self.visual_style.rich_style)
+
+    # -- selecting text -----------------------------------------------------------------------------------------------
+
+    def selectable(self, y: int) -> range:
+        """The columns of line `y` that have text to copy."""
+        return range(self.size.width)
+
+    def select_text(self, selected: Selected | None) -> None:
+        """Show that this is selected, or nothing any more."""
+        if selected != self.text_selected:
+            self.text_selected = selected
+            self.refresh()
+
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        """A selection may begin here; it stays in these lines wherever the mouse goes."""
+        self.select_text(None)
+        if event.button == 1:
+            self._pressed = event.offset
+            self.capture_mouse()
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        """It goes to the mouse, or as far as the lines go."""
+        begun, size = self._pressed, self.size
+        if begun is None or not size or (self.text_selected is None and event.offset == begun):
+            return
+        here = Offset(min(max(event.x, 0), size.width - 1), min(max(event.y, 0), size.height - 1))
+        self.select_text(Selected.between(begun, here, self._shown, self.selectable))
+        self.post_message(self.Selects(self))
+
+    def on_mouse_up(self, event: events.MouseUp) -> None:
+        """It ends here."""
+        self.release_mouse()
+
+    def on_hide(self) -> None:
+        """Lines that do not show do not hear that the button is let go."""
+        self.release_mouse()
+
+    def on_mouse_release(self, event: events.MouseRelease) -> None:
+        """The mouse is others' again."""
+        self._pressed = None
+
+    def check_message_enabled(self, message: Message) -> bool:
+        """Where text was selected, letting the button go is no click."""
+        return not (isinstance(message, events.Click) and self.text_selected is not None) and super().check_message_enabled(message)
 
     def _lines(self, size: Size) -> list[Strip]:
         width, height = size
@@ -95,6 +155,10 @@ class Pane(Lines):
     def heading(self) -> tuple[Row, Row]:
         """The title and what stands at the right end of the rule."""
         raise NotImplementedError
+
+    def selectable(self, y: int) -> range:
+        """What stands inside of the frame, and the title."""
+        return range(1 + self.PADDING, max(self.size.width - 1 - self.PADDING, 0))
 
     def body_height(self) -> int:
         """Rows inside of the frame."""
