@@ -135,6 +135,19 @@ async def test_ctrl_c_leads_out_of_what_lies_over_a_screen(app: TuitrainApp, ses
         await until(pilot, lambda: app._exit)
 
 
+async def test_a_palette_opens_while_the_one_before_it_still_closes(app: TuitrainApp) -> None:
+    async with app.run_test(size=SIZE) as pilot:
+        await strike(pilot, "ctrl+p")
+        await until(pilot, lambda: isinstance(app.screen, CommandPalette))
+        before = app.screen
+        # On a machine that is busy what a key opens comes before the widgets of what one left are gone.
+        before.dismiss()
+        app.action_command_palette()
+        await until(pilot, lambda: isinstance(app.screen, CommandPalette) and app.screen is not before)
+        await strike(pilot, "escape")
+        await until(pilot, lambda: app.screen is app.main)
+
+
 @pytest.mark.parametrize(("key", "on"), [("question_mark", "Keys"), ("ctrl+p", ""), ("D", "▸ ")])
 async def test_two_quick_clicks_on_what_lies_over_a_screen_close_nothing_else(
     app: TuitrainApp, session: FakeSession, key: str, on: str

@@ -52,7 +52,7 @@ class Palette(SteadyPalette):
     """
 
     def __init__(self, below: Screen[object]) -> None:
-        super().__init__(id="--command-palette")
+        super().__init__()
         self._below = below
         self._offered: list[str] = []
 
