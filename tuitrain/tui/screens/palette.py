@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import ClassVar
 
 from textual import on
+from textual.app import ComposeResult
 from textual.await_complete import AwaitComplete
 from textual.binding import Binding, BindingType
 from textual.command import CommandList, CommandPalette
-from textual.events import Mount
+from textual.events import Click, Mount
 from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import Input, OptionList
@@ -16,10 +17,23 @@ from textual.widgets import Input, OptionList
 from tuitrain.tui.screens.late_clicks import LateClicks
 
 
+class _SteadyList(CommandList):
+    def on_click(self, event: Click) -> None:
+        """A click on a command that is no longer in the list does nothing. Textual's own handler is called after this."""
+        option = event.style.meta.get("option")
+        if option is not None and option >= self.option_count:
+            event.prevent_default()
+
+
 class SteadyPalette(CommandPalette, LateClicks[None]):
-    """Textual's palette, without what raises there: no list that has no room, or has gone, is paged through, or filled."""
+    """Textual's palette, without what raises there: no list that has no room, or has gone, is paged through, filled, or clicked on."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+c", "escape", show=False, system=True)]
+
+    def compose(self) -> ComposeResult:
+        """As Textual's, with a list that takes late clicks."""
+        for widget in super().compose():
+            yield _SteadyList() if isinstance(widget, CommandList) else widget
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Moving through the list needs a list that is laid out."""
