@@ -1,4 +1,4 @@
-"""Keys, words, pastes, clicks and sizes at random, on the whole program: it always answers, and ends only because it was left."""
+"""Keys, words, pastes, clicks, drags and sizes at random, on the whole program: it always answers, and ends only because it was left."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _act(dice: random.Random, terminal: Terminal, times: int) -> bool:
 
 def _input(dice: random.Random) -> str:
     """What the terminal sends for one of the many things that a person may do."""
-    match dice.choices(("key", "often", "word", "paste", "click"), (50, 30, 4, 5, 11))[0]:
+    match dice.choices(("key", "often", "word", "paste", "drag", "click"), (50, 30, 4, 5, 3, 8))[0]:
         case "key":
             return dice.choice(_LETTERS)
         case "often":
@@ -83,6 +83,10 @@ def _input(dice: random.Random) -> str:
             return dice.choice(_WORDS)
         case "paste":
             return f"\x1b[200~{dice.choice(_WORDS)}\x1b[201~"
+        case "drag":
+            begin, end = (f"{dice.randint(1, 120)};{dice.randint(1, 40)}" for _ in range(2))
+            # Where the button is let go outside of its window, some terminals do not tell.
+            return f"\x1b[<0;{begin}M\x1b[<32;{end}M" + (f"\x1b[<0;{end}m" if dice.random() < 0.8 else "")
         case _:
             place = f"{dice.choice(_BUTTONS)};{dice.randint(1, 120)};{dice.randint(1, 40)}"
             return f"\x1b[<{place}M\x1b[<{place}m" * dice.choice((1, 1, 2))

@@ -184,6 +184,19 @@ async def test_a_click_on_a_command_that_is_no_longer_there_does_nothing(app: Tu
         assert app.screen is palette
 
 
+async def test_a_click_beside_a_palette_closes_it_and_one_outside_of_a_terminal_that_became_smaller_does_nothing(app: TuitrainApp) -> None:
+    async with app.run_test(size=(120, 40)) as pilot:
+        await strike(pilot, "ctrl+p")
+        await until_shown(pilot, "Doctor")
+        palette = app.screen
+        await resize(pilot, 80, 24)
+        for x, y in ((100, 5), (5, 30), (1, 23)):
+            assert app.screen is palette
+            palette.post_message(Click(palette, x, y, 0, 0, 1, shift=False, meta=False, ctrl=False, screen_x=x, screen_y=y))
+            await pilot.pause()
+        await until(pilot, lambda: app.screen is app.main)
+
+
 async def test_what_was_typed_into_a_palette_that_closes_begins_no_search(app: TuitrainApp, monkeypatch: pytest.MonkeyPatch) -> None:
     async with app.run_test(size=SIZE) as pilot:
         await strike(pilot, "ctrl+p")

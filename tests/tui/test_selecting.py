@@ -195,6 +195,17 @@ async def test_a_selection_that_is_never_ended_leaves_the_mouse_to_others(app: T
             assert marked(app) == "a text"
 
 
+async def test_a_button_whose_end_the_terminal_did_not_tell_is_pressed_elsewhere(app: TuitrainApp, session: FakeSession) -> None:
+    async with app.run_test(size=(80, 24)) as pilot:
+        await with_notices(pilot, session, "a text")
+        x, y = place_of(app, "a text")
+        # The keys, one line at the end of the screen, still wait for it.
+        await mouse(pilot, MouseDown, x, 23)
+        await draw(pilot, (x, 0), (x, y))
+        await draw(pilot, (x, y), (x + 5, y))
+        assert marked(app) == "a text"
+
+
 def test_wide_characters_are_selected_whole() -> None:
 
     shown = [Strip([Segment("│ 深層 abc │")])]

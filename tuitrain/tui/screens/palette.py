@@ -26,7 +26,8 @@ class _SteadyList(CommandList):
 
 
 class SteadyPalette(CommandPalette, LateClicks[None]):
-    """Textual's palette, without what raises there: no list that has no room, or has gone, is paged through, filled, or clicked on."""
+    """Textual's palette, without what raises there: no list that has no room, or has gone, is paged through, filled, or clicked on;
+    nor is a place that the terminal has no more."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+c", "escape", show=False, system=True)]
 
@@ -40,6 +41,12 @@ class SteadyPalette(CommandPalette, LateClicks[None]):
         if action == "command_list":
             return any(found.scrollable_content_region for found in self.query(CommandList))
         return super().check_action(action, parameters)
+
+    def on_click(self, event: Click) -> None:
+        """A click beside the list closes it, unless the terminal has become too small for where it was. Textual's own handler is called
+        after this."""
+        if not self.region.contains(event.screen_x, event.screen_y):
+            event.prevent_default()
 
     def dismiss(self, result: None = None) -> AwaitComplete:
         """Close it, and look for no more commands."""

@@ -108,8 +108,8 @@ class Lines(Widget):
         begun, size = self._pressed, self.size
         if begun is None or not size or (self.text_selected is None and event.offset == begun):
             return
-        here = Offset(min(max(event.x, 0), size.width - 1), min(max(event.y, 0), size.height - 1))
-        self.select_text(Selected.between(begun, here, self._shown, self.selectable))
+        begin, end = size.clamp_offset(begun), size.clamp_offset(event.offset)
+        self.select_text(Selected.between(begin, end, self._shown, self.selectable))
         self.post_message(self.Selects(self))
 
     def on_mouse_up(self, event: events.MouseUp) -> None:
