@@ -12,6 +12,7 @@ from textual.events import MouseDown, MouseEvent, MouseMove, MouseUp
 from textual.geometry import Offset
 from textual.pilot import Pilot
 from textual.strip import Strip
+from textual.widgets import Input
 from tour import keep_three
 
 from tuitrain.events import Notice
@@ -101,7 +102,7 @@ async def test_lines_are_copied_without_the_frame_and_only_those_of_the_pane_whe
         await draw(pilot, (x, y), (x, 23), (79, 23))
         await pilot.press("ctrl+c")
         assert app.clipboard.split()[0] == "one"
-        assert app.clipboard.rstrip("╯─").split()[-1] == "three"
+        assert app.clipboard.split()[-1] == "three"
 
 
 async def test_what_was_selected_is_copied_when_other_lines_have_taken_its_place(app: TuitrainApp, session: FakeSession) -> None:
@@ -174,6 +175,19 @@ async def test_ctrl_c_copies_from_a_dialog_and_leaves_it_where_nothing_is_select
         assert app.screen is not app.main
         await pilot.press("ctrl+c")
         await until(pilot, lambda: app.screen is app.main)
+
+
+async def test_a_field_in_the_lines_selects_by_itself(app: TuitrainApp) -> None:
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until_shown(pilot, "batch size")
+        await pilot.press(*"/precious")
+        await until_shown(pilot, "/precious")
+        field = app.focused
+        assert isinstance(field, Input)
+        x, y = field.content_region.offset
+        await draw(pilot, (x, y), (x + 2, y), (x + 4, y))
+        assert field.selected_text == "/pre"
+        assert marked(app) == ""
 
 
 async def test_a_selection_that_is_never_ended_leaves_the_mouse_to_others(app: TuitrainApp, session: FakeSession) -> None:

@@ -99,7 +99,8 @@ class Lines(Widget):
     def on_mouse_down(self, event: events.MouseDown) -> None:
         """A selection may begin here; it stays in these lines wherever the mouse goes."""
         self.select_text(None)
-        if event.button == 1:
+        # A field in these lines has captured it first, and selects by itself.
+        if event.button == 1 and self.app.mouse_captured in (None, self):
             self._pressed = event.offset
             self.capture_mouse()
 
@@ -158,7 +159,8 @@ class Pane(Lines):
 
     def selectable(self, y: int) -> range:
         """What stands inside of the frame, and the title."""
-        return range(1 + self.PADDING, max(self.size.width - 1 - self.PADDING, 0))
+        width, height = self.size
+        return range(0) if self.last and y == height - 1 else range(1 + self.PADDING, max(width - 1 - self.PADDING, 0))
 
     def body_height(self) -> int:
         """Rows inside of the frame."""
