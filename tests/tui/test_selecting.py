@@ -20,6 +20,7 @@ from tuitrain.tui.app import TuitrainApp
 from tuitrain.tui.selected import Selected
 from tuitrain.tui.widgets.filtered_table import FilteredTable
 from tuitrain.tui.widgets.lines import Lines
+from tuitrain.tui.widgets.log import LogView
 
 SIZES = [(80, 24), (120, 40), (200, 60)]
 PATH = "/data/run-1/log.txt"
@@ -175,6 +176,24 @@ async def test_ctrl_c_copies_from_a_dialog_and_leaves_it_where_nothing_is_select
         assert app.screen is not app.main
         await pilot.press("ctrl+c")
         await until(pilot, lambda: app.screen is app.main)
+
+
+async def test_lines_that_have_just_become_more_are_selected_as_far_as_one_sees_them(app: TuitrainApp, session: FakeSession) -> None:
+    async with app.run_test(size=(80, 24)) as pilot:
+        await with_notices(pilot, session, "one", "two", "three")
+        x, y = place_of(app, "one")
+        view = app.screen.query_one(LogView)
+        await mouse(pilot, MouseDown, x, y)
+        # As where the terminal has become larger and nothing was drawn since.
+        view._shown = view._shown[: y - view.region.y + 2]
+        driver = app._driver
+        assert driver is not None
+        driver.process_message(MouseMove(None, x, y + 9, 0, 0, 1, False, False, False, screen_x=x, screen_y=y + 9))
+        await until(pilot, lambda: view.text_selected is not None)
+        view.redraw_all()
+        await pilot.pause()
+        await pilot.press("ctrl+c")
+        assert [line.split()[-1] for line in app.clipboard.splitlines()] == ["one", "t"]
 
 
 async def test_a_field_in_the_lines_selects_by_itself(app: TuitrainApp) -> None:

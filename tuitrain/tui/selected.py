@@ -28,7 +28,7 @@ class Selected:
         """What the lines `shown` hold between two cells of them; `selectable` says in which columns of a line there is text."""
         first, last = sorted((cell, other), key=lambda offset: (offset.y, offset.x))
         place = cls(first, last, ())
-        texts = (text_in(shown[y], place.columns(y, selectable(y))) for y in range(first.y, min(last.y + 1, len(shown))))
+        texts = (text_in(shown[y], place.columns(y, selectable(y))) for y in range(first.y, last.y + 1))
         return cls(first, last, tuple(texts))
 
     @property

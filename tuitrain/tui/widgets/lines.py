@@ -105,11 +105,11 @@ class Lines(Widget):
             self.capture_mouse()
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
-        """It goes to the mouse, or as far as the lines go."""
-        begun, size = self._pressed, self.size
-        if begun is None or not size or (self.text_selected is None and event.offset == begun):
+        """It goes to the mouse, or as far as the lines go that one sees."""
+        begun, seen = self._pressed, Size(self.size.width, len(self._shown))
+        if begun is None or not seen or (self.text_selected is None and event.offset == begun):
             return
-        begin, end = size.clamp_offset(begun), size.clamp_offset(event.offset)
+        begin, end = seen.clamp_offset(begun), seen.clamp_offset(event.offset)
         self.select_text(Selected.between(begin, end, self._shown, self.selectable))
         self.post_message(self.Selects(self))
 
