@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from fakes import FakeSampler, FakeSession, screen_text, seed_cnn, settle
+from fakes import FakeSampler, FakeSession, screen_text, seed_cnn
 from kept_runs import until, until_shown
 from rich.segment import Segment
+from test_log_screen import opened
 from textual.events import MouseDown, MouseEvent, MouseMove, MouseUp
 from textual.geometry import Offset
 from textual.pilot import Pilot
@@ -20,13 +21,13 @@ from tuitrain.tui.app import TuitrainApp
 from tuitrain.tui.selected import Selected
 from tuitrain.tui.widgets.filtered_table import FilteredTable
 from tuitrain.tui.widgets.lines import Lines
-from tuitrain.tui.widgets.log import LogView
 
 SIZES = [(80, 24), (120, 40), (200, 60)]
 PATH = "/data/run-1/log.txt"
 
 
 async def mouse(pilot: Pilot[None], kind: type[MouseEvent], x: int, y: int, button: int = 1) -> None:
+    """As the terminal tells of it: of what a `Pilot` posts Textual makes no clicks."""
     driver = pilot.app._driver
     assert driver is not None
     driver.process_message(kind(None, x, y, 0, 0, button, False, False, False, screen_x=x, screen_y=y))
@@ -65,21 +66,12 @@ def app(session: FakeSession, sampler: FakeSampler, tmp_path: Path) -> TuitrainA
     return TuitrainApp(session, sampler, seed_cnn(), tmp_path / "runs")
 
 
-async def with_notices(pilot: Pilot[None], session: FakeSession, *texts: str) -> None:
-    await pilot.press("enter")
-    session.begin()
-    session.say(*(Notice(text=text) for text in texts))
-    await settle(pilot)
-    await pilot.press("o")
-    await until_shown(pilot, texts[-1])
-
-
 @pytest.mark.parametrize("size", SIZES)
 async def test_a_text_is_selected_and_ctrl_c_copies_it_once_and_then_quits(
     app: TuitrainApp, session: FakeSession, size: tuple[int, int]
 ) -> None:
     async with app.run_test(size=size, notifications=True) as pilot:
-        await with_notices(pilot, session, f"saved as {PATH} just now")
+        await opened(pilot, session, f"saved as {PATH} just now")
         x, y = place_of(app, PATH)
         await draw(pilot, (x, y), (x + 3, y), (x + len(PATH) - 1, y))
         assert marked(app) == PATH
@@ -93,7 +85,7 @@ async def test_a_text_is_selected_and_ctrl_c_copies_it_once_and_then_quits(
 
 async def test_lines_are_copied_without_the_frame_and_only_those_of_the_pane_where_it_began(app: TuitrainApp, session: FakeSession) -> None:
     async with app.run_test(size=(80, 24)) as pilot:
-        await with_notices(pilot, session, "one", "two", "three")
+        await opened(pilot, session, "one", "two", "three")
         x, y = place_of(app, "one")
         # Upwards and out of the pane, and so beyond its last line.
         await draw(pilot, place_of(app, "two"), (x + 1, y), (x, y))
@@ -108,7 +100,7 @@ async def test_lines_are_copied_without_the_frame_and_only_those_of_the_pane_whe
 
 async def test_what_was_selected_is_copied_when_other_lines_have_taken_its_place(app: TuitrainApp, session: FakeSession) -> None:
     async with app.run_test(size=(80, 24)) as pilot:
-        await with_notices(pilot, session, *(f"line {index:02}" for index in range(60)))
+        await opened(pilot, session, *(f"line {index:02}" for index in range(60)))
         x, y = place_of(app, "line 55")
         await draw(pilot, (x, y), (x + 6, y))
         assert marked(app) == "line 55"
@@ -156,7 +148,7 @@ async def test_drawing_the_mouse_is_no_click(app: TuitrainApp, session: FakeSess
 
 async def test_blanks_are_not_copied_over_what_the_clipboard_has(app: TuitrainApp, session: FakeSession) -> None:
     async with app.run_test(size=(80, 24)) as pilot:
-        await with_notices(pilot, session, "a text")
+        await opened(pilot, session, "a text")
         app.copy_to_clipboard("precious")
         x, y = place_of(app, "a text")
         await draw(pilot, (x + 20, y), (x + 25, y))
@@ -180,16 +172,12 @@ async def test_ctrl_c_copies_from_a_dialog_and_leaves_it_where_nothing_is_select
 
 async def test_lines_that_have_just_become_more_are_selected_as_far_as_one_sees_them(app: TuitrainApp, session: FakeSession) -> None:
     async with app.run_test(size=(80, 24)) as pilot:
-        await with_notices(pilot, session, "one", "two", "three")
+        view = await opened(pilot, session, "one", "two", "three")
         x, y = place_of(app, "one")
-        view = app.screen.query_one(LogView)
         await mouse(pilot, MouseDown, x, y)
         # As where the terminal has become larger and nothing was drawn since.
         view._shown = view._shown[: y - view.region.y + 2]
-        driver = app._driver
-        assert driver is not None
-        driver.process_message(MouseMove(None, x, y + 9, 0, 0, 1, False, False, False, screen_x=x, screen_y=y + 9))
-        await until(pilot, lambda: view.text_selected is not None)
+        await mouse(pilot, MouseMove, x, y + 9)
         view.redraw_all()
         await pilot.pause()
         await pilot.press("ctrl+c")
@@ -211,7 +199,7 @@ async def test_a_field_in_the_lines_selects_by_itself(app: TuitrainApp) -> None:
 
 async def test_a_selection_that_is_never_ended_leaves_the_mouse_to_others(app: TuitrainApp, session: FakeSession) -> None:
     async with app.run_test(size=(80, 24)) as pilot:
-        await with_notices(pilot, session, "a text")
+        await opened(pilot, session, "a text")
         x, y = place_of(app, "a text")
         for away in ("resize", "key"):
             await mouse(pilot, MouseDown, x, y)
@@ -230,7 +218,7 @@ async def test_a_selection_that_is_never_ended_leaves_the_mouse_to_others(app: T
 
 async def test_a_button_whose_end_the_terminal_did_not_tell_is_pressed_elsewhere(app: TuitrainApp, session: FakeSession) -> None:
     async with app.run_test(size=(80, 24)) as pilot:
-        await with_notices(pilot, session, "a text")
+        await opened(pilot, session, "a text")
         x, y = place_of(app, "a text")
         # The keys, one line at the end of the screen, still wait for it.
         await mouse(pilot, MouseDown, x, 23)
@@ -240,7 +228,6 @@ async def test_a_button_whose_end_the_terminal_did_not_tell_is_pressed_elsewhere
 
 
 def test_wide_characters_are_selected_whole() -> None:
-
     shown = [Strip([Segment("│ 深層 abc │")])]
     selected = Selected.between(Offset(3, 0), Offset(7, 0), shown, lambda y: range(2, 10))
     assert selected.columns(0, range(2, 10)) == range(3, 8)

@@ -149,9 +149,14 @@ def reversed_in(strip: Strip, columns: range) -> Strip:
     """`strip` with some of its columns in reverse video."""
     if not columns:
         return strip
-    left, inside, right = strip.crop(0, columns.start), strip.crop(columns.start, columns.stop), strip.crop(columns.stop)
-    turned = Strip([Segment(text, (style or PLAIN) + _REVERSED) for text, style, _ in inside], inside.cell_length)
-    return Strip.join([left, turned, right])
+    inside = strip.crop(columns.start, columns.stop)
+    turned = [Segment(text, (style or PLAIN) + _REVERSED) for text, style, _ in inside]
+    return patched(strip, columns.start, Strip(turned, inside.cell_length))
+
+
+def patched(strip: Strip, start: int, patch: Strip) -> Strip:
+    """`strip` with `patch` in the place of what it shows from cell `start` on."""
+    return Strip.join([strip.crop(0, start), patch, strip.crop(start + patch.cell_length)])
 
 
 def cells(strip: Strip) -> list[Cell]:

@@ -12,6 +12,7 @@ from textual.strip import Strip
 
 from tuitrain.tui.curve.axes import Axis, dot_cell, dots_in, step_at
 from tuitrain.tui.curve.chart import Picture
+from tuitrain.tui.strips import patched
 
 _TRIES = 24
 _APART = 2
@@ -61,7 +62,7 @@ def with_callouts(picture: Picture, callouts: Sequence[Callout], styles: Sequenc
     for callout in callouts:
         line, at = lines[callout.row], picture.left + callout.column
         mark = Strip([Segment(str(callout.number), styles[callout.number - 1] + Style(bold=True))], 1)
-        lines[callout.row] = Strip.join([line.crop(0, at), mark, line.crop(at + 1)])
+        lines[callout.row] = patched(line, at, mark)
     return msgspec.structs.replace(picture, lines=lines)
 
 

@@ -20,7 +20,7 @@ from textual.strip import Strip
 from tuitrain.tui.curve.axes import Axis, cell, dot_cell, dots_in
 from tuitrain.tui.curve.band import band_cells
 from tuitrain.tui.look import Palette
-from tuitrain.tui.strips import PLAIN
+from tuitrain.tui.strips import PLAIN, patched
 
 Points = Sequence[tuple[float, float]]
 
@@ -135,10 +135,9 @@ def extend(picture: Picture, drawing: Drawing, palette: Palette, since: float) -
 
 def _patched(line: Strip, patch: Strip, start: int) -> Strip:
     """The line with `patch` from cell `start` on; the very same line where it shows that already, as most lines do."""
-    end = start + patch.cell_length
-    if line.crop(start, end) == patch:
+    if line.crop(start, start + patch.cell_length) == patch:
         return line
-    return Strip.join([line.crop(0, start), patch, line.crop(end)]).simplify()
+    return patched(line, start, patch).simplify()
 
 
 @functools.cache

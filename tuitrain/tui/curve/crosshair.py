@@ -11,6 +11,7 @@ from textual.strip import Strip
 
 from tuitrain.tui.curve.axes import Axis, cell, next_round
 from tuitrain.tui.curve.chart import Picture
+from tuitrain.tui.strips import patched
 
 EPOCH_MARK = "┿"
 _CURSOR, _POINTER = "┊", "▲"
@@ -49,4 +50,4 @@ def with_cursor(picture: Picture, column: int, line_style: Style, pointer_style:
 
 
 def _put(line: Strip, x: int, text: str, style: Style) -> Strip:
-    return Strip.join([line.crop(0, x), Strip([Segment(text, style)], 1), line.crop(x + 1)])
+    return patched(line, x, Strip([Segment(text, style)], 1))

@@ -17,21 +17,15 @@ Result = TypeVar("Result")
 class CopyingScreen(Screen[Result]):
     """A screen on which Ctrl+C copies what is selected."""
 
-    _selected_in: Lines | None = None
-
     def copy(self, text: str) -> None:
         """Copy `text` through the terminal, so that it works over SSH and in tmux."""
         self.app.copy_to_clipboard(text)
         self.run_worker(lambda: hand_to_tmux(text), thread=True, exit_on_error=False, group="copy")
         self.notify("copied", timeout=3)
 
-    def on_lines_selects(self, message: Lines.Selects) -> None:
-        """Text of these lines is what Ctrl+C copies."""
-        self._selected_in = message.lines
-
     def on_mouse_down(self, event: events.MouseDown) -> None:
-        """A click anywhere else ends the selection."""
-        lines = self._selected_in
+        """What is pressed outside of the lines that have the selection ends it; inside of them they do it."""
+        lines = self._with_selection()
         if lines is not None and not lines.region.contains(event.screen_x, event.screen_y):
             lines.select_text(None)
 
@@ -42,10 +36,13 @@ class CopyingScreen(Screen[Result]):
 
     def copy_selected(self) -> bool:
         """Copy what is selected, if anything is; whether it is."""
-        lines = self._selected_in
+        lines = self._with_selection()
         if lines is None or lines.text_selected is None:
             return False
         if text := lines.text_selected.text.strip("\n"):
             self.copy(text)
         lines.select_text(None)
         return True
+
+    def _with_selection(self) -> Lines | None:
+        return next((lines for lines in self.query(Lines) if lines.text_selected is not None), None)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from textual import events
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen
 
 from tuitrain.tui.screens.late_clicks import LateClicks
@@ -39,8 +38,6 @@ class Dialog(ModalScreen[Answer], LateClicks[Answer], Generic[Answer, BoxWidget]
         box: all that it shows.
     """
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+c", "copy_or_leave", show=False, system=True)]
-
     def __init__(self, box: BoxWidget) -> None:
         super().__init__()
         self._compositor = PieceCompositor()
@@ -50,7 +47,7 @@ class Dialog(ModalScreen[Answer], LateClicks[Answer], Generic[Answer, BoxWidget]
         """The box."""
         yield self._box
 
-    def action_copy_or_leave(self) -> None:
+    def action_copy_text(self) -> None:
         """Copy what is selected; where nothing is, leave."""
         if not self.copy_selected():
             self.action_leave()

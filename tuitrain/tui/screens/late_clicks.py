@@ -1,12 +1,10 @@
-"""Clicks that come when what they were meant for has just gone: two quick ones on a dialog, or one on a sentence in the corner."""
+"""Clicks that come when what they were meant for has just gone, as two quick ones on a dialog."""
 
 from __future__ import annotations
 
 from typing import TypeVar
 
 from textual.await_complete import AwaitComplete
-from textual.geometry import Offset
-from textual.widget import Widget
 
 from tuitrain.tui.screens.copying import CopyingScreen
 
@@ -23,10 +21,3 @@ class LateClicks(CopyingScreen[Result]):
         while self.app.screen is not self:
             self.app.screen.dismiss()
         return super().dismiss(result)
-
-    def get_widget_and_offset_at(self, x: int, y: int) -> tuple[Widget | None, Offset | None]:
-        """What a selection begins or ends at. What was removed since the last layout is nothing: Textual asks where its parent is."""
-        widget, offset = super().get_widget_and_offset_at(x, y)
-        if widget is None or widget is self or widget.is_attached:
-            return widget, offset
-        return None, None

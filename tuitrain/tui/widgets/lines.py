@@ -23,13 +23,6 @@ class Lines(Widget):
 
     DEFAULT_CSS = "Lines { height: 1; }"
 
-    class Selects(Message):
-        """The mouse is drawn over text of `lines`."""
-
-        def __init__(self, lines: Lines) -> None:
-            super().__init__()
-            self.lines = lines
-
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own word
         super().__init__(id=id)
         self.text_selected: Selected | None = None
@@ -111,7 +104,6 @@ class Lines(Widget):
             return
         begin, end = seen.clamp_offset(begun), seen.clamp_offset(event.offset)
         self.select_text(Selected.between(begin, end, self._shown, self.selectable))
-        self.post_message(self.Selects(self))
 
     def on_mouse_up(self, event: events.MouseUp) -> None:
         """It ends here."""
