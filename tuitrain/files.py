@@ -81,14 +81,14 @@ def write_durably(path: Path, content: bytes | Iterable[bytes | memoryview], *, 
         os.fsync(file.fileno())
 
 
-def write_atomically(path: Path, content: bytes) -> None:
-    """Replace `path` by a file with `content`.
+def write_atomically(path: Path, content: bytes | Iterable[bytes]) -> None:
+    """Replace `path` by a file with `content`, all of it or its parts.
 
     Raises:
         OSError: it cannot be written; the old file is as it was.
     """
     with _taking_its_place(path) as file:
-        file.write(content)
+        file.writelines([content] if isinstance(content, bytes) else content)
     sync_folder(path.parent)
 
 

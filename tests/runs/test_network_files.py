@@ -1,5 +1,7 @@
 """Parameters and predictions in the run folder: in and out again, whole or not at all."""
 
+import tracemalloc
+
 import msgspec
 import pytest
 
@@ -22,6 +24,19 @@ def test_what_is_written_is_read(run_folder):
     assert (read_parameters(run_folder.path), read_predictions(run_folder.path)) == (TOLD, SAID)
     record = load_record(run_folder.path)
     assert (record.parameters, record.predictions) == (TOLD, SAID)
+
+
+def test_predictions_are_never_held_whole_to_be_written(run_folder):
+    """What the record's thread takes in one piece stays with the process."""
+    said = msgspec.structs.replace(SAID, samples=(SAMPLE,) * 64, of_cells=(SAMPLE,) * 250, largest=(LISTED,))
+    write_network(run_folder.path, said)
+    tracemalloc.start()
+    try:
+        write_network(run_folder.path, said)
+        assert tracemalloc.get_traced_memory()[1] < (run_folder.path / PREDICTIONS).stat().st_size / 10
+    finally:
+        tracemalloc.stop()
+    assert read_predictions(run_folder.path) == said
 
 
 def test_the_newest_predictions_replace_the_ones_before(run_folder):

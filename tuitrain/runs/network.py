@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -15,6 +17,9 @@ PREDICTIONS = "predictions.msgpack"
 
 _IMAGE_BYTES = 32 * 32 * 3
 
+# What a map of at most 15 pairs, and an array, begin with: https://github.com/msgpack/msgpack/blob/master/spec.md.
+_FIXMAP, _ARRAY32 = struct.Struct("B"), struct.Struct(">BI")
+
 
 def write_network(folder: Path, event: Parameters | Predictions) -> None:
     """Replace the file of `event`'s kind in a run folder.
@@ -25,7 +30,7 @@ def write_network(folder: Path, event: Parameters | Predictions) -> None:
     if isinstance(event, Parameters):
         write_atomically(folder / PARAMETERS, msgspec.json.encode(event))
     else:
-        write_atomically(folder / PREDICTIONS, msgspec.msgpack.encode(event))
+        write_atomically(folder / PREDICTIONS, _parts(event))
 
 
 def read_parameters(folder: Path) -> Parameters | None:
@@ -52,6 +57,21 @@ def read_predictions(folder: Path) -> Predictions | None:
         samples=tuple(map(_cleaned, found.samples)),
         of_cells=tuple(map(_cleaned, found.of_cells)),
     )
+
+
+def _parts(event: Predictions) -> Iterator[bytes]:
+    """`event` in msgpack, one sample at a time: in one piece it is a megabyte, which stays with the process after each evaluation."""
+    encode = msgspec.msgpack.encode
+    config, fields = event.__struct_config__, event.__struct_fields__
+    yield _FIXMAP.pack(0x80 | 1 + len(fields)) + encode(config.tag_field) + encode(config.tag)
+    for field in fields:
+        value = getattr(event, field)
+        yield encode(field)
+        if isinstance(value, tuple):
+            yield _ARRAY32.pack(0xDD, len(value))
+            yield from map(encode, value)
+        else:
+            yield encode(value)
 
 
 def _cleaned(sample: Prediction) -> Prediction:
