@@ -11,9 +11,11 @@ from typing import NamedTuple
 SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".tif", ".tiff")
 TRAIN_PART = "train"
 TEST_PARTS = ("test", "val", "valid", "validation")
-"""Folders with the images to test with; the first of them that is there counts."""
+"""What samples to test with are called; the first of them that is there counts."""
+TRAIN_FOLDERS = (TRAIN_PART, "training")
+TEST_FOLDERS = ("test", "testing", *TEST_PARTS[1:])
+"""What the folders of the parts are called, in capitals too; the first of them that is there counts."""
 _ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".7z")
-_ALIKE = {TRAIN_PART: ("Train", "training"), TEST_PARTS[0]: ("Test", "testing", "Val")}
 
 
 class Layout(NamedTuple):
@@ -29,7 +31,9 @@ class Layout(NamedTuple):
 
 
 def layout_of(folder: Path, here: Collection[str]) -> Layout | None:
-    """How `folder` is laid out; `None` where it is none of images, a part of one, or has a part with a name that is almost right.
+    """How `folder` is laid out; `None` where it is none of images, or a part of one.
+
+    Its parts are known in capitals too, and as `training` and `testing`: people share data sets that they may not rename.
 
     Args:
         here: the folders in it.
@@ -37,12 +41,28 @@ def layout_of(folder: Path, here: Collection[str]) -> Layout | None:
     Raises:
         OSError: its parent cannot be read.
     """
-    test = next((part for part in TEST_PARTS if part in here), None)
-    if TRAIN_PART in here:
-        return None if test is None and alike(here, TEST_PARTS[0]) else Layout(TRAIN_PART, test)
-    if test is not None or len(here) < 2 or alike(here, TRAIN_PART) or is_part(folder):
+    train, test = training_part(here), testing_part(here)
+    if train is not None:
+        return Layout(train, test)
+    if test is not None or len(here) < 2 or is_part(folder):
         return None
     return Layout("", None) if all(holds_images(folder / name) for name in here) else None
+
+
+def training_part(here: Collection[str]) -> str | None:
+    """Which of the folders `here` has the images to train on."""
+    return _first_called(TRAIN_FOLDERS, here)
+
+
+def testing_part(here: Collection[str]) -> str | None:
+    """Which of the folders `here` has the images to test with."""
+    return _first_called(TEST_FOLDERS, here)
+
+
+def _first_called(names: Collection[str], here: Collection[str]) -> str | None:
+    # Of names that differ in capitals the one without any comes last.
+    called = {name.lower(): name for name in sorted(here)}
+    return next((called[name] for name in names if name in called), None)
 
 
 def folders_in(folder: Path) -> list[str]:
@@ -61,12 +81,7 @@ def is_part(folder: Path) -> bool:
     Raises:
         OSError: its parent cannot be read.
     """
-    return folder.name in (TRAIN_PART, *TEST_PARTS) and TRAIN_PART in folders_in(folder.parent)
-
-
-def alike(here: Collection[str], part: str) -> str | None:
-    """Which of the folders `here` seems to be the part."""
-    return next((name for name in _ALIKE[part] if name in here), None)
+    return folder.name.lower() in (*TRAIN_FOLDERS, *TEST_FOLDERS) and training_part(folders_in(folder.parent)) is not None
 
 
 def is_image(entry: os.DirEntry[str]) -> bool:

@@ -419,8 +419,6 @@ def test_what_is_still_packed_is_named(tmp_path: Path) -> None:
     assert refused(tmp_path).endswith("or <class>/ alone. Other data comes from a function of your own: my_package.data:make_data.")
     (tmp_path / "cifar-10-python.tar.gz").touch()
     assert refused(tmp_path).endswith("or <class>/ alone. 'cifar-10-python.tar.gz' in it is to be unpacked.")
-    (tmp_path / "Train").mkdir()
-    assert refused(tmp_path).endswith("It has 'Train': rename that to 'train'.")
 
 
 def test_a_file_of_arrays_in_it_is_named(tmp_path: Path) -> None:
@@ -428,18 +426,36 @@ def test_a_file_of_arrays_in_it_is_named(tmp_path: Path) -> None:
     assert refused(tmp_path).endswith("or <class>/ alone. The file of arrays 'digits.npz' in it is data by itself.")
 
 
-def test_missing_parts_are_named_with_a_hint(folder: Path) -> None:
-    (folder / "test").rename(folder / "Val")
+@pytest.mark.parametrize("part", ["test", "Testing", "VAL"])
+def test_images_to_test_with_alone_are_refused(folder: Path, part: str) -> None:
+    (folder / "test").rename(folder / part)
+    (folder / "train").rename(folder.parent / "elsewhere")
     assert refused(folder).endswith(
-        "holds no folder test; a folder of images holds train/<class>/ and test/<class>/ or val/<class>/, or <class>/ alone. "
-        "It has 'Val': rename that to 'test'."
+        "holds no folder train; a folder of images holds train/<class>/ and test/<class>/ or val/<class>/, or <class>/ alone."
     )
-    (folder / "train").rename(folder / "Train")
-    assert "holds no folder train and no cifar-10-batches-py; " in refused(folder)
-    assert refused(folder).endswith("It has 'Train': rename that to 'train'.")
-    (folder / "Val").rename(folder / "val")
-    assert "holds no folder train; " in refused(folder)
-    assert refused(folder).endswith("It has 'Train': rename that to 'train'.")
+
+
+@pytest.mark.parametrize(("train", "test"), [("Train", "Test"), ("Training", "Testing"), ("TRAIN", "val")])
+def test_parts_are_known_by_names_that_others_give_them(folder: Path, train: str, test: str) -> None:
+    """The data sets of a machine are often not one's own, and cannot be renamed."""
+    (folder / "train").rename(folder / train)
+    (folder / "test").rename(folder / test)
+    dataset, events = loaded(folder)
+    assert notices(events) == [f"The images in {test}/ are the test data: the folder has no test/."]
+    assert (len(dataset.train), len(dataset.test or [])) == (40, 10)
+    assert_names_agree(folder, dataset, test)
+    assert refused(folder / test).endswith(f"is one part of a data set; give its parent, {folder}.")
+    (folder / test / "dog").rename(folder / test / "dogs")
+    assert f"the class 'dog' of {train}/ is missing in {folder / test}. Did you mean 'dogs'?" in refused(folder)
+    save(folder / test / "dog" / "00.png", 1)
+    assert f"the class 'dogs' of {test}/ is missing in {folder / train}" in refused(folder)
+
+
+def test_a_part_with_its_own_name_counts_before_others(folder: Path) -> None:
+    for name in ("Train", "training", "TEST", "val"):
+        save(folder / name / "emu" / "00.png", 1)
+    dataset, events = loaded(folder)
+    assert (dataset.classes, len(dataset.test or []), notices(events)) == (("cat", "dog"), 10, [])
 
 
 @pytest.mark.parametrize("part", ["val", "valid", "validation"])

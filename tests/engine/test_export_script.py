@@ -136,8 +136,8 @@ def test_the_persons_own_functions(tmp_path: Path, changes: Any, monkeypatch: py
 
 @pytest.mark.parametrize(
     "parts",
-    [{"train": 5, "test": 2}, {"train": 5, "val": 2}, {"train": 7}, {"": 7}],
-    ids=["test", "val", "train alone", "classes alone"],
+    [{"train": 5, "test": 2}, {"train": 5, "val": 2}, {"Training": 5, "TEST": 2, "val": 1}, {"train": 7}, {"": 7}],
+    ids=["test", "val", "other names", "train alone", "classes alone"],
 )
 def test_a_folder_of_images(tmp_path: Path, parts: dict[str, int]) -> None:
     generator = np.random.default_rng(0)

@@ -21,7 +21,6 @@ from tuitrain.image_folders import (
     TEST_PARTS,
     TRAIN_PART,
     Layout,
-    alike,
     archive_in,
     file_in,
     folders_in,
@@ -30,6 +29,7 @@ from tuitrain.image_folders import (
     is_image,
     is_part,
     layout_of,
+    testing_part,
 )
 from tuitrain.text import clean, nearest
 
@@ -73,7 +73,7 @@ def scan(folder: Path, ending: Callable[[], bool]) -> Contents:
         wanted = "train/<class>/ with images of one class each"
         raise ConfigError(f"data: {_shown(folder / layout.train)} holds no class folder; it must hold {wanted}.")
     if layout.test is not None:
-        _check_test_classes(folder, layout.test, classes)
+        _check_test_classes(folder, layout.train, layout.test, classes)
     parts: dict[str, dict[str, Listing]] = {}
     left_out = LeftOut()
     for part in (part for part in layout if part is not None):
@@ -106,9 +106,8 @@ def _layout(folder: Path) -> Layout:
     if layout is not None:
         return layout
     wanted = "a folder of images holds train/<class>/ and test/<class>/ or val/<class>/, or <class>/ alone"
-    if TRAIN_PART in here or any(part in here for part in TEST_PARTS):
-        part = TEST_PARTS[0] if TRAIN_PART in here else TRAIN_PART
-        raise ConfigError(f"data: {_shown(folder)} holds no folder {part}; {wanted}.{_alike(here, part)}")
+    if testing_part(here) is not None:
+        raise ConfigError(f"data: {_shown(folder)} holds no folder {TRAIN_PART}; {wanted}.")
     if part_alone:
         raise ConfigError(f"data: {_shown(folder)} is one part of a data set; give its parent, {_shown(folder.parent)}.")
     if not os.listdir(folder):
@@ -118,8 +117,6 @@ def _layout(folder: Path) -> Layout:
 
 def _hint(folder: Path, here: list[str]) -> str:
     """A sentence on what the folder has in the place of images, behind a space."""
-    if hint := _alike(here, TRAIN_PART):
-        return hint
     if inside := next((name for name in here if _seems_one(folder / name)), None):
         return f" Did you mean {_shown(folder / inside)}?"
     without = [name for name in here if not holds_images(folder / name)]
@@ -137,29 +134,22 @@ def _hint(folder: Path, here: list[str]) -> str:
 
 
 def _seems_one(folder: Path) -> bool:
-    """Whether a folder is one of images, or has a part with a name that is almost right, as far as that can be read."""
+    """Whether a folder is one of images, as far as that can be read."""
     with suppress(OSError):
-        here = folders_in(folder)
-        return TRAIN_PART in here or alike(here, TRAIN_PART) is not None or layout_of(folder, here) is not None
+        return layout_of(folder, folders_in(folder)) is not None
     return False
 
 
-def _alike(here: list[str], part: str) -> str:
-    """A sentence on a folder that seems to be the part, behind a space."""
-    name = alike(here, part)
-    return f" It has '{name}': rename that to '{part}'." if name else ""
-
-
-def _check_test_classes(folder: Path, test: str, classes: tuple[str, ...]) -> None:
+def _check_test_classes(folder: Path, train: str, test: str, classes: tuple[str, ...]) -> None:
     tests = _folders(folder / test)
     absent = [name for name in classes if name not in tests]
     extra = [name for name in tests if name not in classes]
     if absent:
         more = f" and {len(absent) - 1} more" if len(absent) > 1 else ""
         hint = nearest(absent[0], extra)
-        raise ConfigError(f"data: the class {clean(absent[0])!r}{more} of train/ is missing in {_shown(folder / test)}.{clean(hint)}")
+        raise ConfigError(f"data: the class {clean(absent[0])!r}{more} of {train}/ is missing in {_shown(folder / test)}.{clean(hint)}")
     if extra:
-        raise ConfigError(f"data: the class {clean(extra[0])!r} of {test}/ is missing in {_shown(folder / 'train')}.")
+        raise ConfigError(f"data: the class {clean(extra[0])!r} of {test}/ is missing in {_shown(folder / train)}.")
 
 
 def _folders(folder: Path) -> list[str]:

@@ -19,7 +19,7 @@ from tuitrain.engine.script.speedrun import is_fitted
 from tuitrain.engine.seeding import mixed, seed_sample
 from tuitrain.engine.warm_up import FIT_SAMPLES
 from tuitrain.events import DataKind, Targets
-from tuitrain.image_folders import SUFFIXES, TEST_PARTS, held_out
+from tuitrain.image_folders import SUFFIXES, TEST_FOLDERS, TRAIN_FOLDERS, held_out
 from tuitrain.import_strings import is_import_string
 
 STANDARD_IMPORTS: dict[DataKind, frozenset[str]] = {
@@ -54,7 +54,7 @@ def loading(config: RunConfig, facts: Facts) -> tuple[str, str]:
             folder = "\n".join(ranks.download_lines()) + "\n" if config.strategy == "ddp" else _DOWNLOADED
         return "CIFAR-10", f"\n{_CIFAR}\n\n{folder}{_ALL_FOUR} = load_cifar10(folder)"
     if kind == "imagefolder":
-        load = _LOAD_IMAGES.format(folder=literal(config.data), parts=f"({', '.join(map(literal, TEST_PARTS))})")
+        load = _LOAD_IMAGES.format(folder=literal(config.data), train=_named(TRAIN_FOLDERS), test=_named(TEST_FOLDERS))
         ours = f"{inspect.getsource(mixing_key)}\n\n{inspect.getsource(held_out)}"
         return "a folder of images", f"\n{ours}\n\nSIDE = {config.image_size}  # pixels\n{_formats()}\n\n\n{_IMAGES}\n\n{load}"
     own = f"\n{inspect.getsource(pair)}\n\n{inspect.getsource(as_tensor)}\n\n"
@@ -173,11 +173,15 @@ def num_classes(kind: DataKind) -> str:
     return {"imagefolder": "len(classes)", "custom": "num_classes", "random": "2"}.get(kind, "10")
 
 
+def _named(texts: tuple[str, ...]) -> str:
+    """A tuple of them in code."""
+    return f"({', '.join(map(literal, texts))})"
+
+
 def _formats() -> str:
     """What is no image for the run is none here."""
     bombs = 'warnings.simplefilter("error", Image.DecompressionBombWarning)'
-    suffixes = f"({', '.join(map(json.dumps, SUFFIXES))})"
-    return f"SUFFIXES = {suffixes}\nFORMATS = {json.dumps(FORMATS)}  # whatever the file's name ends in\n{bombs}"
+    return f"SUFFIXES = {_named(SUFFIXES)}\nFORMATS = {json.dumps(FORMATS)}  # whatever the file's name ends in\n{bombs}"
 
 
 _CIFAR = '''def load_cifar10(folder):
@@ -237,8 +241,9 @@ def load_images(folder, files):
 '''
 
 _LOAD_IMAGES = """folder = Path({folder})
-train = "train" if (folder / "train").is_dir() else ""
-test = next((part for part in {parts} if (folder / part).is_dir()), None)
+folders = {{path.name.lower(): path.name for path in sorted(folder.iterdir()) if path.is_dir()}}
+train = next((folders[part] for part in {train} if part in folders), "")
+test = next((folders[part] for part in {test} if part in folders), None)
 classes = sorted(entry.name for entry in (folder / train).iterdir() if entry.is_dir() and not entry.name.startswith("."))
 train_files = image_files(folder, train, classes)
 if test is None:

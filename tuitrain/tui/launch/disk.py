@@ -12,7 +12,7 @@ from tuitrain import paths
 from tuitrain.array_files import SUFFIX, is_array_file, names_in, sorted_out
 from tuitrain.config import DATA
 from tuitrain.files import mode_at
-from tuitrain.image_folders import TRAIN_PART, folders_in, layout_of
+from tuitrain.image_folders import folders_in, layout_of
 from tuitrain.import_strings import is_import_string
 from tuitrain.text import clean
 from tuitrain.tui.launch import last
@@ -57,12 +57,11 @@ def look_behind(data: str) -> Folder:
     except (OSError, ValueError):
         return Folder(data, "this folder cannot be read", bad=True)
     if layout is None:
-        missing = "test/ or val/" if TRAIN_PART in here else "train/"
-        return Folder(data, f"this folder has no {missing} in it", bad=True)
+        return Folder(data, "this folder has no train/ in it", bad=True)
     if layout.test is None:
-        images = "train/ alone" if layout.train else f"{len(here)} classes"
+        images = f"{layout.train}/ alone" if layout.train else f"{len(here)} classes"
         return Folder(data, f"{images}: a fifth is held out")
-    return Folder(data, f"a folder with train/ and {layout.test}/")
+    return Folder(data, f"a folder with {layout.train}/ and {layout.test}/")
 
 
 def _arrays(data: str, file: Path) -> Folder:
