@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 def describe() -> dict[str, object]:
-    """Processor, cores, bf16 instructions, GPU names and the versions that matter."""
+    """Processor, cores, bf16 instructions and AMX, GPU names and the versions that matter."""
     cpuinfo = Path("/proc/cpuinfo").read_text(encoding="utf-8") if Path("/proc/cpuinfo").exists() else ""
     model = next((line.partition(":")[2].strip() for line in cpuinfo.splitlines() if line.startswith("model name")), platform.processor())
     flags = next((line.split() for line in cpuinfo.splitlines() if line.startswith("flags")), [])
@@ -19,6 +19,7 @@ def describe() -> dict[str, object]:
         "cpu": model,
         "cores": os.cpu_count(),
         "bf16_instructions": any(flag in flags for flag in ("avx512_bf16", "amx_bf16")),
+        "amx": "amx_bf16" in flags,
         "gpus": gpus(),
         "python": sys.version.split()[0],
         "torch": version("torch"),

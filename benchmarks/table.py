@@ -92,8 +92,9 @@ def described(machine: dict[str, Any]) -> str:
     """A machine and its programs in a line."""
     gpus = ", ".join(machine["gpus"]) or "no GPU"
     bf16 = "with" if machine["bf16_instructions"] else "without"
+    amx = " and AMX" if machine.get("amx") else ""  # the first results do not say
     programs = f"Python {machine['python']}, torch {machine['torch']}, Textual {machine['textual']}"
-    return f"{machine['cores']} cores of {machine['cpu']}, {bf16} bf16 instructions, {gpus}; {programs}"
+    return f"{machine['cores']} cores of {machine['cpu']}, {bf16} bf16 instructions{amx}, {gpus}; {programs}"
 
 
 def with_table(text: str, marker: str, table: str) -> str:

@@ -132,11 +132,27 @@ def test_a_bad_model_function_is_a_sentence(name: str, words: str) -> None:
     assert words in str(refusal.value)
 
 
-def test_bf16_on_a_processor_without_it_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
-    config = small_config(precision="bf16")
-    for has, expected in ((False, ["warning"]), (True, [])):
-        monkeypatch.setattr("tuitrain.engine.optim._has_bf16", lambda device, has=has: has)
-        assert [notice.level for notice in precision_notices(config, torch.device("cpu"))] == expected
+@pytest.mark.parametrize(
+    ("vendor", "flags", "told"),
+    [
+        ("GenuineIntel", "avx2 avx512f", "cpu has no bf16 instructions: bf16 is emulated there, and slower than fp32."),
+        ("GenuineIntel", "avx512f avx512_bf16", "cpu is an Intel processor without AMX: bf16 is slower there than fp32."),
+        ("GenuineIntel", "avx512f avx512_bf16 amx_bf16 amx_tile", None),
+        ("AuthenticAMD", "avx512f avx512_bf16", None),
+        ("0x41", "asimd", "cpu has no bf16 instructions: bf16 is emulated there, and slower than fp32."),
+        ("0x41", "asimd bf16", None),
+        (None, None, None),
+    ],
+)
+def test_bf16_on_a_processor_that_is_slow_in_it_is_a_warning(
+    vendor: str | None, flags: str | None, told: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cpuinfo = tmp_path / "cpuinfo"
+    monkeypatch.setattr("tuitrain.engine.optim._CPUINFO", cpuinfo)
+    if vendor is not None:
+        cpuinfo.write_text(f"vendor_id\t: {vendor}\nflags\t\t: fpu {flags}\n", encoding="utf-8")
+    notices = precision_notices(small_config(precision="bf16"), torch.device("cpu"))
+    assert [(notice.level, notice.text) for notice in notices] == ([] if told is None else [("warning", told)])
 
 
 def test_each_gpu_is_asked_for_bf16_itself(monkeypatch: pytest.MonkeyPatch) -> None:

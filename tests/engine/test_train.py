@@ -216,7 +216,8 @@ def test_nothing_but_the_model_draws_random_numbers(tmp_path: Path) -> None:
 
 
 def test_bf16_trains_near_fp32(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tuitrain.engine.optim._has_bf16", lambda device: False)
+    (tmp_path / "cpuinfo").write_text("flags\t\t: avx2\n")
+    monkeypatch.setattr("tuitrain.engine.optim._CPUINFO", tmp_path / "cpuinfo")
     half = run(small_config(precision="bf16", epochs=3), FakeControl(tmp_path / "a"))
     full = losses_of(run(small_config(epochs=3), FakeControl(tmp_path / "b")))
     assert ended(half).state == "finished"

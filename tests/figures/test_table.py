@@ -49,12 +49,12 @@ def test_what_no_command_takes_any_more_is_not_shown(tmp_path: Path) -> None:
 
 def test_each_line_says_its_machine(tmp_path: Path) -> None:
     write(tmp_path, "20261121-0338", speed(2.0))
-    write(tmp_path, "20261122-0338", alone("bytes", 400, most=500, unit="B/s"), gpus=["NVIDIA H200"])
+    write(tmp_path, "20261122-0338", alone("bytes", 400, most=500, unit="B/s"), bf16_instructions=True, amx=True, gpus=["NVIDIA H200"])
     table = markdown(newest(tmp_path))
     assert "yes | A, 2026-11-21 |" in table
     assert "yes | B, 2026-11-22 |" in table
     assert "- A: 2 cores of Some CPU, without bf16 instructions, no GPU" in table
-    assert "- B: 2 cores of Some CPU, without bf16 instructions, NVIDIA H200" in table
+    assert "- B: 2 cores of Some CPU, with bf16 instructions and AMX, NVIDIA H200" in table
 
 
 def test_a_median_that_holds_with_an_interval_that_does_not_is_said() -> None:
