@@ -36,7 +36,7 @@ def plain_ddp(recipe: str, ranks: int) -> Iterator[Trainee]:
         launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks), "--log-dir", folder]
         file = Path(folder) / "times"
         command = [*AS_NICE, *launcher, "-m", "benchmarks.plain_ddp", recipe, str(file)]
-        yield Trainee(command, lambda: lines_of(file), SKIPPED_STEPS, {"OMP_NUM_THREADS": "1", **AS_TORCH_HAS_IT})
+        yield Trainee(command, lambda: lines_of(file), SKIPPED_STEPS, {"OMP_NUM_THREADS": "1", **AS_TORCH_HAS_IT}, in_group=True)
 
 
 def main() -> None:

@@ -55,6 +55,7 @@ class Trainee:
         skipped: how many steps at the beginning do not count.
         env: variables for it.
         on_screen: it has a terminal of 120×40, and not pipes.
+        in_group: its processes form a group, which begins anew if it stands still until all others have begun.
     """
 
     command: Sequence[str]
@@ -62,6 +63,7 @@ class Trainee:
     skipped: int
     env: Mapping[str, str] = field(default_factory=dict)
     on_screen: bool = False
+    in_group: bool = False
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,7 @@ def tuitrain(training: Training, *, in_app: bool = False) -> Iterator[Trainee]:
     with runs_dir() as (folder, env):
         command = training.command("--epochs", str(training.steps), *(["--tui"] if in_app else []))
         read = device_times if "cuda" in training.device else step_times
-        yield Trainee(command, lambda: _kept_times(folder, read), training.skipped, {**env, **training.env}, in_app)
+        yield Trainee(command, lambda: _kept_times(folder, read), training.skipped, {**env, **training.env}, in_app, "ddp" in command)
 
 
 @contextmanager
@@ -138,11 +140,7 @@ def in_phases(trainees: Sequence[AbstractContextManager[Trainee]], phases: Seque
         entered = [folders.enter_context(trainee) for trainee in trainees]
         with ExitStack() as stack:
             started = [stack.enter_context(_started(trainee)) for trainee in entered]
-            for trainee, program in zip(entered, started, strict=True):
-                _begun(trainee, program)
-            # Not before all are there: a group under `torchrun` that stands still for long begins anew.
-            for program in started:
-                _tell(program, signal.SIGSTOP)
+            _begin(entered, started)
             spans = [_spans(phase, entered[: phase.first], started[: phase.first]) for phase in phases]
         times = [trainee.times() for trainee in entered]
     return [whole_rounds(of_phase, times[: phase.first]) for phase, of_phase in zip(phases, spans, strict=True)]
@@ -250,13 +248,21 @@ def _started(trainee: Trainee) -> Iterator[_Program]:
         program.close()
 
 
-def _begun(trainee: Trainee, program: _Program) -> None:
-    """Wait until its first steps are made."""
-    end = time.monotonic() + START_SECONDS
-    while len(trainee.times()) <= trainee.skipped:
-        if program.ended() or time.monotonic() > end:
-            raise RuntimeError(f"{' '.join(trainee.command)} did not begin to train")
-        program.wait(POLL_SECONDS)
+def _begin(trainees: Sequence[Trainee], started: Sequence[_Program]) -> None:
+    """Wait until all have made their first steps, and stop each, so that those which have not begun yet have the processor."""
+    waited, end = list(zip(trainees, started, strict=True)), time.monotonic() + START_SECONDS
+    while waited:
+        for trainee, program in list(waited):
+            if len(trainee.times()) > trainee.skipped:
+                waited.remove((trainee, program))
+                if not trainee.in_group:
+                    _tell(program, signal.SIGSTOP)
+            elif program.ended() or time.monotonic() > end:
+                raise RuntimeError(f"{' '.join(trainee.command)} did not begin to train")
+            else:
+                program.wait(POLL_SECONDS)
+    for program in started:
+        _tell(program, signal.SIGSTOP)
 
 
 def _spans(phase: Phase, trainees: Sequence[Trainee], started: Sequence[_Program]) -> list[dict[int, Span]]:

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tuitrain.runs import series as module
+from tuitrain.runs import tape
 from tuitrain.runs.pyramid import FACTOR
 from tuitrain.runs.series import Series
 
@@ -34,6 +35,7 @@ class Kept:
 def short(monkeypatch):
     """A series is long when it has some hundreds of points, and a page ends anywhere."""
     monkeypatch.setattr(module, "KEPT", 150)
+    monkeypatch.setattr(tape, "PAGE", 37)
     monkeypatch.setattr(module, "_PAGE", 3 * FACTOR)
 
 
@@ -150,6 +152,17 @@ def test_points_that_cannot_be_fetched_any_more_are_left_out():
     assert math.isnan(short.at(FIRST)[1])
     assert short.thin(FIRST, FIRST + 2_999, 20)[3].max == pytest.approx(whole.thin(FIRST, FIRST + 2_999, 20)[3].max, abs=2)
     assert short[-1] == (FIRST + 3_399, 1.0)
+
+
+@settings(max_examples=60, deadline=None)
+@given(PIECES, st.integers(0, 2**31))
+def test_in_memory_stay_pages_of_one_size_and_at_most_one_more_than_is_kept(pieces, seed):
+    short, _, _ = grown(pieces, seed, 0.5)
+    for series in (short, short.smoothed(0.5)):
+        start, pages = series._y._held
+        assert {len(page) for page in pages[:-1]} <= {tape.PAGE}
+        assert len(pages[-1]) <= tape.PAGE
+        assert min(sum(pieces), module.KEPT) <= len(series) - start < module.KEPT + 2 * tape.PAGE
 
 
 def test_steps_with_a_gap_stay_in_memory():

@@ -11,7 +11,7 @@ from small_sessions import BOUND, Heard, count_to, session_of
 
 from tuitrain.config import DEFAULTS
 from tuitrain.events import Step
-from tuitrain.runs import series
+from tuitrain.runs import series, tape
 from tuitrain.runs.record import RunRecord
 from tuitrain.runs.store import MetricsWriter
 
@@ -69,6 +69,11 @@ def run_of(steps: int, tmp_path: Path, heard: Heard) -> RunRecord:
     return session.record
 
 
+def keep_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(series, "KEPT", 100)
+    monkeypatch.setattr(tape, "PAGE", 25)
+
+
 def assert_whole(record: RunRecord, steps: int) -> None:
     assert len(record.loss) == len(record.times) == steps
     for step in range(1, steps + 1):
@@ -80,14 +85,14 @@ def assert_whole(record: RunRecord, steps: int) -> None:
 
 
 def test_the_curves_of_a_long_run_stay_on_disk_but_for_their_end(tmp_path: Path, heard: Heard, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(series, "KEPT", 100)
+    keep_few(monkeypatch)
     record = run_of(2_000, tmp_path, heard)
     assert (record.loss.in_memory, record.times.in_memory) == (False, False)
     assert_whole(record, 2_000)
 
 
 def test_what_a_disk_does_not_take_stays_in_memory(tmp_path: Path, heard: Heard, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(series, "KEPT", 100)
+    keep_few(monkeypatch)
     monkeypatch.setattr(MetricsWriter, "commit", lambda own: False)
     monkeypatch.setattr(MetricsWriter, "close", lambda own: 1)
     record = run_of(500, tmp_path, heard)

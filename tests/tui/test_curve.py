@@ -19,7 +19,7 @@ from textual.pilot import Pilot
 from textual.widget import Widget
 
 from tuitrain.events import Eval, GpuSample, Losses, State, Step
-from tuitrain.runs import series
+from tuitrain.runs import series, tape
 from tuitrain.runs.errors import RunError
 from tuitrain.runs.pyramid import Bin
 from tuitrain.runs.record import RunRecord
@@ -727,6 +727,7 @@ async def test_a_run_of_which_the_end_alone_is_in_memory_looks_the_same(
     session: FakeSession, sampler: FakeSampler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(series, "KEPT", 100)
+    monkeypatch.setattr(tape, "PAGE", 25)
     app = make(session, sampler)
     async with app.run_test(size=(80, 24)) as pilot:
         curve = await begun(pilot, session)
@@ -769,6 +770,7 @@ async def test_a_run_of_which_the_end_alone_is_in_memory_looks_the_same(
 async def test_what_arrives_of_a_quick_run_does_not_ask_for_more(
     session: FakeSession, sampler: FakeSampler, monkeypatch: pytest.MonkeyPatch, reads: bool
 ) -> None:
+    monkeypatch.setattr(tape, "PAGE", 25)
     app = make(session, sampler)
     async with app.run_test(size=(80, 24)) as pilot:
         curve = await begun(pilot, session)

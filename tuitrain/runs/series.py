@@ -194,13 +194,13 @@ class Series:
     def let_go(self, fetch: Fetch) -> None:
         """Keep the newest points alone in memory, and of those before them what wide bins hold: a fifth of a byte a point.
 
-        It is for the thread that appends. As long as points are few, or where x do not follow each other, all stay; a quarter more of them
-        than `KEPT` may, so that they are seldom copied.
+        It is for the thread that appends. As long as points are few, or where x do not follow each other, all stay; a page more of them
+        than `KEPT` may, because whole ones go.
 
         Args:
             fetch: gives the y of the x from one up to, not including, another.
         """
-        if isinstance(self._x, range) and self._length - self._y.start >= KEPT * 5 // 4:
+        if isinstance(self._x, range) and self._length > KEPT:
             self._leave(self._length - KEPT, fetch)
 
     def smoothed(self, weight: float) -> Series:
