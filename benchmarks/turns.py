@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -99,7 +100,8 @@ def tuitrain(training: Training, *, in_app: bool = False) -> Iterator[Trainee]:
     with runs_dir() as (folder, env):
         command = training.command("--epochs", str(training.steps), *(["--tui"] if in_app else []))
         read = device_times if "cuda" in training.device else step_times
-        yield Trainee(command, lambda: _kept_times(folder, read), training.skipped, {**env, **training.env}, in_app, "ddp" in command)
+        times, env = partial(_kept_times, folder, read), {**env, **training.env}
+        yield Trainee(command, times, training.skipped, env, on_screen=in_app, in_group="ddp" in command)
 
 
 @contextmanager

@@ -42,10 +42,26 @@ def test_only_one_trains_at_a_time(tmp_path: Path) -> None:
     one, two = map(lines_of, files)
     marked = sorted([(moment, 1) for moment in one if moment > two[2]] + [(moment, 2) for moment in two[3:]])
     changes = sum(first[1] != second[1] for first, second in pairwise(marked))
-    # In the order one two, two one, one two; both train only until both have begun.
+    # In the order one two, two one, one two; each trains until it has begun.
     assert changes < len(marked) / 4
     left = [process for process in psutil.process_iter() if str(tmp_path) in " ".join(words_of(process))]
     assert psutil.wait_procs(left, timeout=60)[1] == []
+
+
+AFTER_THE_FIRST = """
+import os, sys, time
+first, size = sys.argv[1].replace("late", "one"), 0
+# It begins when the other has begun and stands still.
+while not size or os.path.getsize(first) > size:
+    size = os.path.getsize(first) if os.path.exists(first) else 0
+    time.sleep(0.5)
+"""
+
+
+def test_one_that_has_begun_stands_still_until_all_have(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns, "START_SECONDS", 30.0)
+    taken = in_turns([trainee(tmp_path / "one"), trainee(tmp_path / "late", AFTER_THE_FIRST + STEPPING)], turns=1, seconds=0.3)
+    assert len(taken) == 1
 
 
 def test_a_later_phase_shares_the_start_and_may_leave_some_out(tmp_path: Path) -> None:
